@@ -1,0 +1,37 @@
+# Every target sets up .venv/ first, so a fresh clone needs nothing but Python 3.11 or later.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test run bench check lint lock clean
+
+demo: .venv/installed       ## the main job, end to end, on this machine
+	$(BIN)/gpu-topology demo
+
+test: check                 ## everything that CI runs
+	$(BIN)/python -m pytest --cov --cov-report=term
+
+check: .venv/installed      ## style, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+run: .venv/installed        ## the webhook on https://localhost:8443 with the example cluster
+	$(BIN)/gpu-topology serve --state examples/state --self-signed --ca-file .venv/ca.crt --host 127.0.0.1
+
+bench: .venv/installed      ## cost of a review, measured against a bare server in the same run
+	$(BIN)/python -m bench
+
+lock: .venv/installed       ## renew requirements.lock from pyproject.toml
+	$(BIN)/python -m pip install --quiet pip-tools
+	$(BIN)/pip-compile --quiet --extra dev --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header --allow-unsafe -o requirements.lock pyproject.toml
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+
+.venv/installed: pyproject.toml requirements.lock
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; set PYTHON=...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@

@@ -1,0 +1,216 @@
+"""The load: closed-loop connections that send one review as fast as it is answered, in a process of its own.
+
+Nothing is parsed per answer. Every answer to one request has the same length, so counting bytes tells where it ends,
+and its first bytes tell whether it is a 200: one core of this client keeps one core of a server busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import os
+import signal
+import ssl
+import time
+from array import array
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import cast
+
+import uvloop
+
+from bench import proc
+from bench.bodies import SERIAL
+
+OK = b"HTTP/1.1 200"
+GRACE_S = 10.0
+"""How much longer than planned a burst may take, in seconds, before it counts as a server that hangs."""
+
+SETTLE_S = 0.05
+"""What servers get to finish handshakes and closes outside the measured time, in seconds."""
+
+
+class AnswerError(Exception):
+    """The server answered something other than the expected 200, or not at all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """One request to one server, and what the client must know to count its answers."""
+
+    name: str
+    """The server, for errors."""
+    port: int
+    pid: int
+    ca_file: Path
+    request: bytes
+    answer_length: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Burst:
+    """What one burst measured."""
+
+    reviews: int
+    seconds: float
+    server_us: float
+    """CPU time of the server process for one review, user and system, in microseconds."""
+    p50_us: float
+    p99_us: float
+    client_busy: float
+    """Share of its core that the client used: near 1, the client is what limits reviews per second."""
+    others: float
+    """Share of the cores in use that went to processes other than server and client."""
+
+    @property
+    def per_second(self) -> float:
+        """Reviews per second."""
+        return self.reviews / self.seconds
+
+
+class Connection(asyncio.Protocol):
+    """One keep-alive connection: the next review leaves when the answer to the last one is complete."""
+
+    def __init__(self, target: Target, serials: Iterator[int], latencies: array[int]) -> None:
+        self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.transport: asyncio.Transport
+        self._name = target.name
+        self._request = bytearray(target.request)
+        self._serial = slice(start := target.request.index(SERIAL), start + len(SERIAL))
+        self._serials = serials
+        self._latencies = latencies
+        self._expected = target.answer_length
+        self._received = 0
+        self._sent_ns = 0
+        self._deadline_ns = 0
+
+    def start(self, deadline_ns: int) -> None:
+        """Send reviews until `deadline_ns` on the clock of `time.perf_counter_ns`."""
+        self._deadline_ns = deadline_ns
+        self._send(time.perf_counter_ns())
+
+    def _send(self, now_ns: int) -> None:
+        self._request[self._serial] = b"%012d" % next(self._serials)
+        self._sent_ns = now_ns
+        self.transport.write(self._request)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by the loop when the handshake is done."""
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the loop: count, and send the next review when the answer is complete."""
+        if not self._received and not data.startswith(OK):
+            return self._fail(f"expected {OK.decode()}, found {data[:300]!r}")
+        self._received += len(data)
+        if self._received < self._expected:
+            return None
+        if self._received > self._expected:
+            return self._fail(f"expected an answer of {self._expected} bytes, found {self._received}")
+        now_ns = time.perf_counter_ns()
+        self._latencies.append(now_ns - self._sent_ns)
+        self._received = 0
+        if now_ns < self._deadline_ns:
+            self._send(now_ns)
+        else:
+            self.finished.set_result(None)
+        return None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by the loop: an error, unless this connection had finished."""
+        found = f"{self._received} bytes and then {exc or 'the end of the stream'}"
+        self._fail(f"expected an answer of {self._expected} bytes, found {found}")
+
+    def _fail(self, reason: str) -> None:
+        if not self.finished.done():
+            self.finished.set_exception(AnswerError(f"{self._name}: {reason}"))
+            self.transport.abort()
+
+
+async def _burst(target: Target, connections: int, seconds: float) -> Burst:
+    clients, latencies = await _connect(target, connections)
+    cores = os.sched_getaffinity(target.pid) | os.sched_getaffinity(0)
+
+    begin_ns, busy_ns = time.perf_counter_ns(), proc.busy_ns(cores)
+    server_ns, client_ns = proc.cpu_ns(target.pid), time.process_time_ns()
+    for client in clients:
+        client.start(begin_ns + int(seconds * 1e9))
+    try:
+        async with asyncio.timeout(seconds + GRACE_S):
+            await asyncio.gather(*(client.finished for client in clients))
+    except TimeoutError:
+        raise AnswerError(f"{target.name}: expected the last answers within {GRACE_S:g} s, found silence") from None
+    server_ns, client_ns = proc.cpu_ns(target.pid) - server_ns, time.process_time_ns() - client_ns
+    elapsed_ns, busy_ns = time.perf_counter_ns() - begin_ns, proc.busy_ns(cores) - busy_ns
+
+    for client in clients:
+        client.transport.close()
+    await asyncio.sleep(SETTLE_S)
+    ordered = sorted(latencies)
+    return Burst(
+        reviews=len(ordered),
+        seconds=elapsed_ns / 1e9,
+        server_us=server_ns / len(ordered) / 1e3,
+        p50_us=ordered[len(ordered) // 2] / 1e3,
+        p99_us=ordered[len(ordered) * 99 // 100] / 1e3,
+        client_busy=client_ns / elapsed_ns,
+        others=max(0.0, (busy_ns - server_ns - client_ns) / elapsed_ns / len(cores)),
+    )
+
+
+async def _connect(target: Target, connections: int) -> tuple[list[Connection], array[int]]:
+    """Open the connections, handshakes done, and the array in which they will put their latencies."""
+    tls = ssl.create_default_context(cafile=str(target.ca_file))
+    # Unique over all bursts: it starts at the microseconds of the clock, and a review takes longer than one.
+    serials = itertools.count(time.monotonic_ns() // 1_000 % 10 ** len(SERIAL))
+    latencies = array("q")
+    loop = asyncio.get_running_loop()
+    clients = []
+    for _ in range(connections):
+        _, client = await loop.create_connection(
+            lambda: Connection(target, serials, latencies), "127.0.0.1", target.port, ssl=tls
+        )
+        clients.append(client)
+    await asyncio.sleep(SETTLE_S)
+    return clients, latencies
+
+
+class Client:
+    """The process that makes the load."""
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        self._pool = pool
+
+    def burst(self, target: Target, connections: int, seconds: float) -> Burst:
+        """Load a server for some seconds over this many keep-alive connections, and wait for the figures.
+
+        Raises `AnswerError` for an answer that is not the expected one, or that does not come.
+        """
+        return self._pool.submit(_run_burst, target, connections, seconds).result()
+
+
+@contextmanager
+def client(core: int) -> Iterator[Client]:
+    """A load-generating process on its own core, ended with the block."""
+    with ProcessPoolExecutor(1, get_context("spawn"), _prepare, (core,)) as pool:
+        yield Client(pool)
+
+
+def _prepare(core: int) -> None:
+    """Run in the new process: the parent decides when it ends, and a collection would pass for latency."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.sched_setaffinity(0, {core})
+    gc.disable()
+
+
+def _run_burst(target: Target, connections: int, seconds: float) -> Burst:
+    try:
+        return uvloop.run(_burst(target, connections, seconds))
+    finally:
+        gc.collect()

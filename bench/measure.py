@@ -1,0 +1,192 @@
+"""The measurements: interleaved bursts, the start of the process, memory; nothing here prints."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from bench import bodies, load, proc, servers
+
+CONNECTIONS = (1, 8, 64)
+TARGET_CONNECTIONS = 8
+"""The number of connections for which targets are stated."""
+DISTURBED = 0.15
+"""Share of the cores in use that other processes may have during a burst before it is repeated."""
+MAX_REPEATS = 3
+GROWTH_BURST_S = 1.0
+GROWTH_WARM_UP = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How much to measure."""
+
+    rounds: int
+    seconds: float
+    """Length of one burst."""
+    starts: int
+    """How often the start of the process is timed."""
+    growth: int
+    """Reviews over which the growth of resident memory is taken; 0 leaves it out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One server under one number of connections: medians over the rounds."""
+
+    server_us: float
+    ratio: float
+    """CPU of one review over that of the bare server in the same round."""
+    per_second: float
+    p50_us: float
+    p99_us: float
+
+
+@dataclass(kw_only=True)
+class Bursts:
+    """All bursts of the run, by row and number of connections, in the order of the rounds."""
+
+    kept: dict[tuple[str, int], list[load.Burst]] = field(default_factory=dict)
+    repeated: int = 0
+    """Bursts thrown away because other processes disturbed them."""
+    disturbed: int = 0
+    """Bursts kept although they were disturbed, because every repeat was."""
+
+    def cell(self, row: str, connections: int) -> Cell:
+        """The medians of one row; its ratio is the median of the ratios of each round."""
+        bursts, floor = self.kept[row, connections], self.kept["bare", connections]
+        return Cell(
+            server_us=median(burst.server_us for burst in bursts),
+            ratio=median(own.server_us / bare.server_us for own, bare in zip(bursts, floor, strict=True)),
+            per_second=median(burst.per_second for burst in bursts),
+            p50_us=median(burst.p50_us for burst in bursts),
+            p99_us=median(burst.p99_us for burst in bursts),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Growth:
+    """How resident memory moved while a fresh process answered many reviews."""
+
+    reviews: int
+    before_mib: float
+    after_mib: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """Everything that one run measured."""
+
+    bursts: Bursts
+    start_ms: Sequence[float]
+    """Start of the process to the first answered review, once for each start."""
+    resident_mib: Mapping[str, float]
+    """Resident memory of the webhook: `after start` and `after load`."""
+    growth: Growth | None
+
+
+def run(plan: Plan, directory: Path, say: Callable[[str], None]) -> Results:
+    """Measure everything. `directory` takes certificates and state; `say` is told what comes next."""
+    server_core, client_core = proc.core_pair()
+    skipped, injected = bodies.request("cpu"), bodies.request("gpu")
+    with ExitStack() as stack:
+        # Entered first, so ended last: a burst in flight ends at once when its server is gone.
+        client = stack.enter_context(load.client(client_core))
+        say("starting the servers")
+        bare = stack.enter_context(servers.running(servers.bare(directory / "bare"), server_core, injected))
+        webhook = stack.enter_context(servers.running(servers.webhook(directory / "webhook"), server_core, injected))
+        after_start = proc.resident_mib(webhook.pid)
+        targets = {
+            "bare": target(bare, injected, expect_patch=None),
+            "skipped": target(webhook, skipped, expect_patch=False),
+            "injected": target(webhook, injected, expect_patch=True),
+        }
+        bursts = interleave(client, targets, plan, say)
+        resident = {"after start": after_start, "after load": proc.resident_mib(webhook.pid)}
+        start_ms = [
+            time_start(directory / f"start-{number}", server_core, injected, say) for number in range(plan.starts)
+        ]
+        growth = None
+        if plan.growth:
+            fresh = stack.enter_context(servers.running(servers.webhook(directory / "growth"), server_core, injected))
+            both = target(fresh, skipped, expect_patch=False), target(fresh, injected, expect_patch=True)
+            growth = measure_growth(client, both, plan.growth, say)
+    return Results(bursts=bursts, start_ms=start_ms, resident_mib=resident, growth=growth)
+
+
+def target(server: servers.Server, request: bytes, *, expect_patch: bool | None) -> load.Target:
+    """Ask once, see that the answer says what the row claims to measure, and learn its length.
+
+    Raises `load.AnswerError` for a review that is refused, or patched when it should not be, or the reverse.
+    """
+    program = server.program
+    answer = program.ask(request)
+    response = json.loads(answer.partition(b"\r\n\r\n")[2])["response"]
+    if expect_patch is not None and (not response["allowed"] or ("patch" in response) != expect_patch):
+        wanted = "with a patch" if expect_patch else "without a patch"
+        raise load.AnswerError(f"expected an allowed review {wanted}, found {json.dumps(response)[:600]}")
+    return load.Target(
+        name=program.arguments[0],
+        port=program.port,
+        pid=server.pid,
+        ca_file=program.ca_file,
+        request=request,
+        answer_length=len(answer),
+    )
+
+
+def interleave(
+    client: load.Client, targets: Mapping[str, load.Target], plan: Plan, say: Callable[[str], None]
+) -> Bursts:
+    """Load the rows in turn, so that a machine that drifts slows all of them alike."""
+    bursts = Bursts()
+    say("warming up")
+    for warmed in targets.values():
+        client.burst(warmed, TARGET_CONNECTIONS, plan.seconds)
+    for number, connections in itertools.product(range(1, plan.rounds + 1), CONNECTIONS):
+        say(f"round {number} of {plan.rounds}, connections: {connections}")
+        for row, loaded in targets.items():
+            burst = client.burst(loaded, connections, plan.seconds)
+            for _ in range(MAX_REPEATS):
+                if burst.others <= DISTURBED:
+                    break
+                bursts.repeated += 1
+                burst = client.burst(loaded, connections, plan.seconds)
+            bursts.disturbed += burst.others > DISTURBED
+            bursts.kept.setdefault((row, connections), []).append(burst)
+    return bursts
+
+
+def time_start(directory: Path, core: int, request: bytes, say: Callable[[str], None]) -> float:
+    """Milliseconds from the start of a webhook process to the end of its first answered review."""
+    say("timing the start of the process")
+    with servers.running(servers.webhook(directory), core, request) as server:
+        return server.start_ms
+
+
+def measure_growth(
+    client: load.Client, targets: Sequence[load.Target], reviews: int, say: Callable[[str], None]
+) -> Growth:
+    """Send `reviews` reviews, each row in turn, to one process and compare its memory before and after."""
+    answer_many(client, targets, min(GROWTH_WARM_UP, reviews), 0.25, say)
+    before = proc.resident_mib(targets[0].pid)
+    answered = answer_many(client, targets, reviews, GROWTH_BURST_S, say)
+    return Growth(reviews=answered, before_mib=before, after_mib=proc.resident_mib(targets[0].pid))
+
+
+def answer_many(
+    client: load.Client, targets: Sequence[load.Target], reviews: int, seconds: float, say: Callable[[str], None]
+) -> int:
+    """Load the targets in turn, in bursts of `seconds`, until `reviews` are answered; returns how many were."""
+    answered = 0
+    for loaded in itertools.cycle(targets):
+        if answered >= reviews:
+            break
+        say(f"growth of memory: {answered:,} of {reviews:,} reviews")
+        answered += client.burst(loaded, TARGET_CONNECTIONS, seconds).reviews
+    return answered

@@ -1,0 +1,51 @@
+"""What the kernel says about a process and about the cores: CPU time and memory, read from `/proc` (Linux only)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+def cpu_ns(pid: int) -> int:
+    """CPU time, user and system, of all threads of a process so far, in nanoseconds.
+
+    The scheduler's own count where the kernel shows it: the one in `stat` moves in steps of 10 ms.
+    """
+    try:
+        tasks = Path(f"/proc/{pid}/task").iterdir()
+        return sum(int((task / "schedstat").read_text().split(maxsplit=1)[0]) for task in tasks)
+    except FileNotFoundError:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * TICK_NS
+
+
+def resident_mib(pid: int) -> float:
+    """Resident memory (VmRSS) of a process in MiB."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise ProcessLookupError(f"process {pid} has ended: it has no resident memory")
+
+
+def busy_ns(cores: Collection[int]) -> int:
+    """Time that these cores have spent on any process so far, and that a hypervisor took from them, in nanoseconds.
+
+    Interrupt time is left out: here it is the loopback traffic of the benchmark itself.
+    """
+    names = {f"cpu{core}" for core in cores}
+    ticks = 0
+    for line in Path("/proc/stat").read_text().splitlines():
+        name, *fields = line.split()
+        if name in names:
+            user, nice, system, _idle, _iowait, _irq, _softirq, steal = (int(field) for field in fields[:8])
+            ticks += user + nice + system + steal
+    return ticks * TICK_NS
+
+
+def core_pair() -> tuple[int, int]:
+    """The core for the server and the core for the client: the same one where there is only one."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[0], cores[min(1, len(cores) - 1)]

@@ -1,0 +1,164 @@
+"""The servers under test: each a process of its own on one core, started, asked for a first answer, stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import bodies
+from bench.load import OK
+
+START_LIMIT_S = 20.0
+STOP_LIMIT_S = 5.0
+ANSWER_LIMIT_S = 5.0
+POLL_S = 0.002
+
+STATE = {
+    "cluster.yaml": 'hamiVersion: "2.9.0"\nkubernetesVersion: "1.33.2"\n',
+    f"namespaces/{bodies.NAMESPACE}.yaml": (
+        "apiVersion: v1\nkind: Namespace\nmetadata:\n"
+        f"  name: {bodies.NAMESPACE}\n  labels: {{gpu.topology/injection: enabled}}\n"
+    ),
+}
+"""The cluster that the webhook believes in: one namespace that opted in, on a HAMi that takes the init container."""
+
+
+class StartError(Exception):
+    """A server ended, or answered nothing, before its first review."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """How to start a server, and how to reach it once it runs."""
+
+    arguments: Sequence[str]
+    """What follows `python -m`."""
+    port: int
+    ca_file: Path
+    """The authority to trust; the server writes it before it listens."""
+    stderr: Path
+
+    def ask(self, request: bytes) -> bytes:
+        """Send one request over a new connection; its whole answer, head and body. Raises `OSError` if none comes."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=ANSWER_LIMIT_S) as connection:
+            tls = ssl.create_default_context(cafile=self.ca_file)
+            with tls.wrap_socket(connection, server_hostname="127.0.0.1") as channel:
+                channel.sendall(request)
+                return _answer(channel)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """A running server that has answered a review."""
+
+    program: Program
+    pid: int
+    start_ms: float
+    """From the start of the process to the end of the first answered review, in milliseconds."""
+
+
+def bare(directory: Path) -> Program:
+    """`bench.bare`, with its files in a new `directory`."""
+    directory.mkdir()
+    port, ca_file = free_port(), directory / "ca.crt"
+    arguments = ["bench.bare", "--ca-file", str(ca_file), "--port", str(port)]
+    return Program(arguments=arguments, port=port, ca_file=ca_file, stderr=directory / "stderr")
+
+
+def webhook(directory: Path) -> Program:
+    """The webhook as an operator starts it, with the state of its cluster in a new `directory`."""
+    for name, text in STATE.items():
+        path = directory / "state" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    port, ca_file = free_port(), directory / "ca.crt"
+    arguments = ["webhook", "serve", "--state", str(directory / "state"), "--self-signed", "--ca-file", str(ca_file)]
+    arguments += ["--host", "127.0.0.1", "--port", str(port), "--ops-port", str(free_port())]
+    return Program(arguments=arguments, port=port, ca_file=ca_file, stderr=directory / "stderr")
+
+
+@contextmanager
+def running(program: Program, core: int, request: bytes) -> Iterator[Server]:
+    """The program on one core, from its answer to `request` to the end of the block."""
+    begin = time.perf_counter()
+    with program.stderr.open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *program.arguments], stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True
+        )
+    try:
+        os.sched_setaffinity(process.pid, {core})
+        _await_first_answer(process, program, request)
+        start_ms = (time.perf_counter() - begin) * 1e3
+        yield Server(program=program, pid=process.pid, start_ms=start_ms)
+    finally:
+        _stop(process)
+
+
+def _await_first_answer(process: subprocess.Popen[bytes], program: Program, request: bytes) -> None:
+    deadline = time.monotonic() + START_LIMIT_S
+    answer = b""
+    while not answer.startswith(OK):
+        if process.poll() is not None or time.monotonic() > deadline:
+            ended = f"ended with {process.returncode}" if process.returncode is not None else "gives no such answer"
+            said = program.stderr.read_text(errors="replace")[-2000:]
+            command = " ".join(["python -m", *program.arguments])
+            raise StartError(f"expected a first answer with 200, but `{command}` {ended}: {answer[:300]!r}\n{said}")
+        time.sleep(POLL_S)
+        with contextlib.suppress(OSError):
+            answer = program.ask(request)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End the process; by force, with whatever it has started, if it does not end on request.
+
+    The request is SIGINT: on SIGTERM the webhook first waits for its clients to leave.
+    """
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(STOP_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _answer(channel: ssl.SSLSocket) -> bytes:
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        answer += _receive(channel)
+    head, separator, _ = answer.partition(b"\r\n\r\n")
+    length = len(head) + len(separator) + _content_length(head)
+    while len(answer) < length:
+        answer += _receive(channel)
+    return answer
+
+
+def _receive(channel: ssl.SSLSocket) -> bytes:
+    received = channel.recv(65_536)
+    if not received:
+        raise ConnectionError("the server closed the connection before the end of its answer")
+    return received
+
+
+def _content_length(head: bytes) -> int:
+    for line in head.splitlines():
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            return int(value)
+    raise ConnectionError(f"expected an answer with a content-length, found {head!r}")
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,1 @@
+"""TLS material: issue, check, use. Knows nothing of the webhook."""

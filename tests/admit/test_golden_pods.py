@@ -1,0 +1,55 @@
+"""Each folder of tests/cases/pods is a pod, what surrounds it, and what must come of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.judge import HAMI_2_9, TEAM_A, judge, load, load_optional, policy
+from webhook.model.cluster import ClusterFacts
+from webhook.model.pod import Namespace
+from webhook.model.version import Version
+
+CASES = Path(__file__).parent.parent / "cases" / "pods"
+NAMES = sorted(path.name for path in CASES.iterdir())
+
+
+def namespace_of(case: Path) -> Namespace:
+    manifest = load_optional(case / "namespace.yaml", None)
+    if manifest is None:
+        return TEAM_A
+    metadata = manifest["metadata"]
+    return Namespace(metadata["name"], metadata.get("labels", {}), metadata.get("annotations", {}))
+
+
+def cluster_of(case: Path) -> ClusterFacts:
+    versions: dict[str, str] | None = load_optional(case / "cluster.yaml", None)
+    if versions is None:
+        return HAMI_2_9
+    return ClusterFacts(
+        hami=Version.parse(versions["hamiVersion"], source="case"),
+        kubernetes=Version.parse(versions.get("kubernetesVersion", "1.33.2"), source="case"),
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_pod_comes_out_as_written_by_hand(name: str) -> None:
+    case = CASES / name
+    settings: dict[str, Any] = load_optional(case / "config.yaml", {})
+    outcome, after = judge(load(case / "pod.yaml"), namespace_of(case), cluster_of(case), policy(**settings))
+
+    wanted = load(case / "outcome.yaml")
+    assert (outcome.kind, outcome.reason) == (wanted["kind"], wanted["reason"]), outcome.message
+    for fragment in load_optional(case / "warnings.yaml", []):
+        assert any(fragment in warning for warning in outcome.warnings), outcome.warnings
+    if (case / "refused.yaml").exists():
+        refused = load(case / "refused.yaml")
+        assert outcome.reason == refused["reason"]
+        for fragment in refused["message"]:
+            assert fragment in outcome.message
+    else:
+        assert after == load(case / "expected.yaml")
+
+
+def test_there_are_cases() -> None:
+    assert len(NAMES) >= 40

@@ -1,0 +1,1 @@
+"""Golden cases: folders of YAML, written by hand from docs/injection.md."""

@@ -1,0 +1,59 @@
+"""How an admission is judged: by applying the patch with a foreign library, and by the laws that hold for every pod."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import jsonpatch
+import msgspec
+import yaml
+
+from webhook.admit.admission import admit
+from webhook.config import AdmitPolicy, admit_policy, parse_config
+from webhook.model.cluster import ClusterFacts
+from webhook.model.outcome import Outcome
+from webhook.model.pod import Namespace
+from webhook.model.version import Version
+from webhook.workload import decode_pod
+
+TEAM_A = Namespace("team-a", {"gpu.topology/injection": "enabled"})
+HAMI_2_9 = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 33, 2))
+HAMI_2_10_0 = ClusterFacts(hami=Version(2, 10), kubernetes=Version(1, 33, 2))
+
+
+def policy(**settings: Any) -> AdmitPolicy:
+    """The policy of a configuration file with these settings."""
+    return admit_policy(parse_config(settings), version="0.1.0")
+
+
+def judge(
+    pod: dict[str, Any],
+    namespace: Namespace = TEAM_A,
+    cluster: ClusterFacts = HAMI_2_9,
+    rules: AdmitPolicy | None = None,
+) -> tuple[Outcome, dict[str, Any]]:
+    """Admit a pod; returns the outcome and the pod afterwards.
+
+    Checks what must hold for every pod: the input is unchanged, the patch applies, and admitting the result again gives no patch.
+    """
+    rules = rules or policy()
+    original = copy.deepcopy(pod)
+    outcome = admit(decode_pod(pod), namespace, rules, cluster)
+    assert pod == original
+    after: dict[str, Any] = jsonpatch.apply_patch(pod, msgspec.to_builtins(outcome.operations))
+    assert pod == original
+    again = admit(decode_pod(after), namespace, rules, cluster)
+    assert again.operations == []
+    assert again.allowed == outcome.allowed
+    assert all(len(warning) < 120 for warning in outcome.warnings)
+    return outcome, after
+
+
+def load(path: Path) -> Any:
+    """One YAML document."""
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def load_optional(path: Path, default: Any) -> Any:
+    """One YAML document, or ``default`` where there is no file."""
+    return load(path) if path.exists() else default

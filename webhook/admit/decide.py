@@ -1,0 +1,63 @@
+"""Is this pod ours? The order of the questions is documented in docs/injection.md, section 1."""
+
+import msgspec
+
+from webhook.admit.request import PodContainer, asks_for_mig
+from webhook.model import names
+from webhook.model.options import parse_option
+from webhook.model.outcome import Reason
+from webhook.model.pod import Namespace, Pod
+
+
+class Passed(msgspec.Struct, frozen=True, gc=False):
+    """The pod passes without a patch."""
+
+    reason: Reason
+    warning: str = ""
+
+
+def reason_to_pass(
+    pod: Pod, namespace: Namespace, containers: list[PodContainer], inject_by_default: bool | None
+) -> Passed | None:
+    """Why the pod is left alone, or ``None`` if it is to be injected.
+
+    Raises:
+        FormatError: ``gpu.topology/inject`` does not parse.
+    """
+    if not namespace.known:
+        text = f"gpu-topology: namespace {namespace.name} is not known yet; the pod is left as it is"
+        return Passed(Reason.NAMESPACE_UNKNOWN, text)
+    if not namespace.injection_enabled:
+        return Passed(Reason.NAMESPACE_NOT_ENABLED)
+    annotations = pod.annotations
+    if pod.labels.get(names.INJECTION) == "disabled":
+        return Passed(Reason.OPTED_OUT)
+    requests = [one.request for one in containers if one.request]
+    mig = asks_for_mig(pod, containers)
+    if not requests and not mig:
+        asked = annotations.get(names.INJECT) == "true"
+        return Passed(Reason.NO_GPU_REQUEST, "gpu-topology: no container asks for a GPU" if asked else "")
+    inject = _inject_option(annotations, f"pod {namespace.name}/{pod.display_name}")
+    if inject is False:
+        return Passed(Reason.OPTED_OUT)
+    if mig:
+        return Passed(Reason.MIG_REQUEST, "gpu-topology: MIG devices have no NVLink; the pod is left as it is")
+    if inject or names.PROFILE in annotations:
+        return None
+    if not all(request.is_whole for request in requests):
+        return Passed(Reason.VGPU_SLICE)
+    wanted = _inject_option(namespace.annotations, f"namespace {namespace.name}")
+    wanted = inject_by_default if wanted is None else wanted
+    if wanted is False:
+        return Passed(Reason.NOT_REQUESTED)
+    if wanted or any(request.count > 1 for request in requests):
+        return None
+    return Passed(Reason.NOT_REQUESTED)
+
+
+def _inject_option(annotations: dict[str, str], holder: str) -> bool | None:
+    text = annotations.get(names.INJECT)
+    if text is None:
+        return None
+    inject: bool = parse_option("inject", text, source=f"annotation {names.INJECT} on {holder}")
+    return inject

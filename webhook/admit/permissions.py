@@ -1,0 +1,52 @@
+"""What reaches beyond the pod needs a label of its namespace, which only an administrator can set."""
+
+from collections.abc import Iterator
+
+from webhook.admit.subject import Subject
+from webhook.model import names
+from webhook.model.options import Profile
+from webhook.model.outcome import Reason, Refused
+from webhook.model.pod import annotation_path
+
+HOST_NAMESPACE_LABELS = {
+    "hostIPC": names.ALLOW_HOST_IPC,
+    "hostPID": names.ALLOW_HOST_PID,
+    "hostNetwork": names.ALLOW_HOST_NETWORK,
+}
+
+# Lists that show no GPU; HAMi's overwriteEnv also gives "none" to containers without a request.
+_SHOWS_NOTHING = frozenset({"", "none", "void"})
+
+
+def check_permissions(subject: Subject) -> None:
+    """Refuse a pod that needs something its namespace is not allowed.
+
+    Raises:
+        Refused: names everything that is missing, and the labels that would allow it.
+    """
+    missing = {
+        label: need for label, need in reversed(list(_needs(subject))) if not subject.namespace.allows(label)
+    }
+    if missing:
+        needs = "; ".join(reversed(missing.values()))
+        labels = ", ".join(f'{label}: "true"' for label in reversed(missing))
+        raise Refused(
+            Reason.MISSING_PERMISSION,
+            f"pod {subject.name}: {needs}. Namespace {subject.namespace.name} is not allowed that; "
+            f"an administrator can set its labels {labels}",
+        )
+
+
+def _needs(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Each label that must be set, and what for."""
+    for field in subject.host.ours:
+        yield HOST_NAMESPACE_LABELS[field], f"it needs {field}"
+    if subject.profile is Profile.NODE_PEERS:
+        yield names.ALLOW_NODE_GPUS, f"profile {subject.profile} shows it every GPU of the node"
+    for one in subject.containers:
+        own = one.env.get(names.ENV_NVIDIA_VISIBLE_DEVICES)
+        if own is None or one.is_ours or own.reads(annotation_path(names.VISIBLE_UUIDS)):
+            continue
+        # An own list of GPUs is how one tenant sees another's cards, in any container of the pod.
+        if own.value_from is not None or (own.value or "") not in _SHOWS_NOTHING:
+            yield names.ALLOW_NODE_GPUS, f"container {one.name} sets {names.ENV_NVIDIA_VISIBLE_DEVICES} itself"

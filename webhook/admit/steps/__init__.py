@@ -1,0 +1,57 @@
+"""One module for each thing injected.
+
+``plan(subject)`` yields edits and warnings and changes nothing itself; ``PURPOSE`` finishes the sentence "the webhook
+would ...". The order is that of the entries in the pod, and is documented in docs/injection.md.
+"""
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from webhook.admit.edits import Finding
+from webhook.admit.steps import (
+    colocation,
+    compatibility,
+    disable_control,
+    environment,
+    host_namespaces,
+    mark,
+    nccl,
+    node_identity,
+    remap,
+    runtime_class,
+    scheduler_policy,
+    shared_memory,
+    visibility,
+    whole_cards,
+)
+from webhook.admit.subject import Subject
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One thing that is injected."""
+
+    name: str
+    purpose: str
+    plan: Callable[[Subject], Iterator[Finding]]
+
+
+STEPS = tuple(
+    Step(module.__name__.rpartition(".")[2].replace("_", "-"), module.PURPOSE, module.plan)
+    for module in (
+        whole_cards,
+        disable_control,
+        scheduler_policy,
+        visibility,
+        host_namespaces,
+        node_identity,
+        shared_memory,
+        nccl,
+        remap,
+        colocation,
+        environment,
+        runtime_class,
+        compatibility,
+        mark,
+    )
+)

@@ -1,0 +1,50 @@
+"""Pods of one group go to one node: a label, and an affinity to pods that carry it.
+
+The first pod of a group may go anywhere: kube-scheduler lets a pod satisfy its own required affinity term.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from webhook.admit.edits import AddAffinityTerm, Finding, Label
+from webhook.admit.subject import Subject
+from webhook.model import names
+from webhook.model.options import Colocate
+from webhook.model.outcome import Reason, Refused
+from webhook.model.pod import PodAffinity
+
+PURPOSE = "bring the pods of its group to one node"
+
+PREFERRED_WEIGHT = 100
+
+
+def plan(subject: Subject) -> Iterator[Finding]:
+    """The label, and one affinity term."""
+    group = subject.options.group
+    if group is None:
+        return
+    own = subject.pod.labels.get(names.GROUP)
+    if own not in (None, group):
+        raise Refused(
+            Reason.CONTRADICTS_PROFILE,
+            f'pod {subject.name} has the label {names.GROUP}: "{own}", but its annotation of that name says "{group}". '
+            "Remove the label",
+        )
+    if own is None:
+        yield Label(names.GROUP, group)
+    affinity = (subject.spec.affinity.pod_affinity if subject.spec.affinity else None) or PodAffinity()
+    term = {"labelSelector": {"matchLabels": {names.GROUP: group}}, "topologyKey": names.HOSTNAME_TOPOLOGY}
+    if subject.options.colocate is Colocate.REQUIRED:
+        terms = affinity.required or []
+        if not any(_same(term, other) for other in terms):
+            yield AddAffinityTerm(True, term)
+    else:
+        weighted = affinity.preferred or []
+        if not any(_same(term, other.get("podAffinityTerm") or {}) for other in weighted):
+            weight = {"weight": PREFERRED_WEIGHT, "podAffinityTerm": term}
+            yield AddAffinityTerm(False, weight)
+
+
+def _same(term: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether ``other`` says what ``term`` says; the API server may have added defaults to it."""
+    return all(other.get(key) == value for key, value in term.items())

@@ -1,0 +1,54 @@
+"""``CUDA_DISABLE_CONTROL=true`` on every container, so that HAMi does not preload its interception library.
+
+HAMi's device plugin reads the literal value from the container that it believes it serves, which on several versions is
+another one than it really serves (the first one, or an init container): hence every container. ``valueFrom`` and
+``envFrom`` are not seen. Source: HAMi pkg/device-plugin/nvidiadevice/nvinternal/plugin/server.go, Allocate.
+"""
+
+from collections.abc import Iterator
+
+from webhook.admit.edits import AddVariable, Finding
+from webhook.admit.subject import Subject
+from webhook.admit.variables import contradiction
+from webhook.model import names
+from webhook.model.outcome import Reason, Refused
+from webhook.model.pod import EnvVar
+
+PURPOSE = "switch HAMi's CUDA interception off"
+
+# What Go's strconv.ParseBool reads as true.
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+
+
+def plan(subject: Subject) -> Iterator[Finding]:
+    """The variable for every container but those that keep their slice."""
+    _refuse_mixed_cards(subject)
+    for one in subject.containers:
+        if one in subject.left_out:
+            continue
+        if names.ENV_DISABLE_CONTROL not in one.env:
+            yield AddVariable(one, names.ENV_DISABLE_CONTROL, "true")
+        elif not _is_true(one.container.env or []):
+            raise contradiction(one, names.ENV_DISABLE_CONTROL, "whole cards need the literal true")
+
+
+def _is_true(env: list[EnvVar]) -> bool:
+    """Whether the device plugin finds a true value: it looks at every entry of the name."""
+    return any(variable.name == names.ENV_DISABLE_CONTROL and variable.value in _TRUE for variable in env)
+
+
+def _refuse_mixed_cards(subject: Subject) -> None:
+    slices = [one.name for one in subject.left_out if one.request and not one.request.is_whole]
+    if not slices:
+        return
+    if subject.profile.shares_gpus:
+        why = f"profile {subject.profile} would show its card to the others"
+    elif not subject.cluster.tells_containers_apart:
+        why = f"HAMi {subject.cluster.hami or 'of unknown version'} may lift its limits with the others'"
+    else:
+        return
+    raise Refused(
+        Reason.MIXED_CARDS,
+        f"annotation {names.CONTAINERS} leaves container {slices[0]} its vGPU slice, but {why}. "
+        "Put it into a pod of its own",
+    )

@@ -1,0 +1,25 @@
+"""Lets NCCL see that ranks in different pods are on one node.
+
+NCCL takes ranks with different host names for different nodes; ``NCCL_HOSTID`` replaces the name. Its default way to pass
+memory handles is a Unix socket in the abstract namespace, which separate network namespaces do not share, hence
+``NCCL_CUMEM_ENABLE=0`` (legacy CUDA IPC). Source: NCCL src/misc/utils.cc, src/os/linux_ipcsocket.cc.
+"""
+
+from collections.abc import Iterator
+
+from webhook.admit.edits import Finding
+from webhook.admit.subject import Subject
+from webhook.admit.variables import require_reference, require_value
+from webhook.model import names
+from webhook.model.options import Profile
+
+PURPOSE = "let NCCL know which pods share a node"
+
+
+def plan(subject: Subject) -> Iterator[Finding]:
+    """Two variables for each GPU container in ``node-peers``."""
+    if subject.profile is not Profile.NODE_PEERS or subject.host.network:
+        return
+    for one in subject.gpu_containers:
+        yield from require_reference(one, names.ENV_NCCL_HOSTID, "spec.nodeName", "profile node-peers")
+        yield from require_value(one, names.ENV_NCCL_CUMEM_ENABLE, "0", "profile node-peers without hostNetwork")

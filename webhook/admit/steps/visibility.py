@@ -1,0 +1,52 @@
+"""Which GPUs a container sees, and which of them it uses.
+
+CUDA IPC needs the peer's GPU to be visible in the importing container, while each container must still use only its own:
+``NVIDIA_VISIBLE_DEVICES`` widens what is visible, ``CUDA_VISIBLE_DEVICES`` narrows what is used. The container's value
+wins over the device plugin's, with the device list strategy ``envvar`` only. Until bind writes the truth both show no
+GPU, so that a pod which bypassed bind stops instead of running on someone else's card.
+"""
+
+from collections.abc import Iterator
+
+from webhook.admit.edits import Annotate, Finding
+from webhook.admit.subject import Subject
+from webhook.admit.variables import require_reference, require_value
+from webhook.model import names
+from webhook.model.options import Profile
+from webhook.model.outcome import Reason, Refused
+from webhook.model.pod import annotation_path
+
+PURPOSE = "show each container its peers' GPUs"
+
+NO_CUDA_DEVICE = "-1"
+NO_VISIBLE_DEVICE = "none"
+
+def plan(subject: Subject) -> Iterator[Finding]:
+    """The three variables and the annotations behind them; nothing in ``exclusive``."""
+    if not subject.profile.shares_gpus:
+        return
+    strategy = subject.policy.device_list_strategy
+    if strategy != "envvar":
+        raise Refused(
+            Reason.DEVICE_LIST_STRATEGY,
+            f"profile {subject.profile} needs the device list strategy envvar, this cluster has {strategy}: "
+            f"the container's own list of GPUs would have no effect",
+        )
+    yield from _variables(subject)
+    for key in subject.visible_device_keys.values():
+        yield Annotate(key, NO_CUDA_DEVICE)
+    if subject.profile is Profile.POD_PEERS:
+        yield Annotate(names.VISIBLE_UUIDS, NO_VISIBLE_DEVICE)
+
+
+def _variables(subject: Subject) -> Iterator[Finding]:
+    profile = f"profile {subject.profile}"
+    keys = subject.visible_device_keys
+    for one in subject.gpu_containers:
+        yield from require_value(one, names.ENV_CUDA_DEVICE_ORDER, "PCI_BUS_ID", profile)
+        yield from require_reference(one, names.ENV_CUDA_VISIBLE_DEVICES, annotation_path(keys[one.name]), profile)
+        if subject.profile is Profile.NODE_PEERS:
+            yield from require_value(one, names.ENV_NVIDIA_VISIBLE_DEVICES, "all", profile)
+        else:
+            path = annotation_path(names.VISIBLE_UUIDS)
+            yield from require_reference(one, names.ENV_NVIDIA_VISIBLE_DEVICES, path, profile)

@@ -1,0 +1,42 @@
+"""Whole cards: all cores and all memory of each GPU, in limits and requests alike.
+
+``gpucores: 100`` makes HAMi give an idle card and keep others off it; ``gpumem`` would win over the percentage. Extended
+resources must have equal limits and requests, so both are written.
+"""
+
+from collections.abc import Iterator
+
+from webhook.admit.edits import DropResource, Finding, SetResource
+from webhook.admit.request import WHOLE, PodContainer
+from webhook.admit.subject import Subject
+from webhook.model.errors import FormatError
+from webhook.model.pod import Quantity
+from webhook.model.quantity import parse_count
+
+PURPOSE = "give it whole cards"
+
+
+def plan(subject: Subject) -> Iterator[Finding]:
+    """Resources of each GPU container."""
+    for one in subject.gpu_containers:
+        request, resources = subject.gpu_request(one), one.container.resources
+        family = request.names
+        for section in ("limits", "requests"):
+            present: dict[str, Quantity] = getattr(resources, section) or {}
+            for resource, number, text in (
+                (family.count, request.count, request.written_count),
+                (family.cores, WHOLE, "100"),
+                (family.memory_percentage, WHOLE, "100"),
+            ):
+                current = present.get(resource)
+                if current is None or not _equal(one, resource, current, number):
+                    yield SetResource(one, section, resource, text, current is not None)
+            if family.memory in present:
+                yield DropResource(one, section, family.memory)
+
+
+def _equal(one: PodContainer, resource: str, current: Quantity, number: int) -> bool:
+    try:
+        return parse_count(current, source=f"resource {resource} of container {one.name}") == number
+    except FormatError:  # a request that its limit overrules
+        return False

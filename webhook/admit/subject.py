@@ -1,0 +1,155 @@
+"""What every injection step looks at: the pod and everything that was decided about it before the first step runs."""
+
+import re
+from functools import cached_property
+from itertools import count
+
+import msgspec
+
+from webhook.admit.request import GpuRequest, PodContainer
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.cluster import ClusterFacts
+from webhook.model.options import Carrier, Options, Profile
+from webhook.model.outcome import Reason, Refused
+from webhook.model.pod import EnvVar, Namespace, Pod, PodSpec, annotation_path
+
+_VISIBLE_DEVICES_REFERENCE = re.compile(
+    re.escape(annotation_path(names.CUDA_VISIBLE_DEVICES_PREFIX)[:-2]) + r"(\d{1,3})'\]"
+)
+
+
+class HostNamespaces(msgspec.Struct, frozen=True):
+    """Which of the host's namespaces the pod will be in, and which of them we put it into."""
+
+    ipc: bool
+    pid: bool
+    network: bool
+    ours: tuple[str, ...]
+    """The spec fields that the profile or an option asks for, whether or not the pod has them already."""
+    withheld: tuple[str, ...]
+    """The spec fields that the profile needs and the pod refuses."""
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One pod on its way through the steps."""
+
+    pod: Pod
+    spec: PodSpec
+    namespace: Namespace
+    policy: AdmitPolicy
+    cluster: ClusterFacts
+    options: Options
+    profile: Profile
+    """Never ``observe``: that is decided by whoever runs the steps."""
+    containers: list[PodContainer]
+    """All of them, init containers first."""
+    gpu_containers: list[PodContainer]
+    """Those that ask for GPUs and that ``containers`` does not leave out."""
+    left_out: list[PodContainer]
+    """Those that ask for GPUs and stay as they are."""
+    carrier: Carrier
+    """Never ``auto``."""
+    host: HostNamespaces
+
+    @property
+    def name(self) -> str:
+        """How messages call the pod."""
+        return f"{self.namespace.name}/{self.pod.display_name}"
+
+    @cached_property
+    def visible_device_keys(self) -> dict[str, str]:
+        """The ``cuda-visible-devices`` annotation of each GPU container, by container name.
+
+        A container that already refers to one keeps it, so that a second admission changes nothing; the others get the
+        lowest free numbers in order.
+        """
+        kept: dict[str, str] = {}
+        for one in self.gpu_containers:
+            key = _referred_key(one.env.get(names.ENV_CUDA_VISIBLE_DEVICES))
+            if key and key not in kept.values():
+                kept[one.name] = key
+        numbered = (f"{names.CUDA_VISIBLE_DEVICES_PREFIX}{k}" for k in count())
+        free = (key for key in numbered if key not in kept.values())
+        return {one.name: kept.get(one.name) or next(free) for one in self.gpu_containers}
+
+    def gpu_request(self, one: PodContainer) -> GpuRequest:
+        """The request of a container of ``gpu_containers``, which has one by construction."""
+        if one.request is None:
+            raise TypeError(f"container {one.name} asks for no GPU")
+        return one.request
+
+
+def select_containers(
+    containers: list[PodContainer], options: Options, pod: Pod, where: str
+) -> tuple[list[PodContainer], list[PodContainer]]:
+    """The GPU containers of the pod, and those that the option ``containers`` leaves out.
+
+    Raises:
+        Refused: the pod's own option names something that is no GPU container.
+    """
+    asking = [one for one in containers if one.request]
+    wanted = options.containers
+    if wanted is None:
+        return asking, []
+    if names.CONTAINERS in pod.annotations:
+        known = {one.name for one in asking}
+        unknown = [name for name in wanted if name not in known]
+        if unknown:
+            raise Refused(
+                Reason.UNKNOWN_CONTAINER,
+                f"annotation {names.CONTAINERS} on pod {where}: expected names of containers that ask for GPUs "
+                f"({', '.join(sorted(known))}), found {', '.join(unknown)}",
+            )
+    return [one for one in asking if one.name in wanted], [one for one in asking if one.name not in wanted]
+
+
+def choose_host_namespaces(spec: PodSpec, options: Options, profile: Profile) -> HostNamespaces:
+    """What the profile needs and the options ask for, beside what the pod has."""
+    needed = profile is Profile.NODE_PEERS
+    ours: list[str] = []
+    withheld: list[str] = []
+    for field, asked, by_profile in (
+        ("hostIPC", options.host_ipc, needed),
+        ("hostPID", options.host_pid, needed),
+        ("hostNetwork", options.host_network, False),
+    ):
+        if asked or (by_profile and asked is None):
+            ours.append(field)
+        elif by_profile:
+            withheld.append(field)
+    return HostNamespaces(
+        ipc="hostIPC" in ours or bool(spec.host_ipc),
+        pid="hostPID" in ours or bool(spec.host_pid),
+        network="hostNetwork" in ours or bool(spec.host_network),
+        ours=tuple(ours),
+        withheld=tuple(withheld),
+    )
+
+
+def choose_carrier(asked: Carrier, cluster: ClusterFacts) -> Carrier:
+    """The carrier of the remap program.
+
+    Raises:
+        Refused: a sidecar was asked for where Kubernetes has none.
+    """
+    no_sidecars = cluster.kubernetes is not None and not cluster.has_native_sidecars
+    if asked is Carrier.SIDECAR and no_sidecars:
+        raise Refused(
+            Reason.CARRIER_UNAVAILABLE,
+            f"{names.PREFIX}remap: sidecar needs Kubernetes 1.29 or later, this is {cluster.kubernetes}. Use auto",
+        )
+    if asked is not Carrier.AUTO:
+        return asked
+    if cluster.hami is not None and not cluster.has_init_container_fault:
+        return Carrier.INIT
+    return Carrier.SIDECAR if cluster.has_native_sidecars else Carrier.BINDING
+
+
+def _referred_key(variable: EnvVar | None) -> str | None:
+    """The ``cuda-visible-devices`` annotation that a variable refers to."""
+    source = variable.value_from if variable else None
+    if source is None or source.field_ref is None:
+        return None
+    match = _VISIBLE_DEVICES_REFERENCE.fullmatch(source.field_ref.field_path)
+    return f"{names.CUDA_VISIBLE_DEVICES_PREFIX}{match[1]}" if match else None

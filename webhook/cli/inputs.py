@@ -1,0 +1,41 @@
+"""What several commands read: the configuration, the state, and the policy that follows from them."""
+
+from pathlib import Path
+
+from webhook import __version__
+from webhook.config import AdmitPolicy, Config, admit_policy, parse_config
+from webhook.model.errors import ConfigError, ManifestError
+from webhook.state.directory import DirectoryState, load_directory
+
+MAX_CONFIG_DOCUMENTS = 1
+
+
+def read_config(path: Path | None) -> Config:
+    """The configuration file, or all defaults.
+
+    Raises:
+        ConfigError: it cannot be read or used; the text names the file and the setting.
+    """
+    if path is None:
+        return Config()
+    from webhook.manifest.documents import read_yaml
+
+    try:
+        documents = read_yaml(path)
+        if len(documents) > MAX_CONFIG_DOCUMENTS:
+            raise ConfigError(f"expected one YAML document, found {len(documents)}")
+        return parse_config(documents[0] if documents else None)
+    except ManifestError as error:
+        raise ConfigError(str(error)) from None
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def read_policy(config: Config) -> AdmitPolicy:
+    """The parsed and checked form of ``config``."""
+    return admit_policy(config, version=__version__)
+
+
+def read_state(path: Path | None) -> DirectoryState | None:
+    """The state directory, if one is given."""
+    return None if path is None else load_directory(path)

@@ -1,0 +1,82 @@
+"""``gpu-topology serve``: the webhook."""
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from certs.bundle import TlsBundle
+    from webhook.config import Config
+
+SELF_SIGNED_LIFETIME = timedelta(days=30)
+SELF_SIGNED_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+def serve(
+    state: Annotated[Path | None, typer.Option(help="State directory: namespaces/*.yaml, cluster.yaml.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
+    tls: Annotated[Path | None, typer.Option(help="Directory with tls.crt and tls.key.")] = None,
+    self_signed: Annotated[bool, typer.Option(help="Issue a certificate for localhost, for a first try.")] = False,
+    ca_file: Annotated[Path | None, typer.Option(help="Where --self-signed writes its CA certificate.")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="HTTPS port.")] = None,
+    ops_port: Annotated[int | None, typer.Option(help="Plain port of health and readiness.")] = None,
+    check_config: Annotated[bool, typer.Option(help="Check the configuration and stop.")] = False,
+) -> None:
+    """Answer admission reviews over HTTPS."""
+    from webhook.cli.inputs import read_config, read_policy
+
+    settings = _overlay(read_config(config), host, port, ops_port)
+    policy = read_policy(settings)
+    if check_config:
+        typer.echo(f"{config or 'built-in defaults'}: ok")
+        return
+    if state is None:
+        raise typer.BadParameter("name a state directory; the cluster's own state is not implemented yet", param_hint="--state")
+    if (tls is None) != self_signed:
+        raise typer.BadParameter("give either --tls DIR or --self-signed", param_hint="--tls")
+
+    from certs.context import server_context
+    from webhook.server.app import create_app
+    from webhook.server.log import AdmissionLog
+    from webhook.server.run import run
+    from webhook.state.directory import load_directory
+
+    bundle = _bundle(tls, ca_file)
+    directory = load_directory(state)
+    reviews = create_app(settings, policy, directory, AdmissionLog(sys.stdout.buffer))
+    run(settings, reviews, directory, server_context(bundle), lambda: _announce(settings))
+
+
+def _overlay(config: "Config", host: str | None, port: int | None, ops_port: int | None) -> "Config":
+    """The configuration with the options of the command line over it."""
+    from msgspec.structs import replace
+
+    given = {"host": host, "port": port, "ops_port": ops_port}
+    return replace(config, server=replace(config.server, **{k: v for k, v in given.items() if v is not None}))
+
+
+def _bundle(tls: Path | None, ca_file: Path | None) -> "TlsBundle":
+    from certs.bundle import check_bundle, read_bundle
+    from certs.issue import issue
+
+    now = datetime.now(UTC)
+    if tls is not None:
+        bundle = read_bundle(tls)
+        check_bundle(bundle, now=now)
+        return bundle
+    bundle = issue(SELF_SIGNED_NAMES, now=now, lifetime=SELF_SIGNED_LIFETIME)
+    if ca_file is not None:
+        ca_file.write_bytes(bundle.authority)
+    return bundle
+
+
+def _announce(config: "Config") -> None:
+    server = config.server
+    typer.echo(
+        f"gpu-topology: reviews on https://{server.host}:{server.port}, probes on http://{server.host}:{server.ops_port}",
+        err=True,
+    )

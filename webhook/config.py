@@ -1,0 +1,268 @@
+"""What an operator may choose: one YAML file, every field with a default."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from webhook.model import names
+from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import ConfigError, FormatError
+from webhook.model.options import OPTION_NAMES, Options, Variable, parse_option, parse_variable
+from webhook.model.version import Version
+
+DEFAULT_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook"
+LINK_CLASSES = ("nvswitch", "nvlink", "pcie")
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Base of the sections of the file: keys are written in camelCase, unknown ones are refused."""
+
+
+class ResourceNames(Section):
+    """The resource names of one device plugin; HAMi lets administrators rename each."""
+
+    family: Literal["hami", "volcano"]
+    """Who schedules these resources; decides which annotations mean something."""
+    count: str
+    """Number of GPUs."""
+    memory: str
+    """Memory of a slice, MiB per GPU."""
+    memory_percentage: str
+    """Memory of a slice, per cent of each GPU."""
+    cores: str
+    """Compute of a slice, per cent of each GPU."""
+
+
+HAMI_RESOURCES = ResourceNames(
+    family="hami",
+    count="nvidia.com/gpu",
+    memory="nvidia.com/gpumem",
+    memory_percentage="nvidia.com/gpumem-percentage",
+    cores="nvidia.com/gpucores",
+)
+VOLCANO_RESOURCES = ResourceNames(
+    family="volcano",
+    count="volcano.sh/vgpu-number",
+    memory="volcano.sh/vgpu-memory",
+    memory_percentage="volcano.sh/vgpu-memory-percentage",
+    cores="volcano.sh/vgpu-cores",
+)
+
+
+class ClusterSettings(Section):
+    """What the cluster is like, where it is not detected or detected wrongly."""
+
+    hami_version: str = ""
+    """HAMi's version such as ``2.10.0``; empty: as detected."""
+    kubernetes_version: str = ""
+    """Kubernetes' version such as ``1.33``; empty: as detected."""
+    device_list_strategy: Literal["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"] = "envvar"
+    """How the device plugin hands devices to containers (HAMi's ``deviceListStrategy``); only ``envvar`` allows the peer profiles."""
+    default_count: int = 1
+    """GPUs of a container that asks for memory or cores but gives no count (HAMi's ``defaultGPUNum``)."""
+
+
+class RemapSettings(Section):
+    """The remap container."""
+
+    image: str = ""
+    """Its image; empty: this project's image of the same version."""
+    image_pull_policy: Literal["", "Always", "IfNotPresent", "Never"] = ""
+    """Its pull policy; empty: Kubernetes decides."""
+    sees_all_gpus: bool = True
+    """Whether it sees all GPUs of the node while it runs; without, it works from the published topology."""
+    runtime_class_name: str = ""
+    """Runtime class of injected pods that have none; empty: leave it."""
+
+
+class NcclSettings(Section):
+    """NCCL variables per link class, beside those that bind decides. Variables in one of the first three tables must stand in all three, because
+    a reference to an annotation has no way to leave a variable unset."""
+
+    pcie_p2p_level: Literal["PIX", "PXB", "PHB", "SYS"] = msgspec.field(default="PXB", name="pcieP2PLevel")
+    """``NCCL_P2P_LEVEL`` for a set of GPUs without NVLink."""
+    nvswitch: dict[str, str] = {}
+    """For sets that an NVSwitch joins."""
+    nvlink: dict[str, str] = {}
+    """For sets whose every pair has NVLink."""
+    pcie: dict[str, str] = {}
+    """For all other sets."""
+    multinode: dict[str, str] = {}
+    """For pods of jobs that span nodes, whatever their GPUs."""
+
+
+class ServerSettings(Section):
+    """The HTTPS server and its plain companion."""
+
+    host: str = "0.0.0.0"  # noqa: S104 - a webhook is reached over the pod network
+    """Address to listen on."""
+    port: int = 8443
+    """HTTPS port of the reviews."""
+    ops_port: int = 8080
+    """Plain HTTP port of health and readiness."""
+    max_review_bytes: int = 6 * 1024 * 1024
+    """Larger bodies are answered with 413. The API server's own limit for an object is 3 MiB; a review may hold two."""
+    drain_seconds: float = 5.0
+    """How long, after SIGTERM, reviews are still answered, each with ``Connection: close``."""
+    keep_alive_seconds: int = 120
+    """Idle connections are kept this long; must be above the 90 s of the API server, or it loses requests to closing connections."""
+
+
+class Config(Section):
+    """The whole file."""
+
+    defaults: dict[str, str] = {}
+    """Options of pods that neither the pod nor its namespace sets: annotation names without the prefix."""
+    resources: tuple[ResourceNames, ...] = (HAMI_RESOURCES, VOLCANO_RESOURCES)
+    """Resource names, one entry for each device plugin."""
+    cluster: ClusterSettings = ClusterSettings()
+    remap: RemapSettings = RemapSettings()
+    nccl: NcclSettings = NcclSettings()
+    server: ServerSettings = ServerSettings()
+
+
+class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """The configuration as decisions use it: parsed and checked once, when the program starts."""
+
+    defaults: Options
+    resources: tuple[ResourceNames, ...]
+    device_list_strategy: str
+    default_count: int
+    versions: ClusterFacts
+    """The configured versions, which overrule detected ones."""
+    remap: RemapSettings
+    nccl: NcclSettings
+    remap_image: str
+    fixed_nccl: tuple[tuple[str, str], ...]
+    """NCCL variables with one value for every link class."""
+    bound_nccl: tuple[tuple[str, str], ...]
+    """NCCL variables that bind decides, each with its value until then."""
+
+
+def parse_config(document: Any) -> Config:
+    """The configuration that a parsed YAML document stands for; ``None`` (an empty file) is all defaults.
+
+    Raises:
+        ConfigError: an unknown setting, or a value of the wrong kind; the text names the setting.
+    """
+    document = {} if document is None else document
+    _refuse_unknown_settings(document, Config, "")
+    try:
+        config = msgspec.convert(document, Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(_readable(error)) from None
+    _check(config)
+    return config
+
+
+def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
+    """What decisions need of ``config``; ``version`` is this program's, for the default remap image.
+
+    Raises:
+        ConfigError: a default option or a version does not parse, or the NCCL tables do not agree on their variables.
+    """
+    fixed, bound = _nccl_variables(config.nccl)
+    return AdmitPolicy(
+        defaults=_default_options(config.defaults),
+        resources=config.resources,
+        device_list_strategy=config.cluster.device_list_strategy,
+        default_count=config.cluster.default_count,
+        versions=_configured_versions(config.cluster),
+        remap=config.remap,
+        nccl=config.nccl,
+        remap_image=config.remap.image or f"{DEFAULT_IMAGE}:{version}",
+        fixed_nccl=fixed,
+        bound_nccl=bound,
+    )
+
+
+def _default_options(defaults: Mapping[str, str]) -> Options:
+    found: dict[str, Any] = {}
+    variables: list[Variable] = []
+    try:
+        for name, text in defaults.items():
+            source = f"defaults.{name}"
+            if name.startswith(names.ENV_PREFIX):
+                variable = name[len(names.ENV_PREFIX) :]
+                variables.append(parse_variable(variable, text, source=source, replaces=False))
+            elif name in OPTION_NAMES:
+                found[name.replace("-", "_")] = parse_option(name, text, source=source)
+            else:
+                raise ConfigError(f"defaults.{name}: unknown option{_suggest(name, OPTION_NAMES, 'defaults.')}")
+    except FormatError as error:
+        raise ConfigError(str(error)) from None
+    return Options(env=tuple(variables), **found)
+
+
+def _nccl_variables(nccl: NcclSettings) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    tables = {link_class: getattr(nccl, link_class) for link_class in LINK_CLASSES}
+    fixed: list[tuple[str, str]] = []
+    bound: list[tuple[str, str]] = []
+    for name in dict.fromkeys(name for table in tables.values() for name in table):
+        missing = [link_class for link_class, table in tables.items() if name not in table]
+        if missing:
+            raise ConfigError(
+                f"nccl.{missing[0]}.{name}: expected a value, found none. A variable of one link class needs a value in "
+                f"all three ({', '.join(LINK_CLASSES)}): a pod's reference to it cannot be left unset"
+            )
+        values = {table[name] for table in tables.values()}
+        (fixed if len(values) == 1 else bound).append((name, nccl.pcie[name]))
+    return tuple(fixed), tuple(bound)
+
+
+def _configured_versions(settings: ClusterSettings) -> ClusterFacts:
+    def version(name: str, text: str) -> Version | None:
+        return Version.parse(text, source=f"cluster.{name}") if text else None
+
+    try:
+        return ClusterFacts(
+            hami=version("hamiVersion", settings.hami_version),
+            kubernetes=version("kubernetesVersion", settings.kubernetes_version),
+        )
+    except FormatError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _check(config: Config) -> None:
+    """Values that the types alone let pass."""
+    for table in (*LINK_CLASSES, "multinode"):
+        for name, value in getattr(config.nccl, table).items():
+            if not value:
+                raise ConfigError(f"nccl.{table}.{name}: expected a value, found an empty one, which NCCL misreads")
+    server = config.server
+    for name, port in (("port", server.port), ("opsPort", server.ops_port)):
+        if not 0 <= port <= 65535:
+            raise ConfigError(f"server.{name}: expected a port between 0 and 65535, found {port}")
+    if config.cluster.default_count < 1:
+        raise ConfigError(f"cluster.defaultCount: expected 1 or more, found {config.cluster.default_count}")
+    if server.max_review_bytes < 1024 or server.drain_seconds < 0 or server.keep_alive_seconds < 1:
+        raise ConfigError("server: expected maxReviewBytes >= 1024, drainSeconds >= 0 and keepAliveSeconds >= 1")
+
+
+def _refuse_unknown_settings(document: Any, section: type[Section], prefix: str) -> None:
+    """Fail on the first key that ``section`` does not have, with the one that was probably meant."""
+    if not isinstance(document, Mapping):
+        return
+    fields = {field.encode_name: field.type for field in msgspec.structs.fields(section)}
+    for key, value in document.items():
+        if key not in fields:
+            raise ConfigError(f"{prefix}{key}: unknown setting{_suggest(str(key), tuple(fields), prefix)}")
+        kind = fields[key]
+        if isinstance(kind, type) and issubclass(kind, Section):
+            _refuse_unknown_settings(value, kind, f"{prefix}{key}.")
+
+
+def _suggest(name: str, known: tuple[str, ...], prefix: str) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f". Did you mean {prefix}{close[0]}?" if close else f". Known here: {', '.join(known)}"
+
+
+def _readable(error: msgspec.ValidationError) -> str:
+    """``Expected `int`, got `str` - at `$.server.port``` becomes ``server.port: expected int, found str``."""
+    text, _, place = str(error).partition(" - at `$")
+    text = re.sub(r"`([^`]*)`", r"\1", text).replace(", got ", ", found ")
+    setting = place.rstrip("`").lstrip(".") or "the file"
+    return f"{setting}: {text[0].lower()}{text[1:]}"

@@ -1,0 +1,58 @@
+"""What a decision needs to know about the cluster itself."""
+
+import msgspec
+
+from webhook.model.version import Version
+
+# HAMi 2.10.0 drops the usage of a pod whose init containers have finished when the first of them asks for no GPU,
+# and so offers its cards to others: https://github.com/Project-HAMi/HAMi/issues/2899
+FAULTY_INIT_CONTAINERS = Version(2, 10, 0)
+TOPOLOGY_AWARE_SINCE = Version(2, 7)
+CONTAINERS_TOLD_APART_SINCE = Version(2, 9)
+PRIVILEGED_DENIED_SINCE = Version(2, 10)
+NATIVE_SIDECARS_SINCE = Version(1, 29)
+
+
+class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Versions that change what is right; ``None`` where they are not known."""
+
+    hami: Version | None = None
+    kubernetes: Version | None = None
+
+    def overruled_by(self, configured: "ClusterFacts") -> "ClusterFacts":
+        """These facts, with those that ``configured`` knows in their place."""
+        if configured.hami is None and configured.kubernetes is None:
+            return self
+        return ClusterFacts(
+            hami=configured.hami or self.hami, kubernetes=configured.kubernetes or self.kubernetes
+        )
+
+    @property
+    def has_init_container_fault(self) -> bool:
+        """A GPU-less init container makes HAMi give the pod's cards away."""
+        return self.hami == FAULTY_INIT_CONTAINERS
+
+    @property
+    def knows_topology_aware(self) -> bool:
+        """HAMi understands the scheduler policy ``topology-aware``."""
+        return self.hami is None or self.hami >= TOPOLOGY_AWARE_SINCE
+
+    @property
+    def tells_containers_apart(self) -> bool:
+        """The device plugin looks for ``CUDA_DISABLE_CONTROL`` on the container that it serves, not on another one."""
+        return self.hami is not None and self.hami >= CONTAINERS_TOLD_APART_SINCE and not self.has_init_container_fault
+
+    @property
+    def serves_init_containers(self) -> bool:
+        """HAMi schedules GPUs that init containers ask for."""
+        return self.hami is None or self.hami >= CONTAINERS_TOLD_APART_SINCE
+
+    @property
+    def denies_privileged(self) -> bool:
+        """HAMi's webhook refuses GPU pods with a privileged container."""
+        return self.hami is not None and self.hami >= PRIVILEGED_DENIED_SINCE
+
+    @property
+    def has_native_sidecars(self) -> bool:
+        """Kubernetes runs restartable init containers."""
+        return self.kubernetes is not None and self.kubernetes >= NATIVE_SIDECARS_SINCE

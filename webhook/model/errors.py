@@ -1,0 +1,36 @@
+"""Failures that we can name. Each says where it is, what was expected, what was found and what to do."""
+
+FOUND_LIMIT = 60
+
+
+class GpuTopologyError(Exception):
+    """The root of every error that this project raises on purpose; its text is meant for the user."""
+
+
+class FormatError(GpuTopologyError):
+    """A written value does not parse.
+
+    Args:
+        source: Where it stands, for example ``annotation gpu.topology/shm-size on pod team-a/train``.
+        expected: What would have been right, with an example.
+        found: What stands there; long values are cut in the text.
+        fix: What to do about it, if it is not obvious.
+    """
+
+    def __init__(self, source: str, *, expected: str, found: object, fix: str = "") -> None:
+        self.source, self.expected, self.found, self.fix = source, expected, found, fix
+        super().__init__(f"{source}: expected {expected}, found {shorten(found)}" + (f". {fix}" if fix else ""))
+
+
+class ManifestError(GpuTopologyError):
+    """A manifest or state file cannot be read as what it should be."""
+
+
+class ConfigError(GpuTopologyError):
+    """The configuration is not usable."""
+
+
+def shorten(value: object) -> str:
+    """A quoted form of ``value`` that fits into a message."""
+    text = value if isinstance(value, str) else repr(value)
+    return f'"{text}"' if len(text) <= FOUND_LIMIT else f'"{text[:FOUND_LIMIT]}..." ({len(text)} characters)'

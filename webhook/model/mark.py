@@ -1,0 +1,30 @@
+"""The value of the annotation ``gpu.topology/injected``."""
+
+import msgspec
+
+from webhook.model import names
+from webhook.model.errors import FormatError
+from webhook.model.options import Profile
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Who prepared a pod: ``0.1.0 exclusive``."""
+
+    version: str
+    profile: Profile
+
+    @classmethod
+    def parse(cls, text: str, *, source: str = f"annotation {names.INJECTED}") -> "Mark":
+        """Read the annotation.
+
+        Raises:
+            FormatError: it is not a version and a profile.
+        """
+        version, separator, profile = text.partition(" ")
+        if not version or not separator or profile not in list(Profile):
+            raise FormatError(source, expected='a version and a profile such as "0.1.0 exclusive"', found=text)
+        return cls(version, Profile(profile))
+
+    def format(self) -> str:
+        """The annotation's text."""
+        return f"{self.version} {self.profile}"

@@ -1,0 +1,83 @@
+"""Every key, variable, volume and path that we read or write, spelled once.
+
+A test searches the package for the prefix and fails on any other spelling.
+"""
+
+PREFIX = "gpu.topology/"
+
+# Labels of namespaces and pods.
+INJECTION = PREFIX + "injection"
+GROUP = PREFIX + "group"
+ALLOW_HOST_IPC = PREFIX + "allow-host-ipc"
+ALLOW_HOST_PID = PREFIX + "allow-host-pid"
+ALLOW_HOST_NETWORK = PREFIX + "allow-host-network"
+ALLOW_NODE_GPUS = PREFIX + "allow-node-gpus"
+
+# Annotations that users write; the rest of a key after PREFIX names the option (model/options.py).
+INJECT = PREFIX + "inject"
+PROFILE = PREFIX + "profile"
+CONTAINERS = PREFIX + "containers"
+REMAP = PREFIX + "remap"
+TOPOLOGY_FILE_OPTION = PREFIX + "topology-file"
+ENV_PREFIX = "env."
+
+# Annotations that we write.
+INJECTED = PREFIX + "injected"
+CUDA_VISIBLE_DEVICES_PREFIX = PREFIX + "cuda-visible-devices."
+VISIBLE_UUIDS = PREFIX + "visible-uuids"
+NCCL_P2P_LEVEL = PREFIX + "nccl-p2p-level"
+NCCL_NVLS = PREFIX + "nccl-nvls"
+NCCL_ENV_PREFIX = PREFIX + "nccl-env."
+LINK = PREFIX + "link"
+BANDWIDTH = PREFIX + "bandwidth"
+RING_ORDER = PREFIX + "ring-order"
+NUMA = PREFIX + "numa"
+SATISFIED = PREFIX + "satisfied"
+NODE_TOPOLOGY = PREFIX + "node-topology"
+
+OUTPUTS = frozenset(
+    {INJECTED, VISIBLE_UUIDS, NCCL_P2P_LEVEL, NCCL_NVLS, LINK, BANDWIDTH, RING_ORDER, NUMA, SATISFIED, NODE_TOPOLOGY}
+)
+OUTPUT_PREFIXES = (CUDA_VISIBLE_DEVICES_PREFIX, NCCL_ENV_PREFIX)
+
+# What other components own.
+HAMI_SCHEDULER_POLICY = "hami.io/gpu-scheduler-policy"
+HAMI_DEVICES_ALLOCATED = "hami.io/vgpu-devices-allocated"
+VOLCANO_DEVICES_ALLOCATED = "volcano.sh/vgpu-ids-new"
+NUMA_BIND = "nvidia.com/numa-bind"
+VGPU_MODE = "nvidia.com/vgpu-mode"
+MIG_RESOURCE_PREFIX = "nvidia.com/mig-"
+POD_SECURITY_ENFORCE = "pod-security.kubernetes.io/enforce"
+HOSTNAME_TOPOLOGY = "kubernetes.io/hostname"
+
+# Environment variables.
+ENV_DISABLE_CONTROL = "CUDA_DISABLE_CONTROL"
+ENV_CUDA_DEVICE_ORDER = "CUDA_DEVICE_ORDER"
+ENV_CUDA_VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+ENV_NVIDIA_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+ENV_NVIDIA_DRIVER_CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
+ENV_NCCL_HOSTID = "NCCL_HOSTID"
+ENV_NCCL_CUMEM_ENABLE = "NCCL_CUMEM_ENABLE"
+ENV_NCCL_P2P_LEVEL = "NCCL_P2P_LEVEL"
+ENV_NCCL_NVLS_ENABLE = "NCCL_NVLS_ENABLE"
+ENV_NCCL_TOPO_FILE = "NCCL_TOPO_FILE"
+NCCL_VARIABLE_PREFIX = "NCCL_"
+REMAP_ENV_PREFIX = "GPU_TOPOLOGY_"
+REMAP_PROFILE = REMAP_ENV_PREFIX + "PROFILE"
+REMAP_REQUIRE_NVLINK = REMAP_ENV_PREFIX + "REQUIRE_NVLINK"
+REMAP_CONTAINERS = REMAP_ENV_PREFIX + "CONTAINERS"
+REMAP_NODE_NAME = REMAP_ENV_PREFIX + "NODE_NAME"
+REMAP_ALLOCATION = REMAP_ENV_PREFIX + "ALLOCATION"
+REMAP_NODE_TOPOLOGY = REMAP_ENV_PREFIX + "NODE_TOPOLOGY"
+REMAP_CUDA_VISIBLE_DEVICES_PREFIX = REMAP_ENV_PREFIX + "CUDA_VISIBLE_DEVICES_"
+REMAP_VISIBLE_UUIDS = REMAP_ENV_PREFIX + "VISIBLE_UUIDS"
+
+# Things in the pod.
+REMAP_CONTAINER = "gpu-topology-remap"
+REMAP_COMMAND = ("gpu-topology", "remap")
+REMAP_VARIABLES = (REMAP_ENV_PREFIX, ENV_DISABLE_CONTROL, ENV_NVIDIA_VISIBLE_DEVICES, ENV_NVIDIA_DRIVER_CAPABILITIES)
+FILES_VOLUME = "gpu-topology"
+FILES_PATH = "/run/gpu-topology"
+TOPOLOGY_FILE = FILES_PATH + "/nccl-topo.xml"
+SHARED_MEMORY_VOLUME = "gpu-topology-shm"
+SHARED_MEMORY_PATH = "/dev/shm"

@@ -1,0 +1,269 @@
+"""What users may ask for, in annotations of the pod, of its namespace, and in the configuration's ``defaults``."""
+
+import difflib
+import enum
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from webhook.model import names
+from webhook.model.errors import FormatError
+from webhook.model.quantity import parse_quantity
+
+
+class Profile(enum.StrEnum):
+    """Who has to reach whose GPU memory."""
+
+    EXCLUSIVE = "exclusive"
+    POD_PEERS = "pod-peers"
+    NODE_PEERS = "node-peers"
+    OBSERVE = "observe"
+
+    @property
+    def shares_gpus(self) -> bool:
+        """Containers see GPUs that are not their own."""
+        return self in (Profile.POD_PEERS, Profile.NODE_PEERS)
+
+
+class Policy(enum.StrEnum):
+    """What the set of GPUs should look like."""
+
+    BEST_EFFORT = "best-effort"
+    NVLINK = "nvlink"
+    SINGLE_NUMA = "single-numa"
+    SPREAD = "spread"
+
+
+class OnViolation(enum.StrEnum):
+    """What bind does when a requirement is not met."""
+
+    WARN = "warn"
+    DENY = "deny"
+
+
+class Nvls(enum.StrEnum):
+    """NVLink SHARP."""
+
+    AUTO = "auto"
+    ON = "on"
+    OFF = "off"
+
+
+class P2pLevel(enum.StrEnum):
+    """Values of ``NCCL_P2P_LEVEL``, and ``auto``."""
+
+    AUTO = "auto"
+    NVL = "NVL"
+    PIX = "PIX"
+    PXB = "PXB"
+    PHB = "PHB"
+    SYS = "SYS"
+
+
+class Carrier(enum.StrEnum):
+    """What brings the node's truth into the pod."""
+
+    AUTO = "auto"
+    INIT = "init"
+    SIDECAR = "sidecar"
+    BINDING = "binding"
+
+
+class Colocate(enum.StrEnum):
+    """How strongly the pods of a group want one node."""
+
+    REQUIRED = "required"
+    PREFERRED = "preferred"
+
+
+class Variable(msgspec.Struct, frozen=True):
+    """A variable from a ``gpu.topology/env.NAME`` annotation."""
+
+    name: str
+    value: str
+    replaces: bool
+    """Whether it wins over the container's own entry: only if the pod itself asks for it."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """All options of one pod, resolved: configuration, then namespace, then pod."""
+
+    inject: bool | None = None
+    profile: Profile = Profile.EXCLUSIVE
+    policy: Policy = Policy.BEST_EFFORT
+    require_nvlink: bool = False
+    min_bandwidth: float | None = None
+    """GB/s per direction of the weakest pair."""
+    on_violation: OnViolation = OnViolation.WARN
+    nvls: Nvls = Nvls.AUTO
+    nccl_p2p_level: P2pLevel = P2pLevel.AUTO
+    topology_file: bool = True
+    host_ipc: bool | None = None
+    host_pid: bool | None = None
+    host_network: bool | None = None
+    shm_size: str = "8Gi"
+    remap: Carrier = Carrier.AUTO
+    containers: tuple[str, ...] | None = None
+    group: str | None = None
+    colocate: Colocate = Colocate.REQUIRED
+    env: tuple[Variable, ...] = ()
+
+
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_CONTAINER_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+# Variables whose value the profile decides, and those of the remap program: an annotation may not set them.
+_RESERVED_VARIABLES = frozenset(
+    {
+        names.ENV_DISABLE_CONTROL,
+        names.ENV_CUDA_DEVICE_ORDER,
+        names.ENV_CUDA_VISIBLE_DEVICES,
+        names.ENV_NVIDIA_VISIBLE_DEVICES,
+        names.ENV_NVIDIA_DRIVER_CAPABILITIES,
+        names.ENV_NCCL_HOSTID,
+        names.ENV_NCCL_TOPO_FILE,
+    }
+)
+
+
+def _boolean(text: str) -> bool:
+    return {"true": True, "false": False}[text]
+
+
+def _bandwidth(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number) or number <= 0:
+        raise ValueError
+    return number
+
+
+def _size(text: str) -> str:
+    if parse_quantity(text, source="") <= 0:
+        raise ValueError
+    return text
+
+
+def _container_names(text: str) -> tuple[str, ...]:
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(map(_CONTAINER_NAME.fullmatch, found)):
+        raise ValueError
+    return found
+
+
+def _label_value(text: str) -> str:
+    if not _LABEL_VALUE.fullmatch(text):
+        raise ValueError
+    return text
+
+
+def _one_of(choices: type[enum.StrEnum]) -> str:
+    return "one of " + ", ".join(choices)
+
+
+_BOOLEAN = '"true" or "false"'
+
+# Per option: how to read it, and what to expect. The keys are Options' field names, with dashes.
+_PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "inject": (_boolean, _BOOLEAN),
+    "profile": (Profile, _one_of(Profile)),
+    "policy": (Policy, _one_of(Policy)),
+    "require-nvlink": (_boolean, _BOOLEAN),
+    "min-bandwidth": (_bandwidth, 'a number of GB/s such as "100"'),
+    "on-violation": (OnViolation, _one_of(OnViolation)),
+    "nvls": (Nvls, _one_of(Nvls)),
+    "nccl-p2p-level": (P2pLevel, _one_of(P2pLevel)),
+    "topology-file": (_boolean, _BOOLEAN),
+    "host-ipc": (_boolean, _BOOLEAN),
+    "host-pid": (_boolean, _BOOLEAN),
+    "host-network": (_boolean, _BOOLEAN),
+    "shm-size": (_size, 'a size such as "8Gi"'),
+    "remap": (Carrier, _one_of(Carrier)),
+    "containers": (_container_names, 'container names such as "prefill,decode"'),
+    "group": (_label_value, "a label value of at most 63 letters, digits, '-', '_' and '.'"),
+    "colocate": (Colocate, _one_of(Colocate)),
+}
+OPTION_NAMES = tuple(_PARSERS)
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """One place where options may stand."""
+
+    source: str
+    """How messages call the place, for example ``pod team-a/train``."""
+    values: Mapping[str, str]
+    """Annotations, with their full keys."""
+    is_pod: bool = False
+
+
+def parse_option(name: str, text: str, *, source: str) -> Any:
+    """The value of the option ``name`` (an element of ``OPTION_NAMES``).
+
+    Raises:
+        FormatError: ``text`` is not such a value.
+    """
+    parse, expected = _PARSERS[name]
+    try:
+        return parse(text)
+    except (ValueError, KeyError, FormatError):
+        raise FormatError(source, expected=expected, found=text) from None
+
+
+def resolve_options(defaults: Options, layers: tuple[Layer, ...]) -> Options:
+    """``defaults`` with each layer laid over it, the last one winning.
+
+    Raises:
+        FormatError: a value in some layer does not parse.
+    """
+    found: dict[str, Any] = {}
+    variables = {variable.name: variable for variable in defaults.env}
+    for layer in layers:
+        for key, text in _own_annotations(layer.values):
+            name = key[len(names.PREFIX) :]
+            if name in _PARSERS:
+                source = f"annotation {key} on {layer.source}"
+                found[name.replace("-", "_")] = parse_option(name, text, source=source)
+            elif name.startswith(names.ENV_PREFIX):
+                source = f"annotation {key} on {layer.source}"
+                variable = parse_variable(name[len(names.ENV_PREFIX) :], text, source=source, replaces=layer.is_pod)
+                variables[variable.name] = variable
+    if variables:
+        found["env"] = tuple(variables.values())
+    return msgspec.structs.replace(defaults, **found) if found else defaults
+
+
+def parse_variable(name: str, value: str, *, source: str, replaces: bool) -> Variable:
+    """A variable that an ``env.NAME`` option asks for.
+
+    Raises:
+        FormatError: the name is not one, belongs to the profile, or an NCCL variable would be empty.
+    """
+    if not _VARIABLE_NAME.fullmatch(name):
+        raise FormatError(source, expected="env. and the name of an environment variable", found=name)
+    if name in _RESERVED_VARIABLES or name.startswith(names.REMAP_ENV_PREFIX):
+        raise FormatError(source, expected="a variable that no profile sets", found=name, fix="Remove the annotation")
+    if not value and name.startswith(names.NCCL_VARIABLE_PREFIX):
+        raise FormatError(source, expected="a value: NCCL misreads empty variables", found=value)
+    return Variable(name, value, replaces)
+
+
+def unknown_annotations(annotations: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+    """Annotations under our prefix that mean nothing, each with the option that was probably meant."""
+    for key, _ in _own_annotations(annotations):
+        name = key[len(names.PREFIX) :]
+        known = name in _PARSERS or name.startswith(names.ENV_PREFIX) or is_output(key)
+        if not known:
+            close = difflib.get_close_matches(name, OPTION_NAMES, n=1)
+            yield key, names.PREFIX + close[0] if close else None
+
+
+def is_output(key: str) -> bool:
+    """Whether the annotation ``key`` is one that we write."""
+    return key in names.OUTPUTS or key.startswith(names.OUTPUT_PREFIXES)
+
+
+def _own_annotations(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    return ((key, text) for key, text in annotations.items() if key.startswith(names.PREFIX))

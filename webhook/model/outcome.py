@@ -1,0 +1,121 @@
+"""What became of a pod, and why, in a closed vocabulary that responses, logs, metrics and people share."""
+
+import enum
+
+import msgspec
+
+from webhook.model.patch import Operation
+
+WARNING_LIMIT = 119  # admission warnings should stay under 120 characters: k8s.io/api/admission/v1, AdmissionResponse
+
+
+class Kind(enum.StrEnum):
+    """The four ways in which an admission can end."""
+
+    SKIP = "skip"
+    PATCH = "patch"
+    DEGRADED = "degraded"
+    REFUSE = "refuse"
+
+
+class Reason(enum.StrEnum):
+    """Why; ``SENTENCES`` says it to people."""
+
+    NOT_A_CREATE = "not-a-create"
+    NAMESPACE_UNKNOWN = "namespace-unknown"
+    NAMESPACE_NOT_ENABLED = "namespace-not-enabled"
+    OPTED_OUT = "opted-out"
+    NO_GPU_REQUEST = "no-gpu-request"
+    MIG_REQUEST = "mig-request"
+    VGPU_SLICE = "vgpu-slice"
+    NOT_REQUESTED = "not-requested"
+    NO_CONTAINER_SELECTED = "no-container-selected"
+
+    INJECTED = "injected"
+    ALREADY_INJECTED = "already-injected"
+    OBSERVED = "observed"
+
+    NAMESPACE_WITHHELD = "namespace-withheld"
+    INIT_CONTAINER_FAULT = "init-container-fault"
+    NO_TOPOLOGY_FILE = "no-topology-file"
+
+    BAD_ANNOTATION = "bad-annotation"
+    BAD_RESOURCE = "bad-resource"
+    UNKNOWN_CONTAINER = "unknown-container"
+    MISSING_PERMISSION = "missing-permission"
+    CONTRADICTS_PROFILE = "contradicts-profile"
+    MIXED_CARDS = "mixed-cards"
+    DEVICE_LIST_STRATEGY = "device-list-strategy"
+    MOUNT_PATH_TAKEN = "mount-path-taken"
+    CARRIER_UNAVAILABLE = "carrier-unavailable"
+
+
+SENTENCES: dict[Reason, str] = {
+    Reason.NOT_A_CREATE: "Only the creation of a pod is looked at.",
+    Reason.NAMESPACE_UNKNOWN: "The namespace is not known here, so nothing can be said about the pod.",
+    Reason.NAMESPACE_NOT_ENABLED: "The namespace has not opted in.",
+    Reason.OPTED_OUT: "The pod has opted out.",
+    Reason.NO_GPU_REQUEST: "No container asks for a GPU.",
+    Reason.MIG_REQUEST: "The pod asks for MIG devices, which have no NVLink.",
+    Reason.VGPU_SLICE: "The pod asks for a vGPU slice and did not say that it wants whole cards.",
+    Reason.NOT_REQUESTED: "No container asks for two or more whole GPUs, and nobody asked for injection.",
+    Reason.NO_CONTAINER_SELECTED: "None of the containers that the namespace names asks for a GPU.",
+    Reason.INJECTED: "The pod got what it needs for NVLink.",
+    Reason.ALREADY_INJECTED: "The pod has everything already.",
+    Reason.OBSERVED: "The pod was left as it is; warnings say what the profile would do.",
+    Reason.NAMESPACE_WITHHELD: "The pod refuses a host namespace that its profile needs.",
+    Reason.INIT_CONTAINER_FAULT: "HAMi 2.10.0 will offer this pod's cards to others once its init containers finish.",
+    Reason.NO_TOPOLOGY_FILE: "The remap carrier of this cluster cannot write a topology file.",
+    Reason.BAD_ANNOTATION: "An annotation has a value that cannot be read.",
+    Reason.BAD_RESOURCE: "A GPU resource has a value that cannot be read.",
+    Reason.UNKNOWN_CONTAINER: "The pod names a container that asks for no GPU, or that it does not have.",
+    Reason.MISSING_PERMISSION: "The pod needs something that its namespace is not allowed.",
+    Reason.CONTRADICTS_PROFILE: "The pod sets something that its profile has to set differently.",
+    Reason.MIXED_CARDS: "Whole cards and a vGPU slice cannot be kept apart in this pod.",
+    Reason.DEVICE_LIST_STRATEGY: "The profile needs the device list strategy envvar.",
+    Reason.MOUNT_PATH_TAKEN: "The pod mounts something where our files have to be.",
+    Reason.CARRIER_UNAVAILABLE: "The remap carrier that the pod asks for does not work on this cluster.",
+}
+
+
+class Warning(msgspec.Struct, frozen=True):
+    """A sentence for the person who created the pod.
+
+    ``reason`` is set when the pod will not get all that its profile promises: the outcome is then *degraded*.
+    """
+
+    text: str
+    reason: Reason | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one pod."""
+
+    kind: Kind
+    reason: Reason
+    profile: str = ""
+    """The profile that was applied or, with ``observe``, tried; empty for pods that are not ours."""
+    operations: list[Operation] = []
+    steps: list[str] = []
+    """The injection steps that changed something, in order."""
+    warnings: list[str] = []
+    message: str = ""
+    """What to tell the user when the pod is refused."""
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the pod may be created."""
+        return self.kind is not Kind.REFUSE
+
+
+class Refused(Exception):
+    """Raised inside a decision to end it; becomes an :class:`Outcome` of kind *refuse* and never leaves the core."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        self.reason, self.message = reason, message
+        super().__init__(message)
+
+
+def fit(text: str) -> str:
+    """``text``, cut to the length that the API server asks of a warning."""
+    return text if len(text) <= WARNING_LIMIT else text[: WARNING_LIMIT - 3] + "..."

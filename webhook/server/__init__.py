@@ -1,0 +1,1 @@
+"""The HTTPS server: reads state, asks the core, writes the answer."""

@@ -1,0 +1,110 @@
+"""Runs the applications under uvicorn, and stops them without losing a review.
+
+uvicorn's own stop closes idle connections at once, with requests already on the wire. So a stop first *drains*: for a while
+every answer carries ``Connection: close`` and readiness fails, clients move away, and only then do the listeners close.
+"""
+
+import asyncio
+import signal
+import ssl
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+from webhook.config import Config, ServerSettings
+from webhook.server.app import create_ops_app
+from webhook.server.reviews import Application, Reviews
+from webhook.state import State
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server whose signals somebody else handles."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+def run(config: Config, reviews: Reviews, state: State, context: ssl.SSLContext, announce: Callable[[], None]) -> None:
+    """Serve until SIGTERM (drain, then stop) or SIGINT (stop at once). ``announce`` is called when both ports listen."""
+    runner = _Runner(config.server, reviews, state, context, announce)
+    loop_factory = runner.tls.config.get_loop_factory()
+    with asyncio.Runner(loop_factory=loop_factory) as loop:
+        loop.run(runner.serve())
+
+
+class _Runner:
+    """The two servers and the steps of their stop."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        reviews: Reviews,
+        state: State,
+        context: ssl.SSLContext,
+        announce: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._reviews = reviews
+        self._state = state
+        self._announce = announce
+        self._stop = asyncio.Event()
+        self.tls = _server(settings, reviews, settings.port, ssl_context_factory=lambda *_: context)
+        self._ops = _server(settings, create_ops_app(self._unready), settings.ops_port)
+
+    async def serve(self) -> None:
+        """Start both servers, wait for a signal, stop both."""
+        self._handle_signals()
+        servers = [asyncio.create_task(server.serve()) for server in (self.tls, self._ops)]
+        stopping = asyncio.create_task(self._stop.wait())
+        started = asyncio.create_task(self._started())
+        done, _ = await asyncio.wait({*servers, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        started.cancel()
+        for server in (self.tls, self._ops):
+            server.should_exit = True
+        stopping.cancel()
+        await asyncio.gather(*servers)
+
+    async def _started(self) -> None:
+        while not (self.tls.started and self._ops.started):
+            await asyncio.sleep(0.005)
+        self._announce()
+
+    def _unready(self) -> str:
+        if self._reviews.draining:
+            return "stopping"
+        return "" if self._state.ready else "waiting for the cluster's state"
+
+    def _handle_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, lambda: loop.create_task(self._drain()))
+        loop.add_signal_handler(signal.SIGINT, self._stop.set)
+
+    async def _drain(self) -> None:
+        self._reviews.draining = True
+        await asyncio.sleep(self._settings.drain_seconds)
+        self._stop.set()
+
+
+def _server(settings: ServerSettings, application: Application, port: int, **options: Any) -> _Server:
+    return _Server(
+        uvicorn.Config(
+            application,
+            host=settings.host,
+            port=port,
+            loop="uvloop",
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=settings.keep_alive_seconds,
+            timeout_graceful_shutdown=10,
+            **options,
+        )
+    )

@@ -1,0 +1,87 @@
+"""State from files: ``namespaces/*.yaml`` (manifests) and ``cluster.yaml`` (versions), read once."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from webhook.manifest.documents import read_yaml
+from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import ManifestError
+from webhook.model.pod import Fields, Metadata, Namespace
+from webhook.model.version import Version
+
+_T = TypeVar("_T")
+
+
+class _NamespaceManifest(Fields):
+    kind: str
+    metadata: Metadata
+
+
+class _ClusterFile(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    hami_version: str | None = None
+    kubernetes_version: str | None = None
+
+
+class DirectoryState:
+    """A :class:`webhook.state.State` of fixed values."""
+
+    ready = True
+
+    def __init__(self, namespaces: dict[str, Namespace], facts: ClusterFacts) -> None:
+        self._namespaces = namespaces
+        self._facts = facts
+
+    def namespace(self, name: str) -> Namespace:
+        """The namespace of that manifest."""
+        return self._namespaces.get(name) or Namespace(name, known=False)
+
+    def cluster(self) -> ClusterFacts:
+        """The versions of ``cluster.yaml``."""
+        return self._facts
+
+
+def load_directory(root: Path) -> DirectoryState:
+    """Read a state directory; files that are not there leave their part empty.
+
+    Raises:
+        ManifestError: ``root`` is no directory, or a file in it cannot be read as what it should be.
+        FormatError: a version in ``cluster.yaml`` is none.
+    """
+    if not root.is_dir():
+        raise ManifestError(f"{root}: expected a state directory (namespaces/, cluster.yaml), found none")
+    namespaces = {}
+    for path in sorted((root / "namespaces").glob("*.yaml")):
+        for document in read_yaml(path):
+            namespace = _read_namespace(path, document)
+            namespaces[namespace.name] = namespace
+    return DirectoryState(namespaces, _read_cluster(root / "cluster.yaml"))
+
+
+def _read_namespace(path: Path, document: Any) -> Namespace:
+    manifest = _convert(path, document, _NamespaceManifest)
+    if manifest.kind != "Namespace" or not manifest.metadata.name:
+        raise ManifestError(f"{path}: expected a Namespace with a name, found {manifest.kind}")
+    metadata = manifest.metadata
+    return Namespace(manifest.metadata.name, metadata.labels or {}, metadata.annotations or {})
+
+
+def _read_cluster(path: Path) -> ClusterFacts:
+    if not path.exists():
+        return ClusterFacts()
+    documents = read_yaml(path)
+    found = _convert(path, documents[0] if documents else {}, _ClusterFile)
+    return ClusterFacts(
+        hami=Version.parse(found.hami_version, source=f"{path}: hamiVersion") if found.hami_version else None,
+        kubernetes=Version.parse(found.kubernetes_version, source=f"{path}: kubernetesVersion")
+        if found.kubernetes_version
+        else None,
+    )
+
+
+def _convert(path: Path, document: Any, kind: type[_T]) -> _T:
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise ManifestError(f"{path}: {error}") from None

@@ -1,0 +1,155 @@
+"""A manifest of any workload kind, put through the admission core as if the API server had sent its pods."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import jsonpatch
+import msgspec
+
+from webhook.admit.admission import admit
+from webhook.config import AdmitPolicy
+from webhook.manifest.documents import Manifest
+from webhook.manifest.templates import Template, find_templates
+from webhook.model import names
+from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import ManifestError
+from webhook.model.outcome import Outcome
+from webhook.model.patch import Operation
+from webhook.model.pod import Namespace, Pod
+from webhook.state import State
+
+
+class Injected(msgspec.Struct, frozen=True):
+    """One pod template and what became of it."""
+
+    document: int
+    """Position of its document in the manifest."""
+    label: str
+    """How messages call it: ``Deployment prefill (/spec/template)``."""
+    template: Template
+    outcome: Outcome
+
+    @property
+    def operations(self) -> list[Operation]:
+        """The patch, with pointers from the document."""
+        return [
+            msgspec.structs.replace(operation, path=self.template.path + operation.path)
+            for operation in self.outcome.operations
+        ]
+
+
+class Injection(msgspec.Struct, frozen=True):
+    """A whole manifest and what became of its pods."""
+
+    original: str
+    templates: list[Injected]
+    text: str
+    """The manifest afterwards; the original text where nothing changed."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether some pod would not be allowed."""
+        return any(not one.outcome.allowed for one in self.templates)
+
+    def patches(self) -> list[list[Operation]]:
+        """One patch for each document that has pod templates."""
+        by_document: dict[int, list[Operation]] = {}
+        for one in self.templates:
+            by_document.setdefault(one.document, []).extend(one.operations)
+        return list(by_document.values())
+
+    def notes(self) -> Iterator[str]:
+        """Refusals and warnings, one line each."""
+        for one in self.templates:
+            if not one.outcome.allowed:
+                yield f"refused: {one.label}: {one.outcome.message}"
+            for warning in one.outcome.warnings:
+                yield f"warning: {one.label}: {warning}"
+
+
+def inject_manifest(
+    text: str, source: str, policy: AdmitPolicy, state: State | None, *, default_namespace: str = "default"
+) -> Injection:
+    """Decide about each pod template of ``text`` and apply the patches to it.
+
+    Args:
+        text: YAML or JSON documents.
+        source: What messages call them.
+        policy: The configuration.
+        state: Namespaces and versions; without it every namespace counts as opted in, with no permissions.
+        default_namespace: For documents that name none.
+
+    Raises:
+        ManifestError: ``text`` is not YAML, or a pod template has a field of another type than in a pod.
+    """
+    manifest = Manifest(text, source)
+    found = [
+        Injected(index, _label(document, template), template, _decide(document, template, policy, state, default_namespace))
+        for index, document in enumerate(manifest.documents)
+        for template in find_templates(document)
+    ]
+    for one in found:
+        apply_in_place(manifest.documents[one.document], one.operations)
+    changed = any(one.operations for one in found)
+    return Injection(text, found, manifest.text() if changed else text)
+
+
+def apply_in_place(document: Any, operations: list[Operation]) -> Any:
+    """Apply a patch to ``document`` itself, which keeps comments and order of what it does not touch."""
+    return jsonpatch.apply_patch(document, msgspec.to_builtins(operations), in_place=True)
+
+
+def read_pod(document: Any, template: Template) -> Pod:
+    """The pod that the API server would be asked to create from a template.
+
+    Raises:
+        ManifestError: a field that we read has another type than in a pod.
+    """
+    try:
+        pod = decode_pod(template.value)
+    except msgspec.ValidationError as error:
+        raise ManifestError(f"{_label(document, template)}: {error}") from None
+    if pod.metadata is None or pod.metadata.name:
+        return pod
+    metadata = msgspec.structs.replace(pod.metadata, generate_name=f"{_name(document)}-")
+    return msgspec.structs.replace(pod, metadata=metadata)
+
+
+def decode_pod(document: Any) -> Pod:
+    """A pod from parsed YAML, by way of the JSON that the API server would send.
+
+    Raises:
+        msgspec.ValidationError: a field that we read has another type than in a pod.
+    """
+    # json knows the subclasses of str and int that carry YAML's comments; what is left (dates) is a string in Kubernetes.
+    return msgspec.json.decode(json.dumps(document, default=str), type=Pod)
+
+
+def namespace_of(document: Any, default: str) -> str:
+    """The namespace that a document names, else ``default``."""
+    metadata = document.get("metadata") if isinstance(document, dict) else None
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+    return str(namespace) if namespace else default
+
+
+def _decide(
+    document: Any, template: Template, policy: AdmitPolicy, state: State | None, default_namespace: str
+) -> Outcome:
+    pod = read_pod(document, template)
+    name = namespace_of(document, default_namespace)
+    if state is None:
+        return admit(pod, Namespace(name, {names.INJECTION: "enabled"}), policy, ClusterFacts())
+    return admit(pod, state.namespace(name), policy, state.cluster())
+
+
+def _name(document: Any) -> str:
+    metadata = document.get("metadata") if isinstance(document, dict) else None
+    name = metadata.get("name") or metadata.get("generateName") if isinstance(metadata, dict) else None
+    return str(name or "pod").rstrip("-")
+
+
+def _label(document: Any, template: Template) -> str:
+    kind = document.get("kind", "object") if isinstance(document, dict) else "object"
+    place = f" ({template.path})" if template.path else ""
+    return f"{kind} {_name(document)}{place}"
