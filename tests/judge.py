@@ -1,11 +1,11 @@
 """How an admission is judged: by applying the patch with a foreign library, and by the laws that hold for every pod."""
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
 import jsonpatch
-import msgspec
 import yaml
 
 from webhook.admit.admission import admit
@@ -13,6 +13,7 @@ from webhook.config import AdmitPolicy, admit_policy, parse_config
 from webhook.model.cluster import ClusterFacts
 from webhook.model.outcome import Outcome
 from webhook.model.pod import Namespace
+from webhook.model.review import encode_patch
 from webhook.model.version import Version
 from webhook.workload import decode_pod
 
@@ -40,7 +41,7 @@ def judge(
     original = copy.deepcopy(pod)
     outcome = admit(decode_pod(pod), namespace, rules, cluster)
     assert pod == original
-    after: dict[str, Any] = jsonpatch.apply_patch(pod, msgspec.to_builtins(outcome.operations))
+    after: dict[str, Any] = jsonpatch.apply_patch(pod, json.loads(encode_patch(outcome.operations)))
     assert pod == original
     again = admit(decode_pod(after), namespace, rules, cluster)
     assert again.operations == []

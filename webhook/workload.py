@@ -17,6 +17,7 @@ from webhook.model.errors import ManifestError
 from webhook.model.outcome import Outcome
 from webhook.model.patch import Operation
 from webhook.model.pod import Namespace, Pod
+from webhook.model.review import encode_patch
 from webhook.state import State
 
 
@@ -97,7 +98,7 @@ def inject_manifest(
 
 def apply_in_place(document: Any, operations: list[Operation]) -> Any:
     """Apply a patch to ``document`` itself, which keeps comments and order of what it does not touch."""
-    return jsonpatch.apply_patch(document, msgspec.to_builtins(operations), in_place=True)
+    return jsonpatch.apply_patch(document, json.loads(encode_patch(operations)), in_place=True)
 
 
 def read_pod(document: Any, template: Template) -> Pod:

@@ -3,13 +3,19 @@
 import msgspec
 
 from webhook import __version__
-from webhook.admit.compose import Composer
+from webhook.admit.container import inspect
 from webhook.admit.decide import reason_to_pass
-from webhook.admit.edits import Annotate, Edit
 from webhook.admit.permissions import check_permissions
-from webhook.admit.request import PodContainer, read_containers
+from webhook.admit.pod_patch import PodPatch
+from webhook.admit.request import PodRequests, read_requests
 from webhook.admit.steps import STEPS, Step
-from webhook.admit.subject import Subject, choose_carrier, choose_host_namespaces, select_containers
+from webhook.admit.subject import (
+    Subject,
+    assign_visible_devices,
+    choose_carrier,
+    choose_host_namespaces,
+    select_containers,
+)
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
@@ -32,15 +38,18 @@ class _Plan(msgspec.Struct):
 def admit(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts) -> Outcome:
     """Decide about a pod that is being created.
 
-    Never raises for what a user wrote: a mistake there is an outcome of kind *refuse*.
+    A user's mistake is an outcome of kind *refuse*.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
     """
     try:
-        containers = read_containers(pod, policy.resources, policy.default_count)
-        passed = reason_to_pass(pod, namespace, containers, policy.defaults.inject)
+        requests = read_requests(pod, policy.resources, policy.default_count)
+        passed = reason_to_pass(pod, namespace, requests, policy.defaults.inject)
         if passed:
             warnings = [fit(passed.warning)] if passed.warning else []
             return Outcome(kind=Kind.SKIP, reason=passed.reason, warnings=warnings)
-        return _inject(pod, namespace, policy, cluster, containers)
+        return _inject(pod, namespace, policy, cluster, requests)
     except Refused as refused:
         return Outcome(kind=Kind.REFUSE, reason=refused.reason, message=refused.message)
     except FormatError as error:
@@ -48,7 +57,7 @@ def admit(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterF
 
 
 def _inject(
-    pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts, containers: list[PodContainer]
+    pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts, requests: PodRequests
 ) -> Outcome:
     where = f"{namespace.name}/{pod.display_name}"
     layers = (
@@ -58,13 +67,11 @@ def _inject(
     options = resolve_options(policy.defaults, layers)
     observed = options.profile is Profile.OBSERVE
     profile = _observed_profile(namespace, policy.defaults) if observed else options.profile
-    gpu_containers, left_out = select_containers(containers, options, pod, where)
-    if not gpu_containers:
+    selected = select_containers(requests.containers, options, pod, where)
+    if not selected:
         return Outcome(kind=Kind.SKIP, reason=Reason.NO_CONTAINER_SELECTED)
-    if options.env:
-        gpu_containers = [msgspec.structs.replace(one, variables=options.env) for one in gpu_containers]
-        wanting = {one.path: one for one in gpu_containers}
-        containers = [wanting.get(one.path, one) for one in containers]
+    containers = [inspect(one, options.env if one.name in selected else ()) for one in requests.containers]
+    gpu_containers = [one for one in containers if one.name in selected and one.request]
     spec = pod.spec or PodSpec()
     cluster = cluster.overruled_by(policy.versions)
     try:
@@ -78,9 +85,11 @@ def _inject(
             profile=profile,
             containers=containers,
             gpu_containers=gpu_containers,
-            left_out=left_out,
+            left_out=[one for one in containers if one.name not in selected and one.request],
             carrier=choose_carrier(options.remap, cluster),
             host=choose_host_namespaces(spec, options, profile),
+            volumes={volume.name: volume for volume in spec.volumes or ()},
+            visible_device_keys=assign_visible_devices(gpu_containers) if profile.shares_gpus else {},
         )
         check_permissions(subject)
         plan = _run_steps(subject)
@@ -95,19 +104,16 @@ def _inject(
 
 
 def _run_steps(subject: Subject) -> _Plan:
-    composer = Composer(subject.pod)
+    patch = PodPatch(subject.pod)
     changing: list[Step] = []
-    warnings: list[Warning] = []
+    before = 0
     for step in STEPS:
-        before = composer.size
-        for finding in step.plan(subject):
-            if isinstance(finding, Edit):
-                composer.apply(finding)
-            else:
-                warnings.append(finding)
-        if composer.size > before:
+        step.plan(subject, patch)
+        size = len(patch.operations) + len(patch.insertions)
+        if size > before:
             changing.append(step)
-    return _Plan(composer.operations(), changing, warnings)
+            before = size
+    return _Plan(patch.operations + patch.insertions, changing, patch.warnings)
 
 
 def _outcome(plan: _Plan, profile: Profile) -> Outcome:
@@ -130,14 +136,14 @@ def _outcome(plan: _Plan, profile: Profile) -> Outcome:
 
 def _observe(pod: Pod, profile: Profile, warnings: list[str]) -> Outcome:
     """Nothing but the mark changes."""
-    composer = Composer(pod)
-    composer.apply(Annotate(names.INJECTED, Mark(__version__, Profile.OBSERVE).format()))
+    patch = PodPatch(pod)
+    patch.annotate(names.INJECTED, Mark(__version__, Profile.OBSERVE).format())
     return Outcome(
-        kind=Kind.PATCH if composer.size else Kind.SKIP,
+        kind=Kind.PATCH if patch.operations else Kind.SKIP,
         reason=Reason.OBSERVED,
         profile=profile,
-        operations=composer.operations(),
-        steps=["mark"] if composer.size else [],
+        operations=patch.operations,
+        steps=["mark"] if patch.operations else [],
         warnings=list(map(fit, warnings)),
     )
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from webhook.admit.request import PodContainer, asks_for_mig
+from webhook.admit.request import PodRequests
 from webhook.model import names
 from webhook.model.options import parse_option
 from webhook.model.outcome import Reason
@@ -16,8 +16,12 @@ class Passed(msgspec.Struct, frozen=True, gc=False):
     warning: str = ""
 
 
+_NO_GPU = Passed(Reason.NO_GPU_REQUEST)
+_NO_GPU_BUT_ASKED = Passed(Reason.NO_GPU_REQUEST, "gpu-topology: no container asks for a GPU")
+
+
 def reason_to_pass(
-    pod: Pod, namespace: Namespace, containers: list[PodContainer], inject_by_default: bool | None
+    pod: Pod, namespace: Namespace, asked: PodRequests, inject_by_default: bool | None
 ) -> Passed | None:
     """Why the pod is left alone, or ``None`` if it is to be injected.
 
@@ -32,15 +36,13 @@ def reason_to_pass(
     annotations = pod.annotations
     if pod.labels.get(names.INJECTION) == "disabled":
         return Passed(Reason.OPTED_OUT)
-    requests = [one.request for one in containers if one.request]
-    mig = asks_for_mig(pod, containers)
-    if not requests and not mig:
-        asked = annotations.get(names.INJECT) == "true"
-        return Passed(Reason.NO_GPU_REQUEST, "gpu-topology: no container asks for a GPU" if asked else "")
+    requests = [one.request for one in asked.containers if one.request]
+    if not requests and not asked.mig:
+        return _NO_GPU_BUT_ASKED if annotations.get(names.INJECT) == "true" else _NO_GPU
     inject = _inject_option(annotations, f"pod {namespace.name}/{pod.display_name}")
     if inject is False:
         return Passed(Reason.OPTED_OUT)
-    if mig:
+    if asked.mig:
         return Passed(Reason.MIG_REQUEST, "gpu-topology: MIG devices have no NVLink; the pod is left as it is")
     if inject or names.PROFILE in annotations:
         return None

@@ -1,18 +1,18 @@
 """What every injection step looks at: the pod and everything that was decided about it before the first step runs."""
 
 import re
-from functools import cached_property
 from itertools import count
 
 import msgspec
 
-from webhook.admit.request import GpuRequest, PodContainer
+from webhook.admit.container import PodContainer
+from webhook.admit.request import ContainerRequest, GpuRequest
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
 from webhook.model.options import Carrier, Options, Profile
 from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import EnvVar, Namespace, Pod, PodSpec, annotation_path
+from webhook.model.pod import EnvVar, Namespace, Pod, PodSpec, Volume, annotation_path
 
 _VISIBLE_DEVICES_REFERENCE = re.compile(
     re.escape(annotation_path(names.CUDA_VISIBLE_DEVICES_PREFIX)[:-2]) + r"(\d{1,3})'\]"
@@ -31,7 +31,7 @@ class HostNamespaces(msgspec.Struct, frozen=True):
     """The spec fields that the profile needs and the pod refuses."""
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """One pod on its way through the steps."""
 
     pod: Pod
@@ -51,27 +51,15 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     carrier: Carrier
     """Never ``auto``."""
     host: HostNamespaces
+    volumes: dict[str, Volume]
+    """The pod's volumes by name."""
+    visible_device_keys: dict[str, str]
+    """The ``cuda-visible-devices`` annotation of each GPU container, by container name; empty without peers."""
 
     @property
     def name(self) -> str:
         """How messages call the pod."""
         return f"{self.namespace.name}/{self.pod.display_name}"
-
-    @cached_property
-    def visible_device_keys(self) -> dict[str, str]:
-        """The ``cuda-visible-devices`` annotation of each GPU container, by container name.
-
-        A container that already refers to one keeps it, so that a second admission changes nothing; the others get the
-        lowest free numbers in order.
-        """
-        kept: dict[str, str] = {}
-        for one in self.gpu_containers:
-            key = _referred_key(one.env.get(names.ENV_CUDA_VISIBLE_DEVICES))
-            if key and key not in kept.values():
-                kept[one.name] = key
-        numbered = (f"{names.CUDA_VISIBLE_DEVICES_PREFIX}{k}" for k in count())
-        free = (key for key in numbered if key not in kept.values())
-        return {one.name: kept.get(one.name) or next(free) for one in self.gpu_containers}
 
     def gpu_request(self, one: PodContainer) -> GpuRequest:
         """The request of a container of ``gpu_containers``, which has one by construction."""
@@ -80,28 +68,40 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return one.request
 
 
-def select_containers(
-    containers: list[PodContainer], options: Options, pod: Pod, where: str
-) -> tuple[list[PodContainer], list[PodContainer]]:
-    """The GPU containers of the pod, and those that the option ``containers`` leaves out.
+def select_containers(containers: list[ContainerRequest], options: Options, pod: Pod, where: str) -> set[str]:
+    """The names of the containers that ask for GPUs, without those that the option ``containers`` leaves out.
 
     Raises:
         Refused: the pod's own option names something that is no GPU container.
     """
-    asking = [one for one in containers if one.request]
+    asking = {one.name for one in containers if one.request}
     wanted = options.containers
     if wanted is None:
-        return asking, []
-    if names.CONTAINERS in pod.annotations:
-        known = {one.name for one in asking}
-        unknown = [name for name in wanted if name not in known]
-        if unknown:
-            raise Refused(
-                Reason.UNKNOWN_CONTAINER,
-                f"annotation {names.CONTAINERS} on pod {where}: expected names of containers that ask for GPUs "
-                f"({', '.join(sorted(known))}), found {', '.join(unknown)}",
-            )
-    return [one for one in asking if one.name in wanted], [one for one in asking if one.name not in wanted]
+        return asking
+    if names.CONTAINERS in pod.annotations and not asking.issuperset(wanted):
+        unknown = [name for name in wanted if name not in asking]
+        raise Refused(
+            Reason.UNKNOWN_CONTAINER,
+            f"annotation {names.CONTAINERS} on pod {where}: expected names of containers that ask for GPUs "
+            f"({', '.join(sorted(asking))}), found {', '.join(unknown)}",
+        )
+    return asking.intersection(wanted)
+
+
+def assign_visible_devices(gpu_containers: list[PodContainer]) -> dict[str, str]:
+    """The ``cuda-visible-devices`` annotation of each container, by container name.
+
+    A container that already refers to one keeps it, so that a second admission changes nothing; the others get the lowest
+    free numbers in order.
+    """
+    kept: dict[str, str] = {}
+    for one in gpu_containers:
+        key = _referred_key(one.env.get(names.ENV_CUDA_VISIBLE_DEVICES))
+        if key and key not in kept.values():
+            kept[one.name] = key
+    numbered = (f"{names.CUDA_VISIBLE_DEVICES_PREFIX}{k}" for k in count())
+    free = (key for key in numbered if key not in kept.values())
+    return {one.name: kept.get(one.name) or next(free) for one in gpu_containers}
 
 
 def choose_host_namespaces(spec: PodSpec, options: Options, profile: Profile) -> HostNamespaces:

@@ -1,14 +1,12 @@
 """How our environment variables meet those that the container already has."""
 
-from collections.abc import Iterator
-
-from webhook.admit.edits import AddVariable, Finding
-from webhook.admit.request import PodContainer
-from webhook.model.outcome import Reason, Refused, Warning
-from webhook.model.pod import EnvVar, annotation_path
+from webhook.admit.container import PodContainer
+from webhook.admit.pod_patch import PodPatch
+from webhook.model.outcome import Reason, Refused
+from webhook.model.pod import EnvVar
 
 
-def require_value(one: PodContainer, name: str, value: str, why: str) -> Iterator[Finding]:
+def require_value(patch: PodPatch, one: PodContainer, name: str, value: str, why: str) -> None:
     """A literal that the profile cannot do without.
 
     Raises:
@@ -16,12 +14,12 @@ def require_value(one: PodContainer, name: str, value: str, why: str) -> Iterato
     """
     own = one.env.get(name)
     if own is None:
-        yield AddVariable(one, name, value)
+        patch.add_variable(one, name, value)
     elif own.value_from is not None or own.value != value:
         raise contradiction(one, name, f"{why} needs {value}")
 
 
-def require_reference(one: PodContainer, name: str, field_path: str, why: str) -> Iterator[Finding]:
+def require_reference(patch: PodPatch, one: PodContainer, name: str, field_path: str, why: str) -> None:
     """A downward-API reference that the profile cannot do without.
 
     Raises:
@@ -29,32 +27,31 @@ def require_reference(one: PodContainer, name: str, field_path: str, why: str) -
     """
     own = one.env.get(name)
     if own is None:
-        yield AddVariable(one, name, field_path=field_path)
+        patch.add_reference(one, name, field_path)
     elif not own.reads(field_path):
         raise contradiction(one, name, f"{why} takes it from the GPUs that the scheduler chooses")
 
 
-def offer_value(one: PodContainer, name: str, value: str) -> Iterator[Finding]:
+def offer_value(patch: PodPatch, one: PodContainer, name: str, value: str) -> None:
     """A literal for tuning: the container's own value stays."""
     own = one.env.get(name)
     if own is None:
-        yield AddVariable(one, name, value)
+        patch.add_variable(one, name, value)
     elif own.value_from is not None or own.value != value:
-        yield left_alone(one, own)
+        _left_alone(patch, one, own)
 
 
-def offer_annotation(one: PodContainer, name: str, key: str) -> Iterator[Finding]:
-    """A reference to the annotation ``key`` for tuning: the container's own value stays."""
+def offer_reference(patch: PodPatch, one: PodContainer, name: str, field_path: str) -> None:
+    """A downward-API reference for tuning: the container's own value stays."""
     own = one.env.get(name)
     if own is None:
-        yield AddVariable(one, name, field_path=annotation_path(key))
-    elif not own.reads(annotation_path(key)):
-        yield left_alone(one, own)
+        patch.add_reference(one, name, field_path)
+    elif not own.reads(field_path):
+        _left_alone(patch, one, own)
 
 
-def left_alone(one: PodContainer, own: EnvVar) -> Warning:
-    """Says that the container's own value won."""
-    return Warning(f"container {one.name} sets {own.name} itself; it stays as it is")
+def _left_alone(patch: PodPatch, one: PodContainer, own: EnvVar) -> None:
+    patch.warn(f"container {one.name} sets {own.name} itself; it stays as it is")
 
 
 def contradiction(one: PodContainer, name: str, why: str) -> Refused:

@@ -12,6 +12,7 @@ from typing import Any
 from webhook.admit.admission import admit
 from webhook.config import AdmitPolicy
 from webhook.model.outcome import Kind, Outcome, Reason
+from webhook.model.pod import MalformedPod
 from webhook.model.review import MalformedReview, Request, decode_review, encode_reply
 from webhook.server.log import AdmissionLog
 from webhook.state import State
@@ -68,7 +69,7 @@ class Reviews:
                 raise BadRequest(405, f"{PODS_PATH}: expected POST, found {scope['method']}")
             body = await _read_body(scope, receive, self._max_review_bytes)
             status, kind, answer = 200, _JSON, self._review(body, started)
-        except (BadRequest, MalformedReview) as error:
+        except (BadRequest, MalformedReview, MalformedPod) as error:
             status = error.status if isinstance(error, BadRequest) else 400
             kind, answer = _TEXT, str(error).encode()
             self._log.rejected(status, str(error))

@@ -7,7 +7,7 @@ every answer carries ``Connection: close`` and readiness fails, clients move awa
 import asyncio
 import signal
 import ssl
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 

@@ -1,14 +1,14 @@
 """One module for each thing injected.
 
-``plan(subject)`` yields edits and warnings and changes nothing itself; ``PURPOSE`` finishes the sentence "the webhook
+``plan(subject, patch)`` reads the subject and tells the patch what it wants; ``PURPOSE`` finishes the sentence "the webhook
 would ...". The order is that of the entries in the pod, and is documented in docs/injection.md.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 
-from webhook.admit.edits import Finding
+from webhook.admit.pod_patch import PodPatch
 from webhook.admit.steps import (
     colocation,
     compatibility,
@@ -33,7 +33,7 @@ class Step(msgspec.Struct, frozen=True):
 
     name: str
     purpose: str
-    plan: Callable[[Subject], Iterator[Finding]]
+    plan: Callable[[Subject, PodPatch], None]
 
 
 STEPS = tuple(

@@ -3,22 +3,21 @@
 The first pod of a group may go anywhere: kube-scheduler lets a pod satisfy its own required affinity term.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
-from webhook.admit.edits import AddAffinityTerm, Finding, Label
+from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names
 from webhook.model.options import Colocate
 from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import PodAffinity
+from webhook.model.pod import PREFERRED_TERMS, REQUIRED_TERMS, PodAffinity
 
 PURPOSE = "bring the pods of its group to one node"
 
 PREFERRED_WEIGHT = 100
 
 
-def plan(subject: Subject) -> Iterator[Finding]:
+def plan(subject: Subject, patch: PodPatch) -> None:
     """The label, and one affinity term."""
     group = subject.options.group
     if group is None:
@@ -31,18 +30,18 @@ def plan(subject: Subject) -> Iterator[Finding]:
             "Remove the label",
         )
     if own is None:
-        yield Label(names.GROUP, group)
+        patch.label(names.GROUP, group)
     affinity = (subject.spec.affinity.pod_affinity if subject.spec.affinity else None) or PodAffinity()
     term = {"labelSelector": {"matchLabels": {names.GROUP: group}}, "topologyKey": names.HOSTNAME_TOPOLOGY}
     if subject.options.colocate is Colocate.REQUIRED:
-        terms = affinity.required or []
+        terms = affinity.terms(REQUIRED_TERMS) or []
         if not any(_same(term, other) for other in terms):
-            yield AddAffinityTerm(True, term)
+            patch.add_affinity_term(REQUIRED_TERMS, term)
     else:
-        weighted = affinity.preferred or []
+        weighted = affinity.terms(PREFERRED_TERMS) or []
         if not any(_same(term, other.get("podAffinityTerm") or {}) for other in weighted):
             weight = {"weight": PREFERRED_WEIGHT, "podAffinityTerm": term}
-            yield AddAffinityTerm(False, weight)
+            patch.add_affinity_term(PREFERRED_TERMS, weight)
 
 
 def _same(term: dict[str, Any], other: dict[str, Any]) -> bool:

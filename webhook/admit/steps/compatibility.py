@@ -1,44 +1,42 @@
 """What will go wrong although nothing here can change it. Only warnings."""
 
-from collections.abc import Iterator
 
-from webhook.admit.edits import Finding
+from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names
 from webhook.model.options import Carrier, unknown_annotations
-from webhook.model.outcome import Reason, Warning
+from webhook.model.outcome import Reason
 
 PURPOSE = "say what may go wrong"
 
 
-def plan(subject: Subject) -> Iterator[Finding]:
+def plan(subject: Subject, patch: PodPatch) -> None:
     """Warnings about this pod on this cluster."""
-    yield from _unknown_annotations(subject)
-    yield from _privileged(subject)
-    yield from _init_containers(subject)
+    _unknown_annotations(subject, patch)
+    _privileged(subject, patch)
+    _init_containers(subject, patch)
 
 
-def _unknown_annotations(subject: Subject) -> Iterator[Finding]:
+def _unknown_annotations(subject: Subject, patch: PodPatch) -> None:
     for key, meant in unknown_annotations(subject.pod.annotations):
-        yield Warning(f"unknown annotation {key}" + (f"; did you mean {meant}?" if meant else ""))
+        patch.warn(f"unknown annotation {key}" + (f"; did you mean {meant}?" if meant else ""))
 
 
-def _privileged(subject: Subject) -> Iterator[Finding]:
+def _privileged(subject: Subject, patch: PodPatch) -> None:
     if not subject.cluster.denies_privileged:
         return
     for one in subject.containers:
-        context = one.container.security_context
-        if context and context.privileged:
-            yield Warning(f"HAMi {subject.cluster.hami} refuses GPU pods with a privileged container: {one.name}")
+        if one.container.is_privileged:
+            patch.warn(f"HAMi {subject.cluster.hami} refuses GPU pods with a privileged container: {one.name}")
 
 
-def _init_containers(subject: Subject) -> Iterator[Finding]:
+def _init_containers(subject: Subject, patch: PodPatch) -> None:
     cluster = subject.cluster
     plain = [one for one in subject.containers if one.is_init and not one.is_native_sidecar and not one.is_ours]
     if cluster.hami is not None and not cluster.serves_init_containers:
         for one in plain:
             if one.request:
-                yield Warning(f"HAMi {cluster.hami} does not schedule GPUs for init containers: {one.name}")
+                patch.warn(f"HAMi {cluster.hami} does not schedule GPUs for init containers: {one.name}")
     if not cluster.has_init_container_fault or subject.carrier is Carrier.SIDECAR:
         return
     if any(one.is_native_sidecar for one in subject.containers):
@@ -48,4 +46,4 @@ def _init_containers(subject: Subject) -> Iterator[Finding]:
         idle.append(names.REMAP_CONTAINER)
     if idle:
         text = f"HAMi {cluster.hami} offers this pod's cards to others once init container {idle[0]} finishes"
-        yield Warning(text, Reason.INIT_CONTAINER_FAULT)
+        patch.warn(text, Reason.INIT_CONTAINER_FAULT)

@@ -5,9 +5,9 @@ another one than it really serves (the first one, or an init container): hence e
 ``envFrom`` are not seen. Source: HAMi pkg/device-plugin/nvidiadevice/nvinternal/plugin/server.go, Allocate.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
-from webhook.admit.edits import AddVariable, Finding
+from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.admit.variables import contradiction
 from webhook.model import names
@@ -20,19 +20,19 @@ PURPOSE = "switch HAMi's CUDA interception off"
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
 
-def plan(subject: Subject) -> Iterator[Finding]:
+def plan(subject: Subject, patch: PodPatch) -> None:
     """The variable for every container but those that keep their slice."""
     _refuse_mixed_cards(subject)
     for one in subject.containers:
         if one in subject.left_out:
             continue
         if names.ENV_DISABLE_CONTROL not in one.env:
-            yield AddVariable(one, names.ENV_DISABLE_CONTROL, "true")
-        elif not _is_true(one.container.env or []):
+            patch.add_variable(one, names.ENV_DISABLE_CONTROL, "true")
+        elif not _is_true(one.entries or ()):
             raise contradiction(one, names.ENV_DISABLE_CONTROL, "whole cards need the literal true")
 
 
-def _is_true(env: list[EnvVar]) -> bool:
+def _is_true(env: Iterable[EnvVar]) -> bool:
     """Whether the device plugin finds a true value: it looks at every entry of the name."""
     return any(variable.name == names.ENV_DISABLE_CONTROL and variable.value in _TRUE for variable in env)
 

@@ -4,38 +4,37 @@ CUDA IPC between containers needs one PID namespace; NCCL between pods needs one
 namespace's. Sources: UCX src/uct/cuda/cuda_ipc/cuda_ipc_iface.c, NCCL src/init.cc.
 """
 
-from collections.abc import Iterator
 
-from webhook.admit.edits import Finding, SetSpec
+from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names
 from webhook.model.options import Profile
-from webhook.model.outcome import Reason, Refused, Warning
+from webhook.model.outcome import Reason, Refused
 
 PURPOSE = "put it into the namespaces that CUDA IPC and NCCL need"
 
 _LEVELS_WITHOUT_HOST_NAMESPACES = ("baseline", "restricted")
 
 
-def plan(subject: Subject) -> Iterator[Finding]:
+def plan(subject: Subject, patch: PodPatch) -> None:
     """Fields of the pod's spec."""
     spec, host = subject.spec, subject.host
     present = {"hostIPC": spec.host_ipc, "hostPID": spec.host_pid, "hostNetwork": spec.host_network}
     for field in host.ours:
         if not present[field]:
-            yield SetSpec(field, True, present[field] is not None)
+            patch.set_spec(field, True, replaces=present[field] is not None)
     for field in host.withheld:
         option = f"host-{field.removeprefix('host').lower()}"
         text = f"without {option} pods of profile {subject.profile} cannot reach each other's GPU memory"
-        yield Warning(text, Reason.NAMESPACE_WITHHELD)
+        patch.warn(text, Reason.NAMESPACE_WITHHELD)
     if "hostNetwork" in host.ours and spec.dns_policy in (None, "ClusterFirst"):
         # A pod in the host network otherwise loses cluster DNS: https://kubernetes.io/docs/concepts/services-networking/dns-pod-service
-        yield SetSpec("dnsPolicy", "ClusterFirstWithHostNet", spec.dns_policy is not None)
-    yield from _one_pid_namespace(subject)
-    yield from _pod_security(subject)
+        patch.set_spec("dnsPolicy", "ClusterFirstWithHostNet", replaces=spec.dns_policy is not None)
+    _one_pid_namespace(subject, patch)
+    _pod_security(subject, patch)
 
 
-def _one_pid_namespace(subject: Subject) -> Iterator[Finding]:
+def _one_pid_namespace(subject: Subject, patch: PodPatch) -> None:
     own = subject.spec.share_process_namespace
     if subject.host.pid:
         if own:
@@ -51,12 +50,12 @@ def _one_pid_namespace(subject: Subject) -> Iterator[Finding]:
                 f"pod {subject.name} sets shareProcessNamespace: false, but CUDA IPC between containers of profile "
                 "pod-peers needs one PID namespace. Remove the field, or choose profile exclusive",
             )
-        yield SetSpec("shareProcessNamespace", True)
+        patch.set_spec("shareProcessNamespace", True)
 
 
-def _pod_security(subject: Subject) -> Iterator[Finding]:
+def _pod_security(subject: Subject, patch: PodPatch) -> None:
     """Pod Security judges the pod after us, and judges a Deployment's template before us: say it now."""
     level = subject.namespace.labels.get(names.POD_SECURITY_ENFORCE)
     if subject.host.ours and level in _LEVELS_WITHOUT_HOST_NAMESPACES:
         fields = ", ".join(subject.host.ours)
-        yield Warning(f"Pod Security level {level} of namespace {subject.namespace.name} will reject {fields}")
+        patch.warn(f"Pod Security level {level} of namespace {subject.namespace.name} will reject {fields}")

@@ -4,14 +4,11 @@ What depends on the chosen GPUs is read from annotations that bind overwrites. U
 because a missing annotation would resolve to the empty string. Sources: NCCL src/graph/paths.cc, src/transport/nvls.cc.
 """
 
-from collections.abc import Iterator
-
 import msgspec
 
-from webhook.admit.edits import Annotate, Finding
-from webhook.admit.request import PodContainer
+from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
-from webhook.admit.variables import offer_annotation, offer_value
+from webhook.admit.variables import offer_reference, offer_value
 from webhook.model import names
 from webhook.model.options import Nvls, P2pLevel
 from webhook.model.pod import annotation_path
@@ -37,41 +34,49 @@ class _Variable(msgspec.Struct, frozen=True):
     name: str
     value: str
     key: str = ""
+    field_path: str = ""
 
 
-_P2P_LEVEL = _Variable(names.ENV_NCCL_P2P_LEVEL, "PXB", names.NCCL_P2P_LEVEL)
-_NVLS = _Variable(names.ENV_NCCL_NVLS_ENABLE, "2", names.NCCL_NVLS)
+def _bound(name: str, value: str, key: str) -> _Variable:
+    return _Variable(name, value, key, annotation_path(key))
 
 
-def plan(subject: Subject) -> Iterator[Finding]:
-    """Variables for each GPU container, then the annotations that some container refers to."""
-    wanted = list(_wanted(subject))
+_P2P_LEVEL = _bound(names.ENV_NCCL_P2P_LEVEL, "PXB", names.NCCL_P2P_LEVEL)
+_NVLS = _bound(names.ENV_NCCL_NVLS_ENABLE, "2", names.NCCL_NVLS)
+
+
+def plan(subject: Subject, patch: PodPatch) -> None:
+    """Variables for each GPU container, and the annotations that some container refers to."""
+    for variable in _wanted(subject):
+        if variable.key:
+            _offer_bound(subject, patch, variable)
+        else:
+            for one in subject.gpu_containers:
+                offer_value(patch, one, variable.name, variable.value)
+
+
+def _offer_bound(subject: Subject, patch: PodPatch, variable: _Variable) -> None:
+    referred = False
     for one in subject.gpu_containers:
-        for variable in wanted:
-            if variable.key:
-                yield from offer_annotation(one, variable.name, variable.key)
-            else:
-                yield from offer_value(one, variable.name, variable.value)
-    for variable in wanted:
-        if variable.key and any(_takes(one, variable) for one in subject.gpu_containers):
-            yield Annotate(variable.key, variable.value)
+        own = one.env.get(variable.name)
+        offer_reference(patch, one, variable.name, variable.field_path)
+        referred = referred or own is None or own.reads(variable.field_path)
+    if referred:
+        patch.annotate(variable.key, variable.value)
 
 
-def _wanted(subject: Subject) -> Iterator[_Variable]:
+def _wanted(subject: Subject) -> list[_Variable]:
     policy, nvls = subject.policy, subject.options.nvls
     level = _level(subject)
-    if level is P2pLevel.AUTO:
-        yield _P2P_LEVEL
-    else:
-        yield _Variable(names.ENV_NCCL_P2P_LEVEL, level)
-    yield _NVLS if nvls is Nvls.AUTO else _Variable(names.ENV_NCCL_NVLS_ENABLE, _NVLS_VALUES[nvls])
-    for name, value in policy.fixed_nccl:
-        yield _Variable(name, value)
-    for name, value in policy.bound_nccl:
-        yield _Variable(name, value, names.NCCL_ENV_PREFIX + name)
+    wanted = [
+        _P2P_LEVEL if level is P2pLevel.AUTO else _Variable(names.ENV_NCCL_P2P_LEVEL, level),
+        _NVLS if nvls is Nvls.AUTO else _Variable(names.ENV_NCCL_NVLS_ENABLE, _NVLS_VALUES[nvls]),
+    ]
+    wanted += [_Variable(name, value) for name, value in policy.fixed_nccl]
+    wanted += [_bound(name, value, names.NCCL_ENV_PREFIX + name) for name, value in policy.bound_nccl]
     if policy.nccl.multinode and _spans_nodes(subject):
-        for name, value in policy.nccl.multinode.items():
-            yield _Variable(name, value)
+        wanted += [_Variable(name, value) for name, value in policy.nccl.multinode.items()]
+    return wanted
 
 
 def _level(subject: Subject) -> P2pLevel:
@@ -80,18 +85,11 @@ def _level(subject: Subject) -> P2pLevel:
     The option and the output share one annotation: where a container refers to it, an earlier admission has replaced
     ``auto`` by its default.
     """
-    if any(_refers(one, _P2P_LEVEL) for one in subject.gpu_containers):
-        return P2pLevel.AUTO
+    for one in subject.gpu_containers:
+        own = one.env.get(names.ENV_NCCL_P2P_LEVEL)
+        if own is not None and own.reads(_P2P_LEVEL.field_path):
+            return P2pLevel.AUTO
     return subject.options.nccl_p2p_level
-
-
-def _takes(one: PodContainer, variable: _Variable) -> bool:
-    return variable.name not in one.env or _refers(one, variable)
-
-
-def _refers(one: PodContainer, variable: _Variable) -> bool:
-    own = one.env.get(variable.name)
-    return own is not None and own.reads(annotation_path(variable.key))
 
 
 def _spans_nodes(subject: Subject) -> bool:

@@ -5,9 +5,8 @@ memory handles is a Unix socket in the abstract namespace, which separate networ
 ``NCCL_CUMEM_ENABLE=0`` (legacy CUDA IPC). Source: NCCL src/misc/utils.cc, src/os/linux_ipcsocket.cc.
 """
 
-from collections.abc import Iterator
 
-from webhook.admit.edits import Finding
+from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.admit.variables import require_reference, require_value
 from webhook.model import names
@@ -16,10 +15,10 @@ from webhook.model.options import Profile
 PURPOSE = "let NCCL know which pods share a node"
 
 
-def plan(subject: Subject) -> Iterator[Finding]:
+def plan(subject: Subject, patch: PodPatch) -> None:
     """Two variables for each GPU container in ``node-peers``."""
     if subject.profile is not Profile.NODE_PEERS or subject.host.network:
         return
     for one in subject.gpu_containers:
-        yield from require_reference(one, names.ENV_NCCL_HOSTID, "spec.nodeName", "profile node-peers")
-        yield from require_value(one, names.ENV_NCCL_CUMEM_ENABLE, "0", "profile node-peers without hostNetwork")
+        require_reference(patch, one, names.ENV_NCCL_HOSTID, "spec.nodeName", "profile node-peers")
+        require_value(patch, one, names.ENV_NCCL_CUMEM_ENABLE, "0", "profile node-peers without hostNetwork")

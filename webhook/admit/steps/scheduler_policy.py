@@ -4,19 +4,17 @@
 node. Source: HAMi pkg/device/nvidia/device.go.
 """
 
-from collections.abc import Iterator
 
-from webhook.admit.edits import Annotate, Finding
+from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names
 from webhook.model.options import Policy
-from webhook.model.outcome import Warning
 
 PURPOSE = "ask HAMi for well-connected GPUs"
 GPUS_OF_A_NODE = 8
 
 
-def plan(subject: Subject) -> Iterator[Finding]:
+def plan(subject: Subject, patch: PodPatch) -> None:
     """Annotations that HAMi reads, where the pod has none of its own."""
     requests = [subject.gpu_request(one) for one in subject.gpu_containers]
     if requests[0].names.family != "hami" or sum(request.count for request in requests) < 2:
@@ -24,11 +22,11 @@ def plan(subject: Subject) -> Iterator[Finding]:
     policy, annotations = subject.options.policy, subject.pod.annotations
     if names.HAMI_SCHEDULER_POLICY not in annotations:
         if policy is Policy.SPREAD:
-            yield Annotate(names.HAMI_SCHEDULER_POLICY, "spread")
+            patch.annotate(names.HAMI_SCHEDULER_POLICY, "spread")
         elif subject.cluster.knows_topology_aware:
-            yield Annotate(names.HAMI_SCHEDULER_POLICY, "topology-aware")
+            patch.annotate(names.HAMI_SCHEDULER_POLICY, "topology-aware")
     if policy is Policy.SINGLE_NUMA:
         if names.NUMA_BIND not in annotations:
-            yield Annotate(names.NUMA_BIND, "true")
+            patch.annotate(names.NUMA_BIND, "true")
         if any(request.count >= GPUS_OF_A_NODE for request in requests):
-            yield Warning("policy single-numa: eight GPUs do not fit into one NUMA node of a two-socket machine")
+            patch.warn("policy single-numa: eight GPUs do not fit into one NUMA node of a two-socket machine")

@@ -4,10 +4,9 @@ NCCL drops P2P and shared memory between ranks whose ``/dev/shm`` are different 
 volume inside a pod, the host's between pods. Source: NCCL src/init.cc, src/graph/paths.cc.
 """
 
-from collections.abc import Iterator
 
-from webhook.admit.edits import AddMount, AddVolume, Finding
-from webhook.admit.request import PodContainer
+from webhook.admit.container import PodContainer
+from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.admit.volumes import own_volume
 from webhook.model import names
@@ -19,11 +18,16 @@ from webhook.model.quantity import parse_quantity
 PURPOSE = "give it enough shared memory"
 
 
-def plan(subject: Subject) -> Iterator[Finding]:
+def plan(subject: Subject, patch: PodPatch) -> None:
     """A mount for each GPU container without one, and the volume."""
-    mounts = {one.name: one.container.mount_at(names.SHARED_MEMORY_PATH) for one in subject.gpu_containers}
-    bare = [one for one in subject.gpu_containers if not mounts[one.name]]
-    volumes = list(dict.fromkeys(mount.name for mount in mounts.values() if mount))
+    bare: list[PodContainer] = []
+    volumes: list[str] = []
+    for one in subject.gpu_containers:
+        volume = one.mounts.get(names.SHARED_MEMORY_PATH)
+        if volume is None:
+            bare.append(one)
+        elif volume not in volumes:
+            volumes.append(volume)
     if subject.profile is Profile.NODE_PEERS and subject.host.ipc and volumes:
         raise _refused(subject, f"volume {volumes[0]}", "pods then have different devices there, and NCCL drops P2P")
     if subject.host.ipc:
@@ -31,12 +35,12 @@ def plan(subject: Subject) -> Iterator[Finding]:
     if subject.profile is Profile.POD_PEERS and volumes:
         if len(volumes) > 1:
             raise _refused(subject, f"volumes {' and '.join(volumes)}", "peers need one and the same")
-        yield from _mounts(bare, volumes[0])
+        _mount(patch, bare, volumes[0])
     elif bare:
-        yield from _with_own_volume(subject, bare)
+        _mount_own_volume(subject, patch, bare)
 
 
-def _with_own_volume(subject: Subject, bare: list[PodContainer]) -> Iterator[Finding]:
+def _mount_own_volume(subject: Subject, patch: PodPatch, bare: list[PodContainer]) -> None:
     size = subject.options.shm_size
 
     def is_ours(volume: Volume) -> bool:
@@ -45,14 +49,15 @@ def _with_own_volume(subject: Subject, bare: list[PodContainer]) -> Iterator[Fin
             return False
         return parse_quantity(source.size_limit, source=volume.name) == parse_quantity(size, source="shm-size")
 
-    volume, exists = own_volume(subject.spec.volumes, names.SHARED_MEMORY_VOLUME, is_ours)
+    volume, exists = own_volume(subject.volumes, names.SHARED_MEMORY_VOLUME, is_ours)
     if not exists:
-        yield AddVolume(volume, {"medium": "Memory", "sizeLimit": size})
-    yield from _mounts(bare, volume)
+        patch.add_empty_dir(volume, {"medium": "Memory", "sizeLimit": size})
+    _mount(patch, bare, volume)
 
 
-def _mounts(bare: list[PodContainer], volume: str) -> Iterator[Finding]:
-    return (AddMount(one, volume, names.SHARED_MEMORY_PATH) for one in bare)
+def _mount(patch: PodPatch, bare: list[PodContainer], volume: str) -> None:
+    for one in bare:
+        patch.add_mount(one, volume, names.SHARED_MEMORY_PATH)
 
 
 def _refused(subject: Subject, what: str, why: str) -> Refused:

@@ -6,9 +6,8 @@ wins over the device plugin's, with the device list strategy ``envvar`` only. Un
 GPU, so that a pod which bypassed bind stops instead of running on someone else's card.
 """
 
-from collections.abc import Iterator
 
-from webhook.admit.edits import Annotate, Finding
+from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.admit.variables import require_reference, require_value
 from webhook.model import names
@@ -21,7 +20,7 @@ PURPOSE = "show each container its peers' GPUs"
 NO_CUDA_DEVICE = "-1"
 NO_VISIBLE_DEVICE = "none"
 
-def plan(subject: Subject) -> Iterator[Finding]:
+def plan(subject: Subject, patch: PodPatch) -> None:
     """The three variables and the annotations behind them; nothing in ``exclusive``."""
     if not subject.profile.shares_gpus:
         return
@@ -32,21 +31,21 @@ def plan(subject: Subject) -> Iterator[Finding]:
             f"profile {subject.profile} needs the device list strategy envvar, this cluster has {strategy}: "
             f"the container's own list of GPUs would have no effect",
         )
-    yield from _variables(subject)
+    _variables(subject, patch)
     for key in subject.visible_device_keys.values():
-        yield Annotate(key, NO_CUDA_DEVICE)
+        patch.annotate(key, NO_CUDA_DEVICE)
     if subject.profile is Profile.POD_PEERS:
-        yield Annotate(names.VISIBLE_UUIDS, NO_VISIBLE_DEVICE)
+        patch.annotate(names.VISIBLE_UUIDS, NO_VISIBLE_DEVICE)
 
 
-def _variables(subject: Subject) -> Iterator[Finding]:
+def _variables(subject: Subject, patch: PodPatch) -> None:
     profile = f"profile {subject.profile}"
     keys = subject.visible_device_keys
     for one in subject.gpu_containers:
-        yield from require_value(one, names.ENV_CUDA_DEVICE_ORDER, "PCI_BUS_ID", profile)
-        yield from require_reference(one, names.ENV_CUDA_VISIBLE_DEVICES, annotation_path(keys[one.name]), profile)
+        require_value(patch, one, names.ENV_CUDA_DEVICE_ORDER, "PCI_BUS_ID", profile)
+        require_reference(patch, one, names.ENV_CUDA_VISIBLE_DEVICES, annotation_path(keys[one.name]), profile)
         if subject.profile is Profile.NODE_PEERS:
-            yield from require_value(one, names.ENV_NVIDIA_VISIBLE_DEVICES, "all", profile)
+            require_value(patch, one, names.ENV_NVIDIA_VISIBLE_DEVICES, "all", profile)
         else:
             path = annotation_path(names.VISIBLE_UUIDS)
-            yield from require_reference(one, names.ENV_NVIDIA_VISIBLE_DEVICES, path, profile)
+            require_reference(patch, one, names.ENV_NVIDIA_VISIBLE_DEVICES, path, profile)

@@ -4,10 +4,10 @@
 resources must have equal limits and requests, so both are written.
 """
 
-from collections.abc import Iterator
 
-from webhook.admit.edits import DropResource, Finding, SetResource
-from webhook.admit.request import WHOLE, PodContainer
+from webhook.admit.container import PodContainer
+from webhook.admit.pod_patch import PodPatch
+from webhook.admit.request import WHOLE
 from webhook.admit.subject import Subject
 from webhook.model.errors import FormatError
 from webhook.model.pod import Quantity
@@ -16,7 +16,7 @@ from webhook.model.quantity import parse_count
 PURPOSE = "give it whole cards"
 
 
-def plan(subject: Subject) -> Iterator[Finding]:
+def plan(subject: Subject, patch: PodPatch) -> None:
     """Resources of each GPU container."""
     for one in subject.gpu_containers:
         request, resources = subject.gpu_request(one), one.container.resources
@@ -29,13 +29,15 @@ def plan(subject: Subject) -> Iterator[Finding]:
                 (family.memory_percentage, WHOLE, "100"),
             ):
                 current = present.get(resource)
-                if current is None or not _equal(one, resource, current, number):
-                    yield SetResource(one, section, resource, text, current is not None)
+                if current != text and not _equal(one, resource, current, number):
+                    patch.set_resource(one, section, resource, text)
             if family.memory in present:
-                yield DropResource(one, section, family.memory)
+                patch.drop_resource(one, section, family.memory)
 
 
-def _equal(one: PodContainer, resource: str, current: Quantity, number: int) -> bool:
+def _equal(one: PodContainer, resource: str, current: Quantity | None, number: int) -> bool:
+    if current is None:
+        return False
     try:
         return parse_count(current, source=f"resource {resource} of container {one.name}") == number
     except FormatError:  # a request that its limit overrules

@@ -1,0 +1,341 @@
+"""Pods, namespaces, clusters and configurations for property tests: everything that a user may write, and worse."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.judge import policy
+from webhook.config import AdmitPolicy
+from webhook.model.cluster import ClusterFacts
+from webhook.model.pod import Namespace
+from webhook.model.version import Version
+
+GPU_RESOURCES = (
+    "nvidia.com/gpu",
+    "nvidia.com/gpumem",
+    "nvidia.com/gpumem-percentage",
+    "nvidia.com/gpucores",
+    "volcano.sh/vgpu-number",
+    "volcano.sh/vgpu-memory",
+    "volcano.sh/vgpu-memory-percentage",
+    "volcano.sh/vgpu-cores",
+)
+
+OPTION_VALUES = {
+    "inject": ("true", "true", "false", "yes"),
+    "profile": ("exclusive", "pod-peers", "node-peers", "observe", "pod-peers", "node-peers", "best"),
+    "policy": ("best-effort", "nvlink", "single-numa", "spread", "fast"),
+    "require-nvlink": ("true", "false", "1"),
+    "min-bandwidth": ("100", "0.5", "-1"),
+    "on-violation": ("warn", "deny", "panic"),
+    "nvls": ("auto", "on", "off", "ON"),
+    "nccl-p2p-level": ("auto", "NVL", "PXB", "SYS", "LOC"),
+    "topology-file": ("true", "false", "no"),
+    "host-ipc": ("true", "false", ""),
+    "host-pid": ("true", "false", "host"),
+    "host-network": ("true", "false", "host"),
+    "shm-size": ("16Gi", "64M", "0"),
+    "remap": ("auto", "init", "sidecar", "binding", "daemon"),
+    "containers": ("train", "train,decode", "prefill", ","),
+    "group": ("serving-1", "a b"),
+    "colocate": ("required", "preferred", "maybe"),
+    "env.NCCL_DEBUG": ("INFO", "WARN", ""),
+    "env.UCX_TLS": ("cuda_ipc,sm", "", "all"),
+    "env.PYTORCH_CUDA_ALLOC_CONF": ("expandable_segments:True",),
+    "env.NVIDIA_VISIBLE_DEVICES": ("all",),
+    "injected": ("0.1.0 exclusive", "0.0.9 pod-peers", "who knows"),
+    "cuda-visible-devices.0": ("0,1", "7"),
+    "visible-uuids": ("GPU-1", "all"),
+    "nccl-nvls": ("1", "x"),
+    "node-topology": ("{}", "no json"),
+    "min-bandwith": ("100",),
+    "unheard-of": ("1",),
+}
+BAD_SHARE = 12
+"""One option in so many is drawn with a value that may be bad."""
+
+GOOD_VALUES = {name: values[:-1] if len(values) > 1 else values for name, values in OPTION_VALUES.items()}
+USUAL_OPTIONS = tuple(name for name in OPTION_VALUES if not name.startswith(("env.NVIDIA", "inject")))
+
+
+
+def once_in(number: int) -> st.SearchStrategy[bool]:
+    """True once in about so many draws; in the middle, because the ends of a range are drawn more often."""
+    half = number // 2
+    return st.sampled_from([False] * half + [True] + [False] * (number - half - 1))
+
+
+_scalars = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.sampled_from(["", "text", "ünïcode ☃", "a/b~c"]))
+_json = st.recursive(
+    _scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2), st.dictionaries(st.sampled_from(["x", "x/y", "x~1", "containers"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+_unknown_fields = st.one_of(
+    st.just({}),
+    st.just({}),
+    st.dictionaries(st.sampled_from(["xUnknown", "x~0unknown", "future/field", "x.y", ""]), _json, max_size=2),
+)
+_keys = st.sampled_from(
+    ["app", "a~b", "example.com/a.b_c-d", "x/~0~1", "...", "app.kubernetes.io/name", "sidecar.istio.io/inject", "ünï"]
+)
+
+_variable_names = st.sampled_from(
+    ["PATH", "NCCL_DEBUG", "UCX_TLS", "MASTER_ADDR", "A", "B", "my.var-1"] * 2
+    + ["NCCL_P2P_LEVEL", "NCCL_NVLS_ENABLE", "NCCL_TOPO_FILE", "NCCL_ALGO", "PYTORCH_CUDA_ALLOC_CONF"]
+)
+_touchy_names = st.sampled_from(
+    ["CUDA_DISABLE_CONTROL", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "NCCL_HOSTID"]
+    + ["NCCL_CUMEM_ENABLE", "GPU_TOPOLOGY_PROFILE"]
+)
+_sources = st.sampled_from(
+    [
+        {"fieldRef": {"fieldPath": "spec.nodeName"}},
+        {"fieldRef": {"fieldPath": "metadata.annotations['gpu.topology/nccl-p2p-level']", "apiVersion": "v1"}},
+        {"fieldRef": {"fieldPath": "metadata.annotations['gpu.topology/cuda-visible-devices.1']"}},
+        {"secretKeyRef": {"name": "s", "key": "k~/."}},
+        {"configMapKeyRef": {"name": "c", "key": "k", "optional": True}},
+        {"resourceFieldRef": {"resource": "limits.cpu"}},
+    ]
+)
+
+
+@st.composite
+def _variable(draw: st.DrawFn, names: st.SearchStrategy[str]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": draw(names)}
+    match draw(st.integers(0, 9)):
+        case 0:
+            entry["valueFrom"] = draw(_sources)
+        case 1:
+            entry["value"] = None
+        case 2:
+            pass
+        case _:
+            entry["value"] = draw(st.sampled_from(["", "0", "1", "true", "t", "none", "all", "0,1", "NVL", "secret"]))
+    return entry | draw(_unknown_fields)
+
+
+@st.composite
+def _environment(draw: st.DrawFn) -> list[dict[str, Any]] | None:
+    entries = draw(st.lists(_variable(_variable_names), max_size=4))
+    if draw(once_in(10)):
+        entries.insert(draw(st.integers(0, len(entries))), draw(_variable(_touchy_names)))
+    if not entries and draw(st.booleans()):
+        return None
+    return entries
+
+
+@st.composite
+def _mount(draw: st.DrawFn) -> dict[str, Any]:
+    paths = ["/data", "/data/", "/run", "/dev", "/workspace", "/a~b", "/data", "/workspace", "/dev/shm", "/run/gpu-topology"]
+    name = draw(st.sampled_from(["data", "shm", "gpu-topology", "gpu-topology-shm"]))
+    return {"name": name, "mountPath": draw(st.sampled_from(paths))} | draw(_unknown_fields)
+
+
+_quantities: st.SearchStrategy[Any] = st.sampled_from([2, "2", 4, "8", 1, "1", 2.0, "2.0"])
+
+
+@st.composite
+def _gpu_resources(draw: st.DrawFn) -> dict[str, Any]:
+    prefix = draw(st.sampled_from(["nvidia.com/gpu", "nvidia.com/gpu", "nvidia.com/gpu", "volcano.sh/vgpu-"]))
+    hami = prefix == "nvidia.com/gpu"
+    asked = {prefix if hami else prefix + "number": draw(_quantities)}
+    match draw(st.sampled_from([9, 9, 9, 0, 9, 1, 9, 2, 9, 3, 9, 4, 5, 9, 9])):
+        case 0:
+            asked[prefix + ("mem" if hami else "memory")] = draw(st.sampled_from([3000, "10240"]))
+        case 1:
+            asked[prefix + "cores"] = draw(st.sampled_from([30, "100", 100]))
+        case 2:
+            asked[prefix + ("mem" if hami else "memory") + "-percentage"] = draw(st.sampled_from([50, "100"]))
+        case 3:
+            asked = {"nvidia.com/gpumem": "3000"}
+        case 4:
+            value = draw(st.sampled_from([0, "0", "1k", "two", "1.5", -1, "1" * 40]))
+            asked = {"nvidia.com/gpu": value}
+        case 5:
+            asked = asked if not draw(once_in(4)) else {"nvidia.com/mig-1g.5gb": 1}
+        case _:
+            pass
+    return asked
+
+
+@st.composite
+def _resources(draw: st.DrawFn, *, gpu: bool) -> dict[str, Any]:
+    asked = draw(_gpu_resources()) if gpu else {}
+    plain = {"cpu": "4", "memory": "8Gi", "rdma/hca": 1}
+    sections: dict[str, Any] = {"limits": plain | asked}
+    match draw(st.integers(0, 5)):
+        case 0:
+            sections = {"requests": dict(asked)}
+        case 1:
+            sections["requests"] = dict(asked)
+        case 2:
+            sections["requests"] = None
+        case 3:
+            sections = {"requests": plain | asked, "limits": None}
+        case _:
+            pass
+    return sections | draw(_unknown_fields)
+
+
+@st.composite
+def _container(draw: st.DrawFn, name: str, *, gpu: bool, init: bool) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": name, "image": "registry.local/app:1"}
+    if gpu or draw(st.booleans()):
+        made["resources"] = draw(_resources(gpu=gpu))
+    elif draw(once_in(4)):
+        made["resources"] = None
+    if draw(st.booleans()):
+        made["env"] = draw(_environment())
+    if draw(st.booleans()):
+        made["volumeMounts"] = draw(st.one_of(st.none(), st.lists(_mount(), max_size=2)))
+    if draw(once_in(4)):
+        made["securityContext"] = {"privileged": draw(st.sampled_from([True, False, None]))} | draw(_unknown_fields)
+    if init and draw(st.booleans()):
+        made["restartPolicy"] = "Always"
+    if draw(once_in(6)):
+        made["envFrom"] = [{"configMapRef": {"name": "c"}}]
+        made["lifecycle"] = {"preStop": {"exec": {"command": ["true"]}}}
+    return made | draw(_unknown_fields)
+
+
+@st.composite
+def _volumes(draw: st.DrawFn) -> list[dict[str, Any]] | None:
+    sources: list[dict[str, Any]] = [
+        {"emptyDir": {}},
+        {"emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}},
+        {"emptyDir": {"medium": "Memory", "sizeLimit": 8589934592}},
+        {"emptyDir": {"sizeLimit": "8Mi"}},
+        {"emptyDir": None, "hostPath": {"path": "/dev/shm"}},
+        {"configMap": {"name": "c", "items": None}},
+    ]
+    names = draw(st.lists(st.sampled_from(["data", "shm", "gpu-topology", "gpu-topology-shm"]), unique=True, max_size=3))
+    if not names and draw(st.booleans()):
+        return None
+    return [{"name": name} | draw(st.sampled_from(sources)) | draw(_unknown_fields) for name in names]
+
+
+@st.composite
+def options(draw: st.DrawFn) -> dict[str, str]:
+    """Some of our annotations; now and then with a bad value."""
+    found: dict[str, str] = {}
+    for name in draw(st.lists(st.sampled_from(USUAL_OPTIONS), unique=True, max_size=4)):
+        values = OPTION_VALUES if draw(once_in(BAD_SHARE)) else GOOD_VALUES
+        found[f"gpu.topology/{name}"] = draw(st.sampled_from(values[name]))
+    if not draw(once_in(3)):
+        found["gpu.topology/profile"] = draw(st.sampled_from(GOOD_VALUES["profile"]))
+    if draw(once_in(6)):
+        name = draw(st.sampled_from(["inject", "injected", "env.NVIDIA_VISIBLE_DEVICES"]))
+        found[f"gpu.topology/{name}"] = draw(st.sampled_from(OPTION_VALUES[name]))
+    return found
+
+
+_term = {"labelSelector": {"matchLabels": {"a~/b": "1"}}, "topologyKey": "zone"}
+_affinities: st.SearchStrategy[Any] = st.sampled_from(
+    [
+        None,
+        {"podAffinity": None, "nodeAffinity": {"x": [1]}},
+        {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_term], "xUnknown": 1}},
+        {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": None}},
+        {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": _term}]}},
+        {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_term]}},
+    ]
+)
+
+
+@st.composite
+def _metadata(draw: st.DrawFn) -> dict[str, Any]:
+    made: dict[str, Any] = draw(st.sampled_from([{"name": "train"}, {"generateName": "train-"}, {"name": None}, {}]))
+    annotations: Any = draw(options()) | draw(st.dictionaries(_keys, st.just("v~/"), max_size=2))
+    labels: Any = draw(st.dictionaries(_keys, st.just("v"), max_size=2))
+    if draw(once_in(16)):
+        labels["gpu.topology/group"] = "serving-1"
+    if not annotations and draw(st.booleans()):
+        annotations = None
+    if not labels and draw(st.booleans()):
+        labels = None
+    return made | {"annotations": annotations, "labels": labels} | draw(_unknown_fields)
+
+
+@st.composite
+def _spec_fields(draw: st.DrawFn) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for field, values in (
+        ("hostIPC", [True, False, None]),
+        ("hostPID", [True, False, None]),
+        ("hostNetwork", [True, False, None]),
+        ("shareProcessNamespace", [True, True, None, False]),
+        ("dnsPolicy", ["ClusterFirst", "None", "Default", None]),
+        ("runtimeClassName", ["nvidia", None, ""]),
+    ):
+        if draw(once_in(8)):
+            made[field] = draw(st.sampled_from(values))
+    if draw(once_in(3)):
+        made["affinity"] = draw(_affinities)
+    if draw(st.booleans()):
+        made["volumes"] = draw(_volumes())
+    return made | draw(_unknown_fields)
+
+
+@st.composite
+def pods(draw: st.DrawFn, *, gpus: bool = True) -> dict[str, Any]:
+    """A pod; without ``gpus`` no container asks for one."""
+    names = iter(draw(st.permutations(["train", "decode", "prefill", "helper", "gpu-topology-remap", "setup"])))
+    containers, inits = [], []
+    for index in range(draw(st.integers(1, 3))):
+        wants = gpus and (index == 0 or draw(st.booleans()))
+        containers.append(draw(_container(next(names), gpu=wants, init=False)))
+    for _ in range(draw(st.integers(0, 2))):
+        wants = gpus and draw(once_in(3))
+        inits.append(draw(_container(next(names), gpu=wants, init=True)))
+    spec: dict[str, Any] = {"containers": containers}
+    if inits or draw(st.booleans()):
+        spec["initContainers"] = inits or draw(st.sampled_from([None, []]))
+    spec |= draw(_spec_fields())
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": draw(_metadata()), "spec": spec} | draw(_unknown_fields)
+
+
+@st.composite
+def namespaces(draw: st.DrawFn, *, permissions: bool = True) -> Namespace:
+    """A namespace; without ``permissions`` an administrator has allowed it nothing."""
+    labels = {"gpu.topology/injection": "enabled"} if not draw(once_in(16)) else {}
+    generous = permissions and draw(st.booleans())
+    for permission in ("host-ipc", "host-pid", "host-network", "node-gpus"):
+        if generous or (permissions and draw(once_in(4))):
+            labels[f"gpu.topology/allow-{permission}"] = "true"
+        elif draw(once_in(8)):
+            labels[f"gpu.topology/allow-{permission}"] = draw(st.sampled_from(["false", "True", "1", ""]))
+    if draw(once_in(4)):
+        labels["pod-security.kubernetes.io/enforce"] = draw(st.sampled_from(["privileged", "baseline", "restricted"]))
+    annotations = draw(options()) if draw(once_in(4)) else {}
+    return Namespace("team-a", labels, annotations, known=not draw(once_in(30)))
+
+
+clusters = st.builds(
+    lambda hami, kubernetes: ClusterFacts(hami=hami, kubernetes=kubernetes),
+    st.sampled_from(
+        [None, *(Version(2, minor, patch) for minor, patch in ((5, 0), (6, 1), (7, 0), (8, 0), (9, 0), (10, 0), (10, 1)))]
+    ),
+    st.sampled_from([None, Version(1, 28), Version(1, 33)]),
+)
+
+_tables: dict[str, Any] = {
+    "nvswitch": {"NCCL_ALGO": "NVLS", "NCCL_MIN_NCHANNELS": "16"},
+    "nvlink": {"NCCL_ALGO": "Ring", "NCCL_MIN_NCHANNELS": "16"},
+    "pcie": {"NCCL_ALGO": "Ring", "NCCL_MIN_NCHANNELS": "16"},
+    "multinode": {"NCCL_IB_HCA": "mlx5"},
+}
+policies: st.SearchStrategy[AdmitPolicy] = st.sampled_from(
+    [
+        policy(),
+        policy(),
+        policy(defaults={"inject": "true", "shm-size": "4Gi"}),
+        policy(defaults={"profile": "pod-peers", "env.NCCL_DEBUG": "VERSION", "env.A": ""}),
+        policy(nccl=_tables),
+        policy(remap={"runtimeClassName": "nvidia", "seesAllGpus": False, "imagePullPolicy": "Always"}),
+        policy(cluster={"deviceListStrategy": "cdi-cri", "defaultCount": 2}),
+        policy(cluster={"hamiVersion": "2.10.0", "kubernetesVersion": "1.33"}),
+    ]
+)

@@ -1,0 +1,292 @@
+"""What holds for every pod, whatever a user wrote."""
+
+import copy
+import re
+from typing import Any
+
+import jsonpatch
+import msgspec
+from hypothesis import assume, given
+
+from tests.admit.generated import GPU_RESOURCES, clusters, namespaces, pods, policies
+from tests.judge import judge
+from webhook.admit.admission import admit
+from webhook.config import AdmitPolicy
+from webhook.model.cluster import ClusterFacts
+from webhook.model.outcome import Kind, Outcome
+from webhook.model.pod import Namespace
+from webhook.workload import decode_pod
+
+Manifest = dict[str, Any]
+
+OUR_ANNOTATIONS = re.compile(
+    r"gpu\.topology/(injected|visible-uuids|nccl-p2p-level|nccl-nvls|node-topology|cuda-visible-devices\.\d+"
+    r"|nccl-env\.[A-Z_]+)"
+)
+FOREIGN_ANNOTATIONS = {"hami.io/gpu-scheduler-policy": ("topology-aware", "spread"), "nvidia.com/numa-bind": ("true",)}
+OUR_MOUNT_PATHS = ("/dev/shm", "/run/gpu-topology")
+SPEC_FIELDS = {
+    "hostIPC": [True],
+    "hostPID": [True],
+    "hostNetwork": [True],
+    "shareProcessNamespace": [True],
+    "dnsPolicy": ["ClusterFirstWithHostNet"],
+    "runtimeClassName": ["nvidia"],
+}
+AFFINITY_LISTS = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
+
+
+def others(mapping: Manifest, *keys: str) -> Manifest:
+    return {key: value for key, value in mapping.items() if key not in keys}
+
+
+def check_nothing_lost(before: Manifest, after: Manifest) -> None:
+    """Walks the pod as the user wrote it and compares it with the result; fails on any difference that is not documented."""
+    assert others(before, "metadata", "spec") == others(after, "metadata", "spec")
+    check_metadata(before["metadata"], after["metadata"])
+    check_spec(before["spec"], after["spec"], wanted_variables(before))
+
+
+def wanted_variables(before: Manifest) -> dict[str, str]:
+    prefix = "gpu.topology/env."
+    annotations = before["metadata"].get("annotations") or {}
+    return {key.removeprefix(prefix): text for key, text in annotations.items() if key.startswith(prefix)}
+
+
+def check_metadata(before: Manifest, after: Manifest) -> None:
+    assert others(before, "annotations", "labels") == others(after, "annotations", "labels")
+    old, new = before.get("annotations") or {}, after.get("annotations") or {}
+    for key, value in old.items():
+        assert new[key] == value or OUR_ANNOTATIONS.fullmatch(key), key
+    for key in new.keys() - old.keys():
+        assert OUR_ANNOTATIONS.fullmatch(key) or new[key] in FOREIGN_ANNOTATIONS[key]
+    old, new = before.get("labels") or {}, after.get("labels") or {}
+    assert others(new, *(new.keys() - old.keys())) == old
+    assert new.keys() - old.keys() <= {"gpu.topology/group"}
+
+
+def check_spec(before: Manifest, after: Manifest, wanted: dict[str, str]) -> None:
+    ours = ("containers", "initContainers", "volumes", "affinity", *SPEC_FIELDS)
+    assert others(before, *ours) == others(after, *ours)
+    for field, values in SPEC_FIELDS.items():
+        assert after.get(field) == before.get(field) or after[field] in values
+    check_dns_policy(before, after)
+    if before.get("runtimeClassName"):
+        assert after["runtimeClassName"] == before["runtimeClassName"]
+    old_volumes, volumes = before.get("volumes") or [], after.get("volumes") or []
+    assert volumes[: len(old_volumes)] == old_volumes
+    for volume in volumes[len(old_volumes) :]:
+        assert volume["name"].startswith("gpu-topology")
+        assert volume["name"] not in {old["name"] for old in old_volumes}
+        assert volume.keys() == {"name", "emptyDir"}
+    check_affinity(before.get("affinity") or {}, after.get("affinity") or {})
+    check_containers(before["containers"], after["containers"], wanted)
+    old_inits, inits = before.get("initContainers") or [], after.get("initContainers") or []
+    if len(inits) == len(old_inits) + 1:
+        ours_first = inits[0]
+        assert ours_first["command"] == ["gpu-topology", "remap"]
+        assert ours_first["name"] not in {one["name"] for one in [*old_inits, *before["containers"]]}
+        inits = inits[1:]
+    check_containers(old_inits, inits, wanted)
+
+
+def check_dns_policy(before: Manifest, after: Manifest) -> None:
+    if after.get("dnsPolicy") != before.get("dnsPolicy"):
+        assert before.get("dnsPolicy") in (None, "ClusterFirst")
+        assert after["hostNetwork"] is True
+
+
+def check_affinity(before: Manifest, after: Manifest) -> None:
+    assert others(before, "podAffinity") == others(after, "podAffinity")
+    old, new = before.get("podAffinity") or {}, after.get("podAffinity") or {}
+    assert others(old, *AFFINITY_LISTS) == others(new, *AFFINITY_LISTS)
+    for field in AFFINITY_LISTS:
+        old_terms, terms = old.get(field) or [], new.get(field) or []
+        assert terms[: len(old_terms)] == old_terms
+        assert len(terms) <= len(old_terms) + 1
+
+
+def check_containers(before: list[Manifest], after: list[Manifest], wanted: dict[str, str]) -> None:
+    assert [one["name"] for one in before] == [one["name"] for one in after]
+    for old, new in zip(before, after, strict=True):
+        assert others(old, "env", "volumeMounts", "resources") == others(new, "env", "volumeMounts", "resources")
+        check_env(old.get("env") or [], new.get("env") or [], wanted)
+        old_mounts, mounts = old.get("volumeMounts") or [], new.get("volumeMounts") or []
+        assert mounts[: len(old_mounts)] == old_mounts
+        paths = [mount["mountPath"].rstrip("/") for mount in old_mounts]
+        for mount in mounts[len(old_mounts) :]:
+            assert mount["mountPath"] in OUR_MOUNT_PATHS
+            assert mount["mountPath"] not in paths
+        check_resources(old.get("resources") or {}, new.get("resources") or {})
+
+
+def check_env(before: list[Manifest], after: list[Manifest], wanted: dict[str, str]) -> None:
+    for old, new in zip(before, after, strict=False):
+        if new != old:
+            assert new == {"name": old["name"], "value": wanted[old["name"]]}
+    assert len(after) >= len(before)
+    added = [entry["name"] for entry in after[len(before) :]]
+    assert len(set(added)) == len(added)
+    assert not set(added) & {entry["name"] for entry in before}
+
+
+def check_resources(before: Manifest, after: Manifest) -> None:
+    assert others(before, "limits", "requests") == others(after, "limits", "requests")
+    sections = [(before.get(section) or {}, after.get(section) or {}) for section in ("limits", "requests")]
+    asks = any(key in GPU_RESOURCES for old, _ in sections for key in old)
+    for old, new in sections:
+        if asks:
+            assert others(old, *GPU_RESOURCES) == others(new, *GPU_RESOURCES)
+        else:
+            assert old == new
+
+
+def variables(after: Manifest) -> list[tuple[Manifest, Manifest]]:
+    spec = after["spec"]
+    containers = [*(spec.get("initContainers") or []), *spec["containers"]]
+    return [(one, entry) for one in containers for entry in one.get("env") or []]
+
+
+def added_variables(before: Manifest, after: Manifest) -> list[tuple[Manifest, Manifest]]:
+    old = {id(entry) for _, entry in variables(before)}
+    present = [entry for _, entry in variables(before)]
+    return [(one, entry) for one, entry in variables(after) if id(entry) not in old and entry not in present]
+
+
+@given(pods(), namespaces(), clusters, policies)
+def test_the_patch_applies_and_a_second_admission_adds_nothing(
+    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    outcome, _ = judge(pod, namespace, cluster, rules)
+    assert bool(outcome.operations) == bool(outcome.steps)
+
+
+@given(pods(), namespaces(), clusters, policies)
+def test_no_field_of_the_user_is_lost_or_changed_beside_those_that_are_documented(
+    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    _, after = judge(pod, namespace, cluster, rules)
+    check_nothing_lost(pod, after)
+
+
+@given(pods(), namespaces(), clusters, policies)
+def test_a_pod_that_is_left_alone_or_refused_gets_no_patch_and_a_refused_one_a_message(
+    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    outcome, after = judge(pod, namespace, cluster, rules)
+    if outcome.kind in (Kind.SKIP, Kind.REFUSE):
+        assert outcome.operations == []
+        assert after == pod
+    assert bool(outcome.message) == (outcome.kind is Kind.REFUSE)
+    assert len(outcome.message) < 1000
+    if outcome.kind is Kind.DEGRADED:
+        assert outcome.warnings
+
+
+@given(pods(gpus=False), namespaces(), clusters, policies)
+def test_a_pod_without_a_gpu_request_gets_no_patch(
+    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    outcome, _ = judge(pod, namespace, cluster, rules)
+    assert outcome.kind is Kind.SKIP
+    assert outcome.operations == []
+
+
+@given(pods(), namespaces(), clusters, policies)
+def test_each_annotation_that_a_new_variable_refers_to_has_a_value(
+    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    _, after = judge(pod, namespace, cluster, rules)
+    annotations = after["metadata"].get("annotations") or {}
+    for _, entry in added_variables(pod, after):
+        if "valueFrom" not in entry:
+            assert entry["value"] or not entry["name"].startswith("NCCL_")
+            continue
+        path = entry["valueFrom"]["fieldRef"]["fieldPath"]
+        if path.startswith("metadata.annotations['gpu.topology/"):
+            assert annotations[path.removeprefix("metadata.annotations['").removesuffix("']")]
+
+
+@given(pods(), namespaces(permissions=False), clusters, policies)
+def test_without_permissions_nothing_reaches_beyond_the_pod(
+    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    _, after = judge(pod, namespace, cluster, rules)
+    for field in ("hostIPC", "hostPID", "hostNetwork"):
+        assert after["spec"].get(field) == pod["spec"].get(field)
+    for one, entry in added_variables(pod, after):
+        if entry["name"] == "NVIDIA_VISIBLE_DEVICES" and entry.get("value") == "all":
+            assert one["command"] == ["gpu-topology", "remap"]
+
+
+@given(pods(), namespaces(), clusters, policies)
+def test_no_container_becomes_privileged(
+    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    _, after = judge(pod, namespace, cluster, rules)
+    for one in after["spec"].get("initContainers") or []:
+        if one.get("command") == ["gpu-topology", "remap"]:
+            assert one["securityContext"]["runAsNonRoot"] is True
+            assert one["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert "privileged" not in one["securityContext"]
+
+
+def defaulted(after: Manifest) -> Manifest:
+    """The pod as the API server and HAMi's webhook would hand it to us for a second look."""
+    seen = copy.deepcopy(after)
+    spec = seen["spec"]
+    spec.setdefault("schedulerName", "hami-scheduler")
+    for one, entry in variables(seen):
+        field = (entry.get("valueFrom") or {}).get("fieldRef")
+        if field is not None:
+            field.setdefault("apiVersion", "v1")
+        one.setdefault("terminationMessagePath", "/dev/termination-log")
+    for one in [*(spec.get("initContainers") or []), *spec["containers"]]:
+        one["imagePullPolicy"] = one.get("imagePullPolicy", "IfNotPresent")
+        path = "/var/run/secrets/kubernetes.io/serviceaccount"
+        token = {"name": "kube-api-access-x", "mountPath": path, "readOnly": True}
+        one["volumeMounts"] = [*(one.get("volumeMounts") or []), token]
+        if "resources" not in one or not any(key in str(one["resources"]) for key in GPU_RESOURCES):
+            hidden = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}
+            one["env"] = [*(one.get("env") or []), hidden]
+    spec["volumes"] = [*(spec.get("volumes") or []), {"name": "kube-api-access-x", "projected": {"sources": []}}]
+    return seen
+
+
+def look_again(pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy) -> Outcome:
+    return admit(decode_pod(pod), namespace, rules, cluster)
+
+
+@given(pods(), namespaces(), clusters, policies)
+def test_after_defaulting_and_hami_only_the_remap_containers_list_of_gpus_is_put_last_again(
+    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    first, after = judge(pod, namespace, cluster, rules)
+    assume(first.operations)
+    seen = defaulted(after)
+    again = look_again(seen, namespace, cluster, rules)
+    assert again.allowed
+    operations: list[Manifest] = msgspec.to_builtins(again.operations)
+    if operations:
+        assert [(one["op"], one["path"]) for one in operations] == [("add", "/spec/initContainers/0/env/-")]
+        assert operations[0]["value"] == {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+    final = jsonpatch.apply_patch(seen, operations)
+    assert look_again(final, namespace, cluster, rules).operations == []
+
+
+@given(pods(), namespaces(), clusters, policies)
+def test_the_count_of_gpus_never_changes_and_limits_equal_requests_where_we_set_them(
+    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    _, after = judge(pod, namespace, cluster, rules)
+    for old, new in zip(pod["spec"]["containers"], after["spec"]["containers"], strict=True):
+        limits = (old.get("resources") or {}).get("limits") or {}
+        if "nvidia.com/gpu" in limits:
+            assert new["resources"]["limits"]["nvidia.com/gpu"] == limits["nvidia.com/gpu"]
+        if new.get("resources") != old.get("resources"):
+            sections = new["resources"]
+            for resource in GPU_RESOURCES:
+                assert str(sections["limits"].get(resource)) == str(sections["requests"].get(resource))

@@ -1,0 +1,127 @@
+"""The patch of one pod, in the words of pods: the steps say what they want, and this knows how it is written.
+
+Operations are built directly, never by comparing documents, which would cost fifty times as much. ``add`` to a member whose
+parent is missing (or ``null``) fails in the API server, so the first addition to a missing parent creates it.
+"""
+
+from typing import Any
+
+import msgspec
+
+from webhook.admit.container import PodContainer
+from webhook.model.outcome import Reason, Warning
+from webhook.model.patch import Operation, escape
+from webhook.model.pod import Affinity, Metadata, Pod, PodAffinity, PodSpec, Quantity, is_present
+
+_POD_AFFINITY = "/spec/affinity/podAffinity"
+
+
+class PodPatch:
+    """Collects operations and warnings. What is true of the pod already adds nothing."""
+
+    def __init__(self, pod: Pod) -> None:
+        self._metadata = pod.metadata or Metadata()
+        self._spec = pod.spec or PodSpec()
+        self.operations: list[Operation] = []
+        self.insertions: list[Operation] = []
+        """Operations that shift the positions which others name, and so come last."""
+        self._present: set[str] = {"/metadata"} if pod.metadata else set()
+        self.warnings: list[Warning] = []
+
+    def warn(self, text: str, reason: Reason | None = None) -> None:
+        """Tell the user something; with a ``reason``, the pod will not get all that its profile promises."""
+        self.warnings.append(Warning(text, reason))
+
+    def add_variable(self, one: PodContainer, name: str, value: str) -> None:
+        """Append a literal to a container's ``env``."""
+        self._append(one.path + "/env", {"name": name, "value": value}, one.entries is not None)
+
+    def add_reference(self, one: PodContainer, name: str, field_path: str) -> None:
+        """Append a reference to a downward-API field to a container's ``env``."""
+        entry = {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field_path}}}
+        self._append(one.path + "/env", entry, one.entries is not None)
+
+    def replace_variable(self, one: PodContainer, index: int, name: str, value: str) -> None:
+        """Replace the entry at ``index`` of a container's ``env`` by a literal."""
+        self._replace(f"{one.path}/env/{index}", {"name": name, "value": value})
+
+    def add_mount(self, one: PodContainer, volume: str, path: str, *, read_only: bool = False) -> None:
+        """Append a volume mount to a container."""
+        mount: dict[str, str | bool] = {"name": volume, "mountPath": path}
+        if read_only:
+            mount["readOnly"] = True
+        self._append(one.path + "/volumeMounts", mount, is_present(one.container.mounts_json))
+
+    def add_empty_dir(self, name: str, source: dict[str, str]) -> None:
+        """Append an ``emptyDir`` volume to the pod."""
+        self._append("/spec/volumes", {"name": name, "emptyDir": source}, is_present(self._spec.volumes_json))
+
+    def set_resource(self, one: PodContainer, section: str, resource: str, value: Quantity) -> None:
+        """Set one resource in ``section`` (``limits`` or ``requests``) of a container."""
+        present: dict[str, Quantity] | None = getattr(one.container.resources, section)
+        self._put(f"{one.path}/resources/{section}", resource, value, present)
+
+    def drop_resource(self, one: PodContainer, section: str, resource: str) -> None:
+        """Remove a resource, which must be there, from ``section`` of a container."""
+        self.operations.append(Operation("remove", f"{one.path}/resources/{section}/{escape(resource)}"))
+
+    def annotate(self, key: str, value: str) -> None:
+        """Give a pod annotation this value, whatever it had before."""
+        self._put_metadata("/metadata/annotations", key, value, self._metadata.annotations)
+
+    def label(self, key: str, value: str) -> None:
+        """Give a pod label this value, whatever it had before."""
+        self._put_metadata("/metadata/labels", key, value, self._metadata.labels)
+
+    def set_spec(self, field: str, value: str | bool, *, replaces: bool = False) -> None:
+        """Set one field of the pod's ``spec``; ``replaces`` an existing value."""
+        self.operations.append(Operation("replace" if replaces else "add", f"/spec/{field}", value))
+
+    def add_affinity_term(self, field: str, term: dict[str, Any]) -> None:
+        """Append a term to one of the lists of ``affinity.podAffinity``."""
+        affinity = self._spec.affinity
+        present = (affinity or Affinity()).pod_affinity
+        self._ensure("/spec/affinity", affinity is not None)
+        self._ensure(_POD_AFFINITY, present is not None)
+        terms = (present or PodAffinity()).terms(field)
+        self._append(f"{_POD_AFFINITY}/{field}", term, terms is not None)
+
+    def insert_init_container(self, container: msgspec.Raw) -> None:
+        """Insert a container, given as JSON, before all init containers."""
+        if self._spec.init_containers is None:
+            self.insertions.append(Operation("add", "/spec/initContainers", [container]))
+        else:
+            self.insertions.append(Operation("add", "/spec/initContainers/0", container))
+
+    def replace_container(self, one: PodContainer, container: msgspec.Raw) -> None:
+        """Replace a container that is ours by its present form, given as JSON."""
+        self._replace(one.path, container)
+
+    def _append(self, path: str, item: Any, exists: bool) -> None:
+        if exists or path in self._present:
+            self.operations.append(Operation("add", path + "/-", item))
+        else:
+            self._create(path, [item])
+
+    def _put(self, path: str, key: str, value: Any, present: dict[str, Any] | None) -> None:
+        if present is None and path not in self._present:
+            self._create(path, {key: value})
+        else:
+            op = "replace" if present and key in present else "add"
+            self.operations.append(Operation(op, f"{path}/{escape(key)}", value))
+
+    def _put_metadata(self, path: str, key: str, value: str, present: dict[str, str] | None) -> None:
+        if present is None or present.get(key) != value:
+            self._ensure("/metadata", False)
+            self._put(path, key, value, present)
+
+    def _replace(self, path: str, value: Any) -> None:
+        self.operations.append(Operation("replace", path, value))
+
+    def _ensure(self, path: str, exists: bool) -> None:
+        if not exists and path not in self._present:
+            self._create(path, {})
+
+    def _create(self, path: str, value: Any) -> None:
+        self.operations.append(Operation("add", path, value))
+        self._present.add(path)
