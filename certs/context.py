@@ -24,8 +24,8 @@ def server_context(bundle: TlsBundle) -> ssl.SSLContext:
 def load_pair(context: ssl.SSLContext, bundle: TlsBundle) -> None:
     """Load certificate and key into ``context``.
 
-    OpenSSL takes them only from files. These live in a directory that only we can enter, for as long as the call lasts, and
-    in memory where the machine has ``/dev/shm``.
+    OpenSSL takes them only from files. These live in a directory that only we can enter, for as long as the call
+    lasts, and in memory where the machine has ``/dev/shm``.
     """
     memory = "/dev/shm"  # noqa: S108 - a private directory is made below it
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as directory:

@@ -21,7 +21,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_
     """Base of the sections of the file: keys are written in camelCase, unknown ones are refused."""
 
 
-class ResourceNames(Section):
+class ResourceNames(Section, frozen=True, kw_only=True):
     """The resource names of one device plugin; HAMi lets administrators rename each."""
 
     family: Literal["hami", "volcano"]
@@ -52,7 +52,7 @@ VOLCANO_RESOURCES = ResourceNames(
 )
 
 
-class ClusterSettings(Section):
+class ClusterSettings(Section, frozen=True, kw_only=True):
     """What the cluster is like, where it is not detected or detected wrongly."""
 
     hami_version: str = ""
@@ -60,12 +60,13 @@ class ClusterSettings(Section):
     kubernetes_version: str = ""
     """Kubernetes' version such as ``1.33``; empty: as detected."""
     device_list_strategy: Literal["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"] = "envvar"
-    """How the device plugin hands devices to containers (HAMi's ``deviceListStrategy``); only ``envvar`` allows the peer profiles."""
+    """How the device plugin hands devices over (HAMi's ``deviceListStrategy``); only ``envvar`` allows the peer
+    profiles."""
     default_count: int = 1
     """GPUs of a container that asks for memory or cores but gives no count (HAMi's ``defaultGPUNum``)."""
 
 
-class RemapSettings(Section):
+class RemapSettings(Section, frozen=True, kw_only=True):
     """The remap container."""
 
     image: str = ""
@@ -78,9 +79,12 @@ class RemapSettings(Section):
     """Runtime class of injected pods that have none; empty: leave it."""
 
 
-class NcclSettings(Section):
-    """NCCL variables per link class, beside those that bind decides. Variables in one of the first three tables must stand in all three, because
-    a reference to an annotation has no way to leave a variable unset."""
+class NcclSettings(Section, frozen=True, kw_only=True):
+    """NCCL variables per link class, beside those that bind decides.
+
+    Variables in one of the first three tables must stand in all three, because a reference to an annotation has no
+    way to leave a variable unset.
+    """
 
     pcie_p2p_level: Literal["PIX", "PXB", "PHB", "SYS"] = msgspec.field(default="PXB", name="pcieP2PLevel")
     """``NCCL_P2P_LEVEL`` for a set of GPUs without NVLink."""
@@ -94,7 +98,7 @@ class NcclSettings(Section):
     """For pods of jobs that span nodes, whatever their GPUs."""
 
 
-class ServerSettings(Section):
+class ServerSettings(Section, frozen=True, kw_only=True):
     """The HTTPS server and its plain companion."""
 
     host: str = "0.0.0.0"  # noqa: S104 - a webhook is reached over the pod network
@@ -108,10 +112,10 @@ class ServerSettings(Section):
     drain_seconds: float = 5.0
     """How long, after SIGTERM, reviews are still answered, each with ``Connection: close``."""
     keep_alive_seconds: int = 120
-    """Idle connections are kept this long; must be above the 90 s of the API server, or it loses requests to closing connections."""
+    """Idle connections are kept this long; below the API server's 90 s it loses requests to closing connections."""
 
 
-class Config(Section):
+class Config(Section, frozen=True, kw_only=True):
     """The whole file."""
 
     defaults: dict[str, str] = {}
@@ -205,8 +209,8 @@ def _nccl_variables(nccl: NcclSettings) -> tuple[tuple[tuple[str, str], ...], tu
         missing = [link_class for link_class, table in tables.items() if name not in table]
         if missing:
             raise ConfigError(
-                f"nccl.{missing[0]}.{name}: expected a value, found none. A variable of one link class needs a value in "
-                f"all three ({', '.join(LINK_CLASSES)}): a pod's reference to it cannot be left unset"
+                f"nccl.{missing[0]}.{name}: expected a value, found none. A variable of one link class needs a value "
+                f"in all three ({', '.join(LINK_CLASSES)}): a pod's reference to it cannot be left unset"
             )
         values = {table[name] for table in tables.values()}
         (fixed if len(values) == 1 else bound).append((name, nccl.pcie[name]))

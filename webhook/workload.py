@@ -28,15 +28,23 @@ class Injected(msgspec.Struct, frozen=True):
     """Position of its document in the manifest."""
     label: str
     """How messages call it: ``Deployment prefill (/spec/template)``."""
-    template: Template
+    namespace: str
+    path: str
+    """JSON pointer from the document to the pod template; empty for a Pod."""
+    pod: bytes
+    """The pod before, as the JSON that the API server would send."""
     outcome: Outcome
+
+    @property
+    def patch(self) -> bytes:
+        """The patch of the pod as the server sends it, empty if there is none."""
+        return encode_patch(self.outcome.operations) if self.outcome.operations else b""
 
     @property
     def operations(self) -> list[Operation]:
         """The patch, with pointers from the document."""
         return [
-            msgspec.structs.replace(operation, path=self.template.path + operation.path)
-            for operation in self.outcome.operations
+            msgspec.structs.replace(operation, path=self.path + operation.path) for operation in self.outcome.operations
         ]
 
 
@@ -86,7 +94,7 @@ def inject_manifest(
     """
     manifest = Manifest(text, source)
     found = [
-        Injected(index, _label(document, template), template, _decide(document, template, policy, state, default_namespace))
+        _inject(index, document, template, policy, state, default_namespace)
         for index, document in enumerate(manifest.documents)
         for template in find_templates(document)
     ]
@@ -101,14 +109,14 @@ def apply_in_place(document: Any, operations: list[Operation]) -> Any:
     return jsonpatch.apply_patch(document, json.loads(encode_patch(operations)), in_place=True)
 
 
-def read_pod(document: Any, template: Template) -> Pod:
+def read_pod(pod_json: bytes, document: Any, template: Template) -> Pod:
     """The pod that the API server would be asked to create from a template.
 
     Raises:
         ManifestError: a field that we read has another type than in a pod.
     """
     try:
-        pod = decode_pod(template.value)
+        pod = msgspec.json.decode(pod_json, type=Pod)
     except msgspec.ValidationError as error:
         raise ManifestError(f"{_label(document, template)}: {error}") from None
     if pod.metadata is None or pod.metadata.name:
@@ -117,14 +125,11 @@ def read_pod(document: Any, template: Template) -> Pod:
     return msgspec.structs.replace(pod, metadata=metadata)
 
 
-def decode_pod(document: Any) -> Pod:
-    """A pod from parsed YAML, by way of the JSON that the API server would send.
-
-    Raises:
-        msgspec.ValidationError: a field that we read has another type than in a pod.
-    """
-    # json knows the subclasses of str and int that carry YAML's comments; what is left (dates) is a string in Kubernetes.
-    return msgspec.json.decode(json.dumps(document, default=str), type=Pod)
+def to_json(document: Any) -> bytes:
+    """Parsed YAML as the JSON that the API server would send."""
+    # json knows the subclasses of str and int that carry YAML's comments; what is left (dates) is a string in
+    # Kubernetes.
+    return json.dumps(document, default=str).encode()
 
 
 def namespace_of(document: Any, default: str) -> str:
@@ -134,14 +139,15 @@ def namespace_of(document: Any, default: str) -> str:
     return str(namespace) if namespace else default
 
 
-def _decide(
-    document: Any, template: Template, policy: AdmitPolicy, state: State | None, default_namespace: str
-) -> Outcome:
-    pod = read_pod(document, template)
+def _inject(
+    index: int, document: Any, template: Template, policy: AdmitPolicy, state: State | None, default_namespace: str
+) -> Injected:
+    pod_json = to_json(template.value)
+    pod = read_pod(pod_json, document, template)
     name = namespace_of(document, default_namespace)
-    if state is None:
-        return admit(pod, Namespace(name, {names.INJECTION: "enabled"}), policy, ClusterFacts())
-    return admit(pod, state.namespace(name), policy, state.cluster())
+    namespace = state.namespace(name) if state else Namespace(name, {names.INJECTION: "enabled"})
+    outcome = admit(pod, namespace, policy, state.cluster() if state else ClusterFacts())
+    return Injected(index, _label(document, template), name, template.path, pod_json, outcome)
 
 
 def _name(document: Any) -> str:

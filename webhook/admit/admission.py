@@ -22,7 +22,7 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
 from webhook.model.mark import Mark
 from webhook.model.options import Layer, Options, Profile, parse_option, resolve_options
-from webhook.model.outcome import Kind, Outcome, Reason, Refused, Warning, fit
+from webhook.model.outcome import AdmissionWarning, Kind, Outcome, Reason, Refused, fit
 from webhook.model.patch import Operation
 from webhook.model.pod import Namespace, Pod, PodSpec
 
@@ -32,7 +32,7 @@ class _Plan(msgspec.Struct):
 
     operations: list[Operation]
     steps: list[Step]
-    warnings: list[Warning]
+    warnings: list[AdmissionWarning]
 
 
 def admit(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts) -> Outcome:

@@ -59,8 +59,8 @@ def inspect(one: ContainerRequest, variables: tuple[Variable, ...]) -> PodContai
 def _is_remap(container: Container, env: dict[str, EnvVar], mounts: dict[str, str]) -> bool:
     """Whether a container that has the name of ours is ours.
 
-    It may see every GPU, so one that merely looks like it must not pass: no command, variable, mount or hook beside those
-    that we (or the API server, with its service-account token) put there.
+    It may see every GPU, so one that merely looks like it must not pass: no command, variable, mount or hook beside
+    those that we (or the API server, with its service-account token) put there.
     """
     return (
         container.command == list(names.REMAP_COMMAND)

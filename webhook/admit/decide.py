@@ -20,9 +20,7 @@ _NO_GPU = Passed(Reason.NO_GPU_REQUEST)
 _NO_GPU_BUT_ASKED = Passed(Reason.NO_GPU_REQUEST, "gpu-topology: no container asks for a GPU")
 
 
-def reason_to_pass(
-    pod: Pod, namespace: Namespace, asked: PodRequests, inject_by_default: bool | None
-) -> Passed | None:
+def reason_to_pass(pod: Pod, namespace: Namespace, asked: PodRequests, inject_by_default: bool | None) -> Passed | None:  # noqa: PLR0911 - questions, asked in order
     """Why the pod is left alone, or ``None`` if it is to be injected.
 
     Raises:

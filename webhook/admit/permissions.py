@@ -24,9 +24,7 @@ def check_permissions(subject: Subject) -> None:
     Raises:
         Refused: names everything that is missing, and the labels that would allow it.
     """
-    missing = {
-        label: need for label, need in reversed(list(_needs(subject))) if not subject.namespace.allows(label)
-    }
+    missing = {label: need for label, need in reversed(list(_needs(subject))) if not subject.namespace.allows(label)}
     if missing:
         needs = "; ".join(reversed(missing.values()))
         labels = ", ".join(f'{label}: "true"' for label in reversed(missing))

@@ -1,7 +1,7 @@
 """The patch of one pod, in the words of pods: the steps say what they want, and this knows how it is written.
 
-Operations are built directly, never by comparing documents, which would cost fifty times as much. ``add`` to a member whose
-parent is missing (or ``null``) fails in the API server, so the first addition to a missing parent creates it.
+Operations are built directly, never by comparing documents, which would cost fifty times as much. ``add`` to a member
+whose parent is missing (or ``null``) fails in the API server, so the first addition to a missing parent creates it.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from webhook.admit.container import PodContainer
-from webhook.model.outcome import Reason, Warning
+from webhook.model.outcome import AdmissionWarning, Reason
 from webhook.model.patch import Operation, escape
 from webhook.model.pod import Affinity, Metadata, Pod, PodAffinity, PodSpec, Quantity, is_present
 
@@ -26,11 +26,11 @@ class PodPatch:
         self.insertions: list[Operation] = []
         """Operations that shift the positions which others name, and so come last."""
         self._present: set[str] = {"/metadata"} if pod.metadata else set()
-        self.warnings: list[Warning] = []
+        self.warnings: list[AdmissionWarning] = []
 
     def warn(self, text: str, reason: Reason | None = None) -> None:
         """Tell the user something; with a ``reason``, the pod will not get all that its profile promises."""
-        self.warnings.append(Warning(text, reason))
+        self.warnings.append(AdmissionWarning(text, reason))
 
     def add_variable(self, one: PodContainer, name: str, value: str) -> None:
         """Append a literal to a container's ``env``."""

@@ -75,16 +75,12 @@ def read_requests(pod: Pod, families: tuple[ResourceNames, ...], default_count: 
 
 
 def _extended_resources(container: Container) -> dict[str, Quantity]:
-    """The value that counts of each extended resource (they have a domain in their name): the limit, else the request."""
+    """The limit, else the request, of each extended resource: those with a domain in their name."""
     resources = container.resources
     if resources is None:
         return {}
-    asked: dict[str, Quantity] = {}
-    for section in (resources.requests, resources.limits):
-        for resource, value in section.items() if section else ():
-            if "/" in resource:
-                asked[resource] = value
-    return asked
+    asked = {**(resources.requests or {}), **(resources.limits or {})}
+    return {resource: value for resource, value in asked.items() if "/" in resource}
 
 
 def _read_request(

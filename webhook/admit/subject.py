@@ -91,8 +91,8 @@ def select_containers(containers: list[ContainerRequest], options: Options, pod:
 def assign_visible_devices(gpu_containers: list[PodContainer]) -> dict[str, str]:
     """The ``cuda-visible-devices`` annotation of each container, by container name.
 
-    A container that already refers to one keeps it, so that a second admission changes nothing; the others get the lowest
-    free numbers in order.
+    A container that already refers to one keeps it, so that a second admission changes nothing; the others get the
+    lowest free numbers in order.
     """
     kept: dict[str, str] = {}
     for one in gpu_containers:

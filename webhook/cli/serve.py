@@ -15,7 +15,7 @@ SELF_SIGNED_LIFETIME = timedelta(days=30)
 SELF_SIGNED_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
-def serve(
+def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     state: Annotated[Path | None, typer.Option(help="State directory: namespaces/*.yaml, cluster.yaml.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
     tls: Annotated[Path | None, typer.Option(help="Directory with tls.crt and tls.key.")] = None,
@@ -35,7 +35,9 @@ def serve(
         typer.echo(f"{config or 'built-in defaults'}: ok")
         return
     if state is None:
-        raise typer.BadParameter("name a state directory; the cluster's own state is not implemented yet", param_hint="--state")
+        raise typer.BadParameter(
+            "name a state directory; the cluster's own state is not implemented yet", param_hint="--state"
+        )
     if (tls is None) != self_signed:
         raise typer.BadParameter("give either --tls DIR or --self-signed", param_hint="--tls")
 

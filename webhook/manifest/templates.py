@@ -20,9 +20,9 @@ class Template(msgspec.Struct, frozen=True):
 def find_templates(document: Any) -> list[Template]:
     """Every pod template of a document, in order.
 
-    A template is a mapping whose ``spec`` has a list ``containers`` of named mappings. That holds for a Pod and, at whatever
-    depth, for Deployments, Jobs, CronJobs, the kinds of Kubeflow, Ray, JobSet, LeaderWorkerSet and Volcano, Lists of them,
-    and kinds that nobody told us of.
+    A template is a mapping whose ``spec`` has a list ``containers`` of named mappings. That holds for a Pod and, at
+    whatever depth, for Deployments, Jobs, CronJobs, the kinds of Kubeflow, Ray, JobSet, LeaderWorkerSet and Volcano,
+    Lists of them, and kinds that nobody told us of.
     """
     return list(_walk(document, ()))
 

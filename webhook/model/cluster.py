@@ -23,9 +23,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
         """These facts, with those that ``configured`` knows in their place."""
         if configured.hami is None and configured.kubernetes is None:
             return self
-        return ClusterFacts(
-            hami=configured.hami or self.hami, kubernetes=configured.kubernetes or self.kubernetes
-        )
+        return ClusterFacts(hami=configured.hami or self.hami, kubernetes=configured.kubernetes or self.kubernetes)
 
     @property
     def has_init_container_fault(self) -> bool:

@@ -80,4 +80,4 @@ FILES_VOLUME = "gpu-topology"
 FILES_PATH = "/run/gpu-topology"
 TOPOLOGY_FILE = FILES_PATH + "/nccl-topo.xml"
 SHARED_MEMORY_VOLUME = "gpu-topology-shm"
-SHARED_MEMORY_PATH = "/dev/shm"
+SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - the path inside containers

@@ -78,7 +78,7 @@ SENTENCES: dict[Reason, str] = {
 }
 
 
-class Warning(msgspec.Struct, frozen=True):
+class AdmissionWarning(msgspec.Struct, frozen=True):
     """A sentence for the person who created the pod.
 
     ``reason`` is set when the pod will not get all that its profile promises: the outcome is then *degraded*.

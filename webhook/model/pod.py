@@ -1,9 +1,9 @@
 """The fields of a pod that we read.
 
-Everything else of the pod never becomes a Python object, which halves the cost of a review, and a field that we do not know
-cannot be lost, because patches touch only what they name. What only injection looks at (``env``, mounts, volumes, affinity)
-stays JSON until it is asked for: most pods are skipped. The types are lenient (``null`` lists, numbers as quantities): the API
-server accepts more spellings than one.
+Everything else of the pod never becomes a Python object, which halves the cost of a review, and a field that we do
+not know cannot be lost, because patches touch only what they name. What only injection looks at (``env``, mounts,
+volumes, affinity) stays JSON until it is asked for: most pods are skipped. The types are lenient (``null`` lists,
+numbers as quantities): the API server accepts more spellings than one.
 """
 
 from typing import Any, TypeVar

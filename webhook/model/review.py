@@ -85,7 +85,8 @@ def decode_review(body: bytes) -> Request:
     """The request of a pod review.
 
     Raises:
-        MalformedReview: the body is not JSON, no ``admission.k8s.io/v1`` AdmissionReview, about something else than pods,
+        MalformedReview: the body is not JSON, no ``admission.k8s.io/v1`` AdmissionReview, about something else than
+        pods,
             or a field that we read has another type than in a pod.
     """
     try:
@@ -157,7 +158,9 @@ def _explain(body: bytes, error: msgspec.ValidationError) -> str:
         return "request body: expected an AdmissionReview object, found another JSON value"
     api_version, kind = document.get("apiVersion"), document.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
-        return f"request body: expected an AdmissionReview of {API_VERSION}, found an object without apiVersion and kind"
+        return (
+            f"request body: expected an AdmissionReview of {API_VERSION}, found an object without apiVersion and kind"
+        )
     _check_version(api_version, kind)
     return f"AdmissionReview: {error}"
 

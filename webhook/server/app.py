@@ -14,9 +14,7 @@ from webhook.state import State
 def create_app(config: Config, policy: AdmitPolicy, state: State, log: AdmissionLog) -> Reviews:
     """The application behind HTTPS: ``POST /mutate/pods``, and FastAPI for everything else."""
     application = FastAPI(title="gpu-topology-webhook", version=__version__, docs_url=None, redoc_url=None)
-    return Reviews(
-        application, state=state, policy=policy, log=log, max_review_bytes=config.server.max_review_bytes
-    )
+    return Reviews(application, state=state, policy=policy, log=log, max_review_bytes=config.server.max_review_bytes)
 
 
 def create_ops_app(ready: Callable[[], str]) -> FastAPI:

@@ -56,7 +56,7 @@ class Reviews:
         self._log = log
         self._max_review_bytes = max_review_bytes
         self.draining = False
-        """While set, every answer asks the client to close the connection, so that none is lost when the server stops."""
+        """While set, every answer asks the client to close its connection, so that the stop loses no review."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI entry."""

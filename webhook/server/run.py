@@ -1,7 +1,8 @@
 """Runs the applications under uvicorn, and stops them without losing a review.
 
-uvicorn's own stop closes idle connections at once, with requests already on the wire. So a stop first *drains*: for a while
-every answer carries ``Connection: close`` and readiness fails, clients move away, and only then do the listeners close.
+uvicorn's own stop closes idle connections at once, with requests already on the wire. So a stop first *drains*: for a
+while every answer carries ``Connection: close`` and readiness fails, clients move away, and only then do the
+listeners close.
 """
 
 import asyncio
@@ -28,7 +29,10 @@ class _Server(uvicorn.Server):
 
 
 def run(config: Config, reviews: Reviews, state: State, context: ssl.SSLContext, announce: Callable[[], None]) -> None:
-    """Serve until SIGTERM (drain, then stop) or SIGINT (stop at once). ``announce`` is called when both ports listen."""
+    """Serve until SIGTERM (drain, then stop) or SIGINT (stop at once).
+
+    ``announce`` is called when both ports listen.
+    """
     runner = _Runner(config.server, reviews, state, context, announce)
     loop_factory = runner.tls.config.get_loop_factory()
     with asyncio.Runner(loop_factory=loop_factory) as loop:
@@ -60,7 +64,7 @@ class _Runner:
         servers = [asyncio.create_task(server.serve()) for server in (self.tls, self._ops)]
         stopping = asyncio.create_task(self._stop.wait())
         started = asyncio.create_task(self._started())
-        done, _ = await asyncio.wait({*servers, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({*servers, stopping}, return_when=asyncio.FIRST_COMPLETED)
         started.cancel()
         for server in (self.tls, self._ops):
             server.should_exit = True

@@ -1,7 +1,7 @@
 """One module for each thing injected.
 
-``plan(subject, patch)`` reads the subject and tells the patch what it wants; ``PURPOSE`` finishes the sentence "the webhook
-would ...". The order is that of the entries in the pod, and is documented in docs/injection.md.
+``plan(subject, patch)`` reads the subject and tells the patch what it wants; ``PURPOSE`` finishes the sentence "the
+webhook would ...". The order is that of the entries in the pod, and is documented in docs/injection.md.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,5 @@
 """What will go wrong although nothing here can change it. Only warnings."""
 
-
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names

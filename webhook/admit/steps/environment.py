@@ -3,7 +3,6 @@
 The pod's own annotation wins over the container's entry; a namespace's or the configuration's only fills a gap.
 """
 
-
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject

@@ -4,7 +4,6 @@ CUDA IPC between containers needs one PID namespace; NCCL between pods needs one
 namespace's. Sources: UCX src/uct/cuda/cuda_ipc/cuda_ipc_iface.c, NCCL src/init.cc.
 """
 
-
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names
@@ -40,7 +39,7 @@ def _one_pid_namespace(subject: Subject, patch: PodPatch) -> None:
         if own:
             raise Refused(
                 Reason.CONTRADICTS_PROFILE,
-                f"pod {subject.name} sets shareProcessNamespace, which Kubernetes does not allow together with hostPID. "
+                f"pod {subject.name} sets shareProcessNamespace, which Kubernetes does not allow with hostPID. "
                 "Remove one of them",
             )
     elif subject.profile is Profile.POD_PEERS and not own:

@@ -1,6 +1,5 @@
 """The mark: which version of us prepared the pod, and for which profile. Bind looks only at pods that carry it."""
 
-
 from webhook import __version__
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject

@@ -17,8 +17,8 @@ PURPOSE = "set NCCL up for the links between its GPUs"
 
 _NVLS_VALUES = {Nvls.ON: "1", Nvls.OFF: "0"}
 
-# How a pod shows that its job spans nodes: the rendezvous variables of torchrun and LeaderWorkerSet, and the labels that
-# the operators of such jobs put on their pods.
+# How a pod shows that its job spans nodes: the rendezvous variables of torchrun and LeaderWorkerSet, and the labels
+# that the operators of such jobs put on their pods.
 _MULTINODE_VARIABLES = ("MASTER_ADDR", "PET_RDZV_ENDPOINT", "LWS_LEADER_ADDRESS")
 _MULTINODE_LABELS = (
     "training.kubeflow.org/job-name",

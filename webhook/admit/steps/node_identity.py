@@ -1,10 +1,9 @@
 """Lets NCCL see that ranks in different pods are on one node.
 
-NCCL takes ranks with different host names for different nodes; ``NCCL_HOSTID`` replaces the name. Its default way to pass
-memory handles is a Unix socket in the abstract namespace, which separate network namespaces do not share, hence
+NCCL takes ranks with different host names for different nodes; ``NCCL_HOSTID`` replaces the name. Its default way to
+pass memory handles is a Unix socket in the abstract namespace, which separate network namespaces do not share, hence
 ``NCCL_CUMEM_ENABLE=0`` (legacy CUDA IPC). Source: NCCL src/misc/utils.cc, src/os/linux_ipcsocket.cc.
 """
-
 
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject

@@ -29,8 +29,8 @@ _FILES_SIZE = "8Mi"
 _FILES_SOURCE = {"sizeLimit": _FILES_SIZE}
 _FILES_BYTES = parse_quantity(_FILES_SIZE, source="our volume")
 UNKNOWN_TOPOLOGY = "{}"
-# Equal requests and limits, so that a Guaranteed pod stays one. An init container adds nothing to what the pod needs (the
-# maximum counts), a sidecar adds all of it.
+# Equal requests and limits, so that a Guaranteed pod stays one. An init container adds nothing to what the pod needs
+# (the maximum counts), a sidecar adds all of it.
 _RESOURCES = {
     Carrier.INIT: {"cpu": "500m", "memory": "64Mi"},
     Carrier.SIDECAR: {"cpu": "100m", "memory": "64Mi"},
@@ -170,7 +170,7 @@ def _mend(patch: PodPatch, present: PodContainer, wanted: RemapContainer) -> Non
     if _differs(present, container) or stale - {names.ENV_NVIDIA_VISIBLE_DEVICES}:
         patch.replace_container(present, encode_container(wanted))
     elif stale:
-        # HAMi's overwriteEnv appends "none" to containers without a GPU request; the last entry counts, so ours follows.
+        # HAMi's overwriteEnv appends "none" to containers without a GPU request. The last entry counts: ours follows.
         patch.add_variable(present, names.ENV_NVIDIA_VISIBLE_DEVICES, "all")
 
 

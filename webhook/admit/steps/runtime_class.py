@@ -1,6 +1,5 @@
 """The runtime class, on clusters where the NVIDIA runtime is not the default one."""
 
-
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 

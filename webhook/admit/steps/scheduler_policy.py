@@ -4,7 +4,6 @@
 node. Source: HAMi pkg/device/nvidia/device.go.
 """
 
-
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names

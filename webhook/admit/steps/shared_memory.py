@@ -1,9 +1,8 @@
 """``/dev/shm``: NCCL and PyTorch need far more than the 64 MiB that a pod gets.
 
-NCCL drops P2P and shared memory between ranks whose ``/dev/shm`` are different devices, so peers must share one: the same
-volume inside a pod, the host's between pods. Source: NCCL src/init.cc, src/graph/paths.cc.
+NCCL drops P2P and shared memory between ranks whose ``/dev/shm`` are different devices, so peers must share one: the
+same volume inside a pod, the host's between pods. Source: NCCL src/init.cc, src/graph/paths.cc.
 """
-
 
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch

@@ -1,11 +1,10 @@
 """Which GPUs a container sees, and which of them it uses.
 
-CUDA IPC needs the peer's GPU to be visible in the importing container, while each container must still use only its own:
-``NVIDIA_VISIBLE_DEVICES`` widens what is visible, ``CUDA_VISIBLE_DEVICES`` narrows what is used. The container's value
-wins over the device plugin's, with the device list strategy ``envvar`` only. Until bind writes the truth both show no
-GPU, so that a pod which bypassed bind stops instead of running on someone else's card.
+CUDA IPC needs the peer's GPU to be visible in the importing container, while each container must still use only its
+own: ``NVIDIA_VISIBLE_DEVICES`` widens what is visible, ``CUDA_VISIBLE_DEVICES`` narrows what is used. The container's
+value wins over the device plugin's, with the device list strategy ``envvar`` only. Until bind writes the truth both
+show no GPU, so that a pod which bypassed bind stops instead of running on someone else's card.
 """
-
 
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
@@ -19,6 +18,7 @@ PURPOSE = "show each container its peers' GPUs"
 
 NO_CUDA_DEVICE = "-1"
 NO_VISIBLE_DEVICE = "none"
+
 
 def plan(subject: Subject, patch: PodPatch) -> None:
     """The three variables and the annotations behind them; nothing in ``exclusive``."""

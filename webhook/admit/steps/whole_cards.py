@@ -1,9 +1,8 @@
 """Whole cards: all cores and all memory of each GPU, in limits and requests alike.
 
-``gpucores: 100`` makes HAMi give an idle card and keep others off it; ``gpumem`` would win over the percentage. Extended
-resources must have equal limits and requests, so both are written.
+``gpucores: 100`` makes HAMi give an idle card and keep others off it; ``gpumem`` would win over the percentage.
+Extended resources must have equal limits and requests, so both are written.
 """
-
 
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
