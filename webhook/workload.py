@@ -146,7 +146,7 @@ def _inject(
     pod = read_pod(pod_json, document, template)
     name = namespace_of(document, default_namespace)
     namespace = state.namespace(name) if state else Namespace(name, {names.INJECTION: "enabled"})
-    outcome = admit(pod, namespace, policy, state.cluster() if state else ClusterFacts())
+    outcome = admit(pod, namespace, policy, state.cluster() if state else ClusterFacts(), trace=True)
     return Injected(index, _label(document, template), name, template.path, pod_json, outcome)
 
 

@@ -1,10 +1,8 @@
 """The decision about one pod, from the question whether it is ours to the finished patch."""
 
-import msgspec
-
 from webhook import __version__
 from webhook.admit.container import inspect
-from webhook.admit.decide import reason_to_pass
+from webhook.admit.decide import Passed, passes, passes_unseen
 from webhook.admit.permissions import check_permissions
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.request import PodRequests, read_requests
@@ -21,106 +19,116 @@ from webhook.model import names
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
 from webhook.model.mark import Mark
-from webhook.model.options import Layer, Options, Profile, parse_option, resolve_options
-from webhook.model.outcome import AdmissionWarning, Kind, Outcome, Reason, Refused, fit
-from webhook.model.patch import Operation
+from webhook.model.options import Options, Profile, parse_option, resolve_options
+from webhook.model.outcome import Kind, Outcome, Reason, Refused, fit
 from webhook.model.pod import Namespace, Pod, PodSpec
 
 
-class _Plan(msgspec.Struct):
-    """What the steps came to."""
-
-    operations: list[Operation]
-    steps: list[Step]
-    warnings: list[AdmissionWarning]
-
-
-def admit(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts) -> Outcome:
+def admit(
+    pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts, *, trace: bool = False
+) -> Outcome:
     """Decide about a pod that is being created.
 
     A user's mistake is an outcome of kind *refuse*.
+
+    Args:
+        pod: The pod.
+        namespace: Its namespace.
+        policy: The configuration.
+        cluster: What is known of the cluster.
+        trace: Whether the outcome should name the steps that changed something.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
     """
     try:
-        requests = read_requests(pod, policy.resources, policy.default_count)
-        passed = reason_to_pass(pod, namespace, requests, policy.defaults.inject)
+        passed = passes_unseen(pod, namespace)
         if passed:
-            warnings = [fit(passed.warning)] if passed.warning else []
-            return Outcome(kind=Kind.SKIP, reason=passed.reason, warnings=warnings)
-        return _inject(pod, namespace, policy, cluster, requests)
+            return _skip(passed)
+        requests = read_requests(pod, policy.resources, policy.default_count)
+        passed = passes(pod, namespace, requests, policy.defaults.inject)
+        if passed:
+            return _skip(passed)
+        return _inject(pod, namespace, policy, cluster.overruled_by(policy.versions), requests, trace)
     except Refused as refused:
         return Outcome(kind=Kind.REFUSE, reason=refused.reason, message=refused.message)
     except FormatError as error:
         return Outcome(kind=Kind.REFUSE, reason=Reason.BAD_ANNOTATION, message=str(error))
 
 
+def _skip(passed: Passed) -> Outcome:
+    warnings = [fit(passed.warning)] if passed.warning else []
+    return Outcome(kind=Kind.SKIP, reason=passed.reason, warnings=warnings)
+
+
 def _inject(
-    pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts, requests: PodRequests
+    pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts, requests: PodRequests, trace: bool
 ) -> Outcome:
-    where = f"{namespace.name}/{pod.display_name}"
-    layers = (
-        Layer(f"namespace {namespace.name}", namespace.annotations),
-        Layer(f"pod {where}", pod.annotations, is_pod=True),
-    )
-    options = resolve_options(policy.defaults, layers)
-    observed = options.profile is Profile.OBSERVE
-    profile = _observed_profile(namespace, policy.defaults) if observed else options.profile
-    selected = select_containers(requests.containers, options, pod, where)
+    options = resolve_options(policy.defaults, pod, namespace)
+    selected = select_containers(requests.containers, options, pod, namespace)
     if not selected:
         return Outcome(kind=Kind.SKIP, reason=Reason.NO_CONTAINER_SELECTED)
-    containers = [inspect(one, options.env if one.name in selected else ()) for one in requests.containers]
-    gpu_containers = [one for one in containers if one.name in selected and one.request]
+    if options.profile is Profile.OBSERVE:
+        return _observe(pod, namespace, policy, cluster, requests, options, selected)
+    subject = _subject(pod, namespace, policy, cluster, requests, options, options.profile, selected)
+    patch = PodPatch(pod)
+    steps = _run_steps(subject, patch, trace)
+    return _outcome(patch, options.profile, steps)
+
+
+def _subject(
+    pod: Pod,
+    namespace: Namespace,
+    policy: AdmitPolicy,
+    cluster: ClusterFacts,
+    requests: PodRequests,
+    options: Options,
+    profile: Profile,
+    selected: set[str],
+) -> Subject:
     spec = pod.spec or PodSpec()
-    cluster = cluster.overruled_by(policy.versions)
-    try:
-        subject = Subject(
-            pod=pod,
-            spec=spec,
-            namespace=namespace,
-            policy=policy,
-            cluster=cluster,
-            options=options,
-            profile=profile,
-            containers=containers,
-            gpu_containers=gpu_containers,
-            left_out=[one for one in containers if one.name not in selected and one.request],
-            carrier=choose_carrier(options.remap, cluster),
-            host=choose_host_namespaces(spec, options, profile),
-            volumes={volume.name: volume for volume in spec.volumes or ()},
-            visible_device_keys=assign_visible_devices(gpu_containers) if profile.shares_gpus else {},
-        )
-        check_permissions(subject)
-        plan = _run_steps(subject)
-    except Refused as refused:
-        if not observed:
-            raise
-        return _observe(pod, profile, [f"observe: profile {profile} would refuse it: {refused.message}"])
-    if observed:
-        would = [f"observe: profile {profile} would {step.purpose}" for step in plan.steps if step.name != "mark"]
-        return _observe(pod, profile, would + [warning.text for warning in plan.warnings])
-    return _outcome(plan, profile)
+    containers = [inspect(one, options.env if one.name in selected else ()) for one in requests.containers]
+    gpu_containers = [one for one in containers if one.request and one.name in selected]
+    return Subject(
+        pod=pod,
+        spec=spec,
+        namespace=namespace,
+        policy=policy,
+        cluster=cluster,
+        options=options,
+        profile=profile,
+        containers=containers,
+        gpu_containers=gpu_containers,
+        left_out=[one for one in containers if one.request and one.name not in selected],
+        carrier=choose_carrier(options.remap, cluster),
+        host=choose_host_namespaces(spec, options, profile),
+        volumes={volume.name: volume for volume in spec.volumes or ()},
+        visible_device_keys=assign_visible_devices(gpu_containers) if profile.shares_gpus else {},
+    )
 
 
-def _run_steps(subject: Subject) -> _Plan:
-    patch = PodPatch(subject.pod)
-    changing: list[Step] = []
-    before = 0
+def _run_steps(subject: Subject, patch: PodPatch, trace: bool) -> list[Step]:
+    """Run every step; returns those that changed something if asked to, because finding out costs as much as some steps."""
+    check_permissions(subject)
+    if not trace:
+        for step in STEPS:
+            step.plan(subject, patch)
+        return []
+    changing = []
     for step in STEPS:
+        before = patch.size
         step.plan(subject, patch)
-        size = len(patch.operations) + len(patch.insertions)
-        if size > before:
+        if patch.size > before:
             changing.append(step)
-            before = size
-    return _Plan(patch.operations + patch.insertions, changing, patch.warnings)
+    return changing
 
 
-def _outcome(plan: _Plan, profile: Profile) -> Outcome:
-    lacking = next((warning.reason for warning in plan.warnings if warning.reason), None)
+def _outcome(patch: PodPatch, profile: Profile, steps: list[Step]) -> Outcome:
+    lacking = [warning.reason for warning in patch.warnings if warning.reason]
+    operations = patch.operations + patch.insertions
     if lacking:
-        kind, reason = Kind.DEGRADED, lacking
-    elif plan.operations:
+        kind, reason = Kind.DEGRADED, lacking[0]
+    elif operations:
         kind, reason = Kind.PATCH, Reason.INJECTED
     else:
         kind, reason = Kind.SKIP, Reason.ALREADY_INJECTED
@@ -128,14 +136,31 @@ def _outcome(plan: _Plan, profile: Profile) -> Outcome:
         kind=kind,
         reason=reason,
         profile=profile,
-        operations=plan.operations,
-        steps=[step.name for step in plan.steps],
-        warnings=[fit(warning.text) for warning in plan.warnings],
+        operations=operations,
+        steps=[step.name for step in steps],
+        warnings=[fit(warning.text) for warning in patch.warnings],
     )
 
 
-def _observe(pod: Pod, profile: Profile, warnings: list[str]) -> Outcome:
-    """Nothing but the mark changes."""
+def _observe(
+    pod: Pod,
+    namespace: Namespace,
+    policy: AdmitPolicy,
+    cluster: ClusterFacts,
+    requests: PodRequests,
+    options: Options,
+    selected: set[str],
+) -> Outcome:
+    """Change nothing but the mark, and say what the profile below ``observe`` would do."""
+    profile = _observed_profile(namespace, policy.defaults)
+    tried = PodPatch(pod)
+    try:
+        subject = _subject(pod, namespace, policy, cluster, requests, options, profile, selected)
+        steps = _run_steps(subject, tried, trace=True)
+        warnings = [f"observe: profile {profile} would {step.purpose}" for step in steps if step.name != "mark"]
+        warnings += [warning.text for warning in tried.warnings]
+    except Refused as refused:
+        warnings = [f"observe: profile {profile} would refuse it: {refused.message}"]
     patch = PodPatch(pod)
     patch.annotate(names.INJECTED, Mark(__version__, Profile.OBSERVE).format())
     return Outcome(

@@ -17,6 +17,8 @@ HOST_NAMESPACE_LABELS = {
 # Lists that show no GPU; HAMi's overwriteEnv also gives "none" to containers without a request.
 _SHOWS_NOTHING = frozenset({"", "none", "void"})
 
+_UNION = annotation_path(names.VISIBLE_UUIDS)
+
 
 def check_permissions(subject: Subject) -> None:
     """Refuse a pod that needs something its namespace is not allowed.
@@ -24,10 +26,13 @@ def check_permissions(subject: Subject) -> None:
     Raises:
         Refused: names everything that is missing, and the labels that would allow it.
     """
-    missing = {label: need for label, need in reversed(list(_needs(subject))) if not subject.namespace.allows(label)}
+    missing: dict[str, str] = {}
+    for label, need in _needs(subject):
+        if not subject.namespace.allows(label):
+            missing.setdefault(label, need)
     if missing:
-        needs = "; ".join(reversed(missing.values()))
-        labels = ", ".join(f'{label}: "true"' for label in reversed(missing))
+        needs = "; ".join(missing.values())
+        labels = ", ".join(f'{label}: "true"' for label in missing)
         raise Refused(
             Reason.MISSING_PERMISSION,
             f"pod {subject.name}: {needs}. Namespace {subject.namespace.name} is not allowed that; "
@@ -41,9 +46,10 @@ def _needs(subject: Subject) -> Iterator[tuple[str, str]]:
         yield HOST_NAMESPACE_LABELS[field], f"it needs {field}"
     if subject.profile is Profile.NODE_PEERS:
         yield names.ALLOW_NODE_GPUS, f"profile {subject.profile} shows it every GPU of the node"
+    peers = subject.profile is Profile.POD_PEERS
     for one in subject.containers:
         own = one.env.get(names.ENV_NVIDIA_VISIBLE_DEVICES)
-        if own is None or one.is_ours or own.reads(annotation_path(names.VISIBLE_UUIDS)):
+        if own is None or one.is_ours or (peers and own.reads(_UNION)):
             continue
         # An own list of GPUs is how one tenant sees another's cards, in any container of the pod.
         if own.value_from is not None or (own.value or "") not in _SHOWS_NOTHING:

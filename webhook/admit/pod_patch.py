@@ -4,10 +4,12 @@ Operations are built directly, never by comparing documents, which would cost fi
 whose parent is missing (or ``null``) fails in the API server, so the first addition to a missing parent creates it.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from webhook.admit import entries
 from webhook.admit.container import PodContainer
 from webhook.model.outcome import AdmissionWarning, Reason
 from webhook.model.patch import Operation, escape
@@ -16,17 +18,29 @@ from webhook.model.pod import Affinity, Metadata, Pod, PodAffinity, PodSpec, Qua
 _POD_AFFINITY = "/spec/affinity/podAffinity"
 
 
+@lru_cache(maxsize=1024)
+def _member(path: str, key: str) -> str:
+    return f"{path}/{escape(key)}"
+
+
 class PodPatch:
     """Collects operations and warnings. What is true of the pod already adds nothing."""
 
     def __init__(self, pod: Pod) -> None:
         self._metadata = pod.metadata or Metadata()
         self._spec = pod.spec or PodSpec()
+        self._created: set[str] = {"/metadata"} if pod.metadata else set()
         self.operations: list[Operation] = []
         self.insertions: list[Operation] = []
         """Operations that shift the positions which others name, and so come last."""
-        self._present: set[str] = {"/metadata"} if pod.metadata else set()
+        self.annotated: set[str] = set()
+        """The annotations that are ours, changed or not."""
         self.warnings: list[AdmissionWarning] = []
+
+    @property
+    def size(self) -> int:
+        """How many operations there are."""
+        return len(self.operations) + len(self.insertions)
 
     def warn(self, text: str, reason: Reason | None = None) -> None:
         """Tell the user something; with a ``reason``, the pod will not get all that its profile promises."""
@@ -34,27 +48,25 @@ class PodPatch:
 
     def add_variable(self, one: PodContainer, name: str, value: str) -> None:
         """Append a literal to a container's ``env``."""
-        self._append(one.path + "/env", {"name": name, "value": value}, one.entries is not None)
+        self._append(one.env_path, entries.variable(name, value), one.has_env)
 
     def add_reference(self, one: PodContainer, name: str, field_path: str) -> None:
         """Append a reference to a downward-API field to a container's ``env``."""
-        entry = {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field_path}}}
-        self._append(one.path + "/env", entry, one.entries is not None)
+        self._append(one.env_path, entries.reference(name, field_path), one.has_env)
 
     def replace_variable(self, one: PodContainer, index: int, name: str, value: str) -> None:
         """Replace the entry at ``index`` of a container's ``env`` by a literal."""
-        self._replace(f"{one.path}/env/{index}", {"name": name, "value": value})
+        self._replace(f"{one.env_path}/{index}", entries.variable(name, value))
 
     def add_mount(self, one: PodContainer, volume: str, path: str, *, read_only: bool = False) -> None:
         """Append a volume mount to a container."""
-        mount: dict[str, str | bool] = {"name": volume, "mountPath": path}
-        if read_only:
-            mount["readOnly"] = True
-        self._append(one.path + "/volumeMounts", mount, is_present(one.container.mounts_json))
+        exists = is_present(one.container.mounts_json)
+        self._append(one.path + "/volumeMounts", entries.mount(volume, path, read_only), exists)
 
-    def add_empty_dir(self, name: str, source: dict[str, str]) -> None:
+    def add_empty_dir(self, name: str, *, size_limit: str, medium: str = "") -> None:
         """Append an ``emptyDir`` volume to the pod."""
-        self._append("/spec/volumes", {"name": name, "emptyDir": source}, is_present(self._spec.volumes_json))
+        exists = is_present(self._spec.volumes_json)
+        self._append("/spec/volumes", entries.empty_dir(name, medium, size_limit), exists)
 
     def set_resource(self, one: PodContainer, section: str, resource: str, value: Quantity) -> None:
         """Set one resource in ``section`` (``limits`` or ``requests``) of a container."""
@@ -63,11 +75,16 @@ class PodPatch:
 
     def drop_resource(self, one: PodContainer, section: str, resource: str) -> None:
         """Remove a resource, which must be there, from ``section`` of a container."""
-        self.operations.append(Operation("remove", f"{one.path}/resources/{section}/{escape(resource)}"))
+        self.operations.append(Operation("remove", _member(f"{one.path}/resources/{section}", resource)))
 
     def annotate(self, key: str, value: str) -> None:
         """Give a pod annotation this value, whatever it had before."""
+        self.annotated.add(key)
         self._put_metadata("/metadata/annotations", key, value, self._metadata.annotations)
+
+    def drop_annotation(self, key: str) -> None:
+        """Remove a pod annotation, which must be there."""
+        self.operations.append(Operation("remove", _member("/metadata/annotations", key)))
 
     def label(self, key: str, value: str) -> None:
         """Give a pod label this value, whatever it had before."""
@@ -98,17 +115,17 @@ class PodPatch:
         self._replace(one.path, container)
 
     def _append(self, path: str, item: Any, exists: bool) -> None:
-        if exists or path in self._present:
+        if exists or path in self._created:
             self.operations.append(Operation("add", path + "/-", item))
         else:
             self._create(path, [item])
 
     def _put(self, path: str, key: str, value: Any, present: dict[str, Any] | None) -> None:
-        if present is None and path not in self._present:
+        if present is None and path not in self._created:
             self._create(path, {key: value})
         else:
             op = "replace" if present and key in present else "add"
-            self.operations.append(Operation(op, f"{path}/{escape(key)}", value))
+            self.operations.append(Operation(op, _member(path, key), value))
 
     def _put_metadata(self, path: str, key: str, value: str, present: dict[str, str] | None) -> None:
         if present is None or present.get(key) != value:
@@ -119,9 +136,9 @@ class PodPatch:
         self.operations.append(Operation("replace", path, value))
 
     def _ensure(self, path: str, exists: bool) -> None:
-        if not exists and path not in self._present:
+        if not exists and path not in self._created:
             self._create(path, {})
 
     def _create(self, path: str, value: Any) -> None:
         self.operations.append(Operation("add", path, value))
-        self._present.add(path)
+        self._created.add(path)

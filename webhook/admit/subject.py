@@ -68,7 +68,9 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         return one.request
 
 
-def select_containers(containers: list[ContainerRequest], options: Options, pod: Pod, where: str) -> set[str]:
+def select_containers(
+    containers: list[ContainerRequest], options: Options, pod: Pod, namespace: Namespace
+) -> set[str]:
     """The names of the containers that ask for GPUs, without those that the option ``containers`` leaves out.
 
     Raises:
@@ -82,7 +84,7 @@ def select_containers(containers: list[ContainerRequest], options: Options, pod:
         unknown = [name for name in wanted if name not in asking]
         raise Refused(
             Reason.UNKNOWN_CONTAINER,
-            f"annotation {names.CONTAINERS} on pod {where}: expected names of containers that ask for GPUs "
+            f"annotation {names.CONTAINERS} on pod {namespace.name}/{pod.display_name}: expected names of containers that ask for GPUs "
             f"({', '.join(sorted(asking))}), found {', '.join(unknown)}",
         )
     return asking.intersection(wanted)

@@ -49,7 +49,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
 
     bundle = _bundle(tls, ca_file)
     directory = load_directory(state)
-    reviews = create_app(settings, policy, directory, AdmissionLog(sys.stdout.buffer))
+    reviews = create_app(settings, policy, directory, AdmissionLog(sys.stdout.fileno()))
     run(settings, reviews, directory, server_context(bundle), lambda: _announce(settings))
 
 

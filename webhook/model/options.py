@@ -11,6 +11,7 @@ import msgspec
 
 from webhook.model import names
 from webhook.model.errors import FormatError
+from webhook.model.pod import Namespace, Pod
 from webhook.model.quantity import parse_quantity
 
 
@@ -189,16 +190,6 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
 OPTION_NAMES = tuple(_PARSERS)
 
 
-class Layer(msgspec.Struct, frozen=True):
-    """One place where options may stand."""
-
-    source: str
-    """How messages call the place, for example ``pod team-a/train``."""
-    values: Mapping[str, str]
-    """Annotations, with their full keys."""
-    is_pod: bool = False
-
-
 def parse_option(name: str, text: str, *, source: str) -> Any:
     """The value of the option ``name`` (an element of ``OPTION_NAMES``).
 
@@ -212,23 +203,25 @@ def parse_option(name: str, text: str, *, source: str) -> Any:
         raise FormatError(source, expected=expected, found=text) from None
 
 
-def resolve_options(defaults: Options, layers: tuple[Layer, ...]) -> Options:
-    """``defaults`` with each layer laid over it, the last one winning.
+def resolve_options(defaults: Options, pod: Pod, namespace: Namespace) -> Options:
+    """``defaults``, then the annotations of the namespace, then those of the pod.
 
     Raises:
-        FormatError: a value in some layer does not parse.
+        FormatError: a value does not parse.
     """
     found: dict[str, Any] = {}
     variables = {variable.name: variable for variable in defaults.env}
-    for layer in layers:
-        for key, text in _own_annotations(layer.values):
+    for annotations, is_pod in ((namespace.annotations, False), (pod.annotations, True)):
+        for key, text in annotations.items():
+            if not key.startswith(names.PREFIX):
+                continue
             name = key[len(names.PREFIX) :]
+            holder = f"pod {namespace.name}/{pod.display_name}" if is_pod else f"namespace {namespace.name}"
+            source = f"annotation {key} on {holder}"
             if name in _PARSERS:
-                source = f"annotation {key} on {layer.source}"
                 found[name.replace("-", "_")] = parse_option(name, text, source=source)
             elif name.startswith(names.ENV_PREFIX):
-                source = f"annotation {key} on {layer.source}"
-                variable = parse_variable(name[len(names.ENV_PREFIX) :], text, source=source, replaces=layer.is_pod)
+                variable = parse_variable(name[len(names.ENV_PREFIX) :], text, source=source, replaces=is_pod)
                 variables[variable.name] = variable
     if variables:
         found["env"] = tuple(variables.values())
@@ -252,7 +245,9 @@ def parse_variable(name: str, value: str, *, source: str, replaces: bool) -> Var
 
 def unknown_annotations(annotations: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
     """Annotations under our prefix that mean nothing, each with the option that was probably meant."""
-    for key, _ in _own_annotations(annotations):
+    for key in annotations:
+        if not key.startswith(names.PREFIX):
+            continue
         name = key[len(names.PREFIX) :]
         known = name in _PARSERS or name.startswith(names.ENV_PREFIX) or is_output(key)
         if not known:
@@ -261,9 +256,5 @@ def unknown_annotations(annotations: Mapping[str, str]) -> Iterator[tuple[str, s
 
 
 def is_output(key: str) -> bool:
-    """Whether the annotation ``key`` is one that we write."""
+    """Whether only we write the annotation ``key``; the level of NCCL is also an option."""
     return key in names.OUTPUTS or key.startswith(names.OUTPUT_PREFIXES)
-
-
-def _own_annotations(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    return ((key, text) for key, text in annotations.items() if key.startswith(names.PREFIX))

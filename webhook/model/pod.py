@@ -73,21 +73,13 @@ class _SecurityContext(Fields):
 
 
 class Container(Fields):
-    """A container or init container."""
+    """A container."""
 
     name: str
     resources: Resources | None = None
-    restart_policy: str | None = None
     env_json: msgspec.Raw = msgspec.field(name="env", default=msgspec.Raw())
     mounts_json: msgspec.Raw = msgspec.field(name="volumeMounts", default=msgspec.Raw())
-    image_json: msgspec.Raw = msgspec.field(name="image", default=msgspec.Raw())
-    command_json: msgspec.Raw = msgspec.field(name="command", default=msgspec.Raw())
-    args_json: msgspec.Raw = msgspec.field(name="args", default=msgspec.Raw())
     security_context_json: msgspec.Raw = msgspec.field(name="securityContext", default=msgspec.Raw())
-    env_from_json: msgspec.Raw = msgspec.field(name="envFrom", default=msgspec.Raw())
-    lifecycle_json: msgspec.Raw = msgspec.field(name="lifecycle", default=msgspec.Raw())
-    liveness_probe_json: msgspec.Raw = msgspec.field(name="livenessProbe", default=msgspec.Raw())
-    readiness_probe_json: msgspec.Raw = msgspec.field(name="readinessProbe", default=msgspec.Raw())
 
     @property
     def env(self) -> list[EnvVar] | None:
@@ -100,25 +92,23 @@ class Container(Fields):
         return _decode(self.mounts_json, _MOUNTS, f"volumeMounts of container {self.name}")
 
     @property
-    def image(self) -> str | None:
-        """``image``, decoded."""
-        return _decode(self.image_json, _TEXT, f"image of container {self.name}")
-
-    @property
-    def command(self) -> list[str] | None:
-        """``command``, decoded."""
-        return _decode(self.command_json, _TEXTS, f"command of container {self.name}")
-
-    @property
-    def args(self) -> list[str] | None:
-        """``args``, decoded."""
-        return _decode(self.args_json, _TEXTS, f"args of container {self.name}")
-
-    @property
     def is_privileged(self) -> bool:
         """Whether it runs with all capabilities and devices of the host."""
         context = _decode(self.security_context_json, _SECURITY, f"securityContext of container {self.name}")
         return bool(context and context.privileged)
+
+
+class InitContainer(Container):
+    """An init container: the fields by which we know our own."""
+
+    restart_policy: str | None = None
+    image: str | None = None
+    command: list[str] | None = None
+    args: list[str] | None = None
+    env_from_json: msgspec.Raw = msgspec.field(name="envFrom", default=msgspec.Raw())
+    lifecycle_json: msgspec.Raw = msgspec.field(name="lifecycle", default=msgspec.Raw())
+    liveness_probe_json: msgspec.Raw = msgspec.field(name="livenessProbe", default=msgspec.Raw())
+    readiness_probe_json: msgspec.Raw = msgspec.field(name="readinessProbe", default=msgspec.Raw())
 
     @property
     def has_hooks(self) -> bool:
@@ -162,7 +152,7 @@ class PodSpec(Fields):
     """``spec``."""
 
     containers: list[Container] | None = None
-    init_containers: list[Container] | None = None
+    init_containers: list[InitContainer] | None = None
     volumes_json: msgspec.Raw = msgspec.field(name="volumes", default=msgspec.Raw())
     affinity_json: msgspec.Raw = msgspec.field(name="affinity", default=msgspec.Raw())
     host_ipc: bool | None = msgspec.field(name="hostIPC", default=None)
@@ -256,8 +246,6 @@ def _decode(raw: msgspec.Raw, decoder: msgspec.json.Decoder[_T], place: str) -> 
 
 _ENV = msgspec.json.Decoder(list[EnvVar])
 _MOUNTS = msgspec.json.Decoder(list[VolumeMount])
-_TEXT = msgspec.json.Decoder(str)
-_TEXTS = msgspec.json.Decoder(list[str])
 _SECURITY = msgspec.json.Decoder(_SecurityContext)
 _VOLUMES = msgspec.json.Decoder(list[Volume])
 _AFFINITY = msgspec.json.Decoder(Affinity)

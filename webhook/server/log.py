@@ -1,6 +1,8 @@
 """One JSON line for each admission, with names and reasons but never the value of a variable."""
 
-from typing import BinaryIO
+import os
+from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -17,17 +19,16 @@ class _Line(msgspec.Struct, omit_defaults=True, rename="camel"):
     reason: str
     microseconds: int
     profile: str = ""
-    steps: list[str] = []
     warnings: list[str] = []
     dry_run: bool = False
     error: str = ""
 
 
 class AdmissionLog:
-    """Writes lines to ``stream``, each with one write so that lines never mix."""
+    """Writes lines to the file descriptor ``descriptor``, each with one write so that lines never mix."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
         self._encoder = msgspec.json.Encoder()
 
     def admitted(self, request: Request, outcome: Outcome, microseconds: int) -> None:
@@ -42,20 +43,20 @@ class AdmissionLog:
             outcome.reason,
             microseconds,
             outcome.profile,
-            outcome.steps,
             outcome.warnings,
             bool(request.dry_run),
             outcome.message,
         )
-        self._stream.write(self._encoder.encode(line) + b"\n")
-        self._stream.flush()
+        self._write(line)
 
     def rejected(self, status: int, error: str) -> None:
         """A request was no review that we can answer."""
-        self._stream.write(self._encoder.encode({"message": "rejected", "status": status, "error": error}) + b"\n")
-        self._stream.flush()
+        self._write({"message": "rejected", "status": status, "error": error})
 
     def failed(self, traceback: str) -> None:
         """A review met a bug of ours."""
-        self._stream.write(self._encoder.encode({"message": "bug", "status": 500, "error": traceback}) + b"\n")
-        self._stream.flush()
+        self._write({"message": "bug", "status": 500, "error": traceback})
+
+    def _write(self, line: Any) -> None:
+        with suppress(OSError):  # pods must not wait for whoever reads, or no longer reads, the log
+            os.write(self._descriptor, self._encoder.encode(line) + b"\n")

@@ -28,7 +28,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
             continue
         if names.ENV_DISABLE_CONTROL not in one.env:
             patch.add_variable(one, names.ENV_DISABLE_CONTROL, "true")
-        elif not _is_true(one.entries or ()):
+        elif not _is_true(one.entries):
             raise contradiction(one, names.ENV_DISABLE_CONTROL, "whole cards need the literal true")
 
 

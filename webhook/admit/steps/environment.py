@@ -23,6 +23,6 @@ def _set(patch: PodPatch, one: PodContainer, variable: Variable) -> None:
     if own is None:
         patch.add_variable(one, variable.name, variable.value)
     elif own.value_from is not None or own.value != variable.value:
-        entries = one.entries or ()
+        entries = one.entries
         last = max(index for index, entry in enumerate(entries) if entry.name == variable.name)
         patch.replace_variable(one, last, variable.name, variable.value)

@@ -20,13 +20,12 @@ from webhook.config import RemapSettings
 from webhook.model import names
 from webhook.model.options import Carrier, Profile
 from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import Volume, annotation_path
+from webhook.model.pod import InitContainer, Volume, annotation_path
 from webhook.model.quantity import parse_quantity
 
 PURPOSE = "verify the GPUs and write the NCCL topology file when it starts"
 
 _FILES_SIZE = "8Mi"
-_FILES_SOURCE = {"sizeLimit": _FILES_SIZE}
 _FILES_BYTES = parse_quantity(_FILES_SIZE, source="our volume")
 UNKNOWN_TOPOLOGY = "{}"
 # Equal requests and limits, so that a Guaranteed pod stays one. An init container adds nothing to what the pod needs
@@ -121,7 +120,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         return
     volume, exists = own_volume(subject.volumes, names.FILES_VOLUME, _is_files_volume)
     if not exists:
-        patch.add_empty_dir(volume, _FILES_SOURCE)
+        patch.add_empty_dir(volume, size_limit=_FILES_SIZE)
     for one in subject.gpu_containers:
         mounted = one.mounts.get(names.FILES_PATH)
         if mounted is None:
@@ -186,7 +185,7 @@ def _has(present: PodContainer, entry: dict[str, Any]) -> bool:
 
 def _differs(present: PodContainer, wanted: dict[str, Any]) -> bool:
     container = present.container
-    return (
+    return not isinstance(container, InitContainer) or (
         container.image != wanted["image"]
         or container.args != wanted["args"]
         or container.restart_policy != wanted.get("restartPolicy")

@@ -50,7 +50,7 @@ def _mount_own_volume(subject: Subject, patch: PodPatch, bare: list[PodContainer
 
     volume, exists = own_volume(subject.volumes, names.SHARED_MEMORY_VOLUME, is_ours)
     if not exists:
-        patch.add_empty_dir(volume, {"medium": "Memory", "sizeLimit": size})
+        patch.add_empty_dir(volume, medium="Memory", size_limit=size)
     _mount(patch, bare, volume)
 
 

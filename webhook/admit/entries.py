@@ -1,0 +1,38 @@
+"""List entries of a pod as JSON, encoded once: most of every patch is the same few entries again."""
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+CACHE_SIZE = 1024
+
+
+def _encode(entry: dict[str, Any]) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(entry))
+
+
+@lru_cache(CACHE_SIZE)
+def variable(name: str, value: str) -> msgspec.Raw:
+    """An entry of ``env`` with a literal value."""
+    return _encode({"name": name, "value": value})
+
+
+@lru_cache(CACHE_SIZE)
+def reference(name: str, field_path: str) -> msgspec.Raw:
+    """An entry of ``env`` that reads a downward-API field."""
+    return _encode({"name": name, "valueFrom": {"fieldRef": {"fieldPath": field_path}}})
+
+
+@lru_cache(CACHE_SIZE)
+def mount(volume: str, path: str, read_only: bool) -> msgspec.Raw:
+    """An entry of ``volumeMounts``."""
+    entry: dict[str, Any] = {"name": volume, "mountPath": path}
+    return _encode(entry | {"readOnly": True} if read_only else entry)
+
+
+@lru_cache(CACHE_SIZE)
+def empty_dir(name: str, medium: str, size_limit: str) -> msgspec.Raw:
+    """An entry of ``volumes``."""
+    source = {"sizeLimit": size_limit}
+    return _encode({"name": name, "emptyDir": {"medium": medium} | source if medium else source})
