@@ -8,9 +8,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-
-class BundleError(Exception):
-    """A certificate or key cannot be used; the text says what to do."""
+from certs.errors import BundleError
 
 
 @dataclass(frozen=True)

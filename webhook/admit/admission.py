@@ -1,11 +1,13 @@
 """The decision about one pod, from the question whether it is ours to the finished patch."""
 
+import msgspec
+
 from webhook import __version__
 from webhook.admit.container import inspect
 from webhook.admit.decide import Passed, passes, passes_unseen
 from webhook.admit.permissions import check_permissions
 from webhook.admit.pod_patch import PodPatch
-from webhook.admit.request import PodRequests, read_requests
+from webhook.admit.request import ContainerRequest, read_requests
 from webhook.admit.steps import STEPS, Step
 from webhook.admit.subject import (
     Subject,
@@ -49,11 +51,29 @@ def admit(
         passed = passes(pod, namespace, requests, policy.defaults.inject)
         if passed:
             return _skip(passed)
-        return _inject(pod, namespace, policy, cluster.overruled_by(policy.versions), requests, trace)
+        options = resolve_options(policy.defaults, pod, namespace)
+        selected = select_containers(requests.containers, options, pod, namespace)
+        if not selected:
+            return Outcome(kind=Kind.SKIP, reason=Reason.NO_CONTAINER_SELECTED)
+        facts = cluster.overruled_by(policy.versions)
+        case = _Case(pod, namespace, policy, facts, requests.containers, options, selected)
+        return _observe(case) if options.profile is Profile.OBSERVE else _inject(case, trace)
     except Refused as refused:
         return Outcome(kind=Kind.REFUSE, reason=refused.reason, message=refused.message)
     except FormatError as error:
         return Outcome(kind=Kind.REFUSE, reason=Reason.BAD_ANNOTATION, message=str(error))
+
+
+class _Case(msgspec.Struct, gc=False):
+    """A pod that is ours, before its profile is applied."""
+
+    pod: Pod
+    namespace: Namespace
+    policy: AdmitPolicy
+    cluster: ClusterFacts
+    containers: list[ContainerRequest]
+    options: Options
+    selected: set[str]
 
 
 def _skip(passed: Passed) -> Outcome:
@@ -61,46 +81,29 @@ def _skip(passed: Passed) -> Outcome:
     return Outcome(kind=Kind.SKIP, reason=passed.reason, warnings=warnings)
 
 
-def _inject(
-    pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts, requests: PodRequests, trace: bool
-) -> Outcome:
-    options = resolve_options(policy.defaults, pod, namespace)
-    selected = select_containers(requests.containers, options, pod, namespace)
-    if not selected:
-        return Outcome(kind=Kind.SKIP, reason=Reason.NO_CONTAINER_SELECTED)
-    if options.profile is Profile.OBSERVE:
-        return _observe(pod, namespace, policy, cluster, requests, options, selected)
-    subject = _subject(pod, namespace, policy, cluster, requests, options, options.profile, selected)
-    patch = PodPatch(pod)
-    steps = _run_steps(subject, patch, trace)
-    return _outcome(patch, options.profile, steps)
+def _inject(case: _Case, trace: bool) -> Outcome:
+    patch = PodPatch(case.pod)
+    steps = _run_steps(_subject(case, case.options.profile), patch, trace)
+    return _outcome(patch, case.options.profile, steps)
 
 
-def _subject(
-    pod: Pod,
-    namespace: Namespace,
-    policy: AdmitPolicy,
-    cluster: ClusterFacts,
-    requests: PodRequests,
-    options: Options,
-    profile: Profile,
-    selected: set[str],
-) -> Subject:
-    spec = pod.spec or PodSpec()
-    containers = [inspect(one, options.env if one.name in selected else ()) for one in requests.containers]
+def _subject(case: _Case, profile: Profile) -> Subject:
+    options, selected = case.options, case.selected
+    spec = case.pod.spec or PodSpec()
+    containers = [inspect(one, options.env if one.name in selected else ()) for one in case.containers]
     gpu_containers = [one for one in containers if one.request and one.name in selected]
     return Subject(
-        pod=pod,
+        pod=case.pod,
         spec=spec,
-        namespace=namespace,
-        policy=policy,
-        cluster=cluster,
+        namespace=case.namespace,
+        policy=case.policy,
+        cluster=case.cluster,
         options=options,
         profile=profile,
         containers=containers,
         gpu_containers=gpu_containers,
         left_out=[one for one in containers if one.request and one.name not in selected],
-        carrier=choose_carrier(options.remap, cluster),
+        carrier=choose_carrier(options.remap, case.cluster),
         host=choose_host_namespaces(spec, options, profile),
         volumes={volume.name: volume for volume in spec.volumes or ()},
         visible_device_keys=assign_visible_devices(gpu_containers) if profile.shares_gpus else {},
@@ -108,7 +111,7 @@ def _subject(
 
 
 def _run_steps(subject: Subject, patch: PodPatch, trace: bool) -> list[Step]:
-    """Run every step; returns those that changed something if asked to, because finding out costs as much as some steps."""
+    """Run every step; with ``trace``, say which ones changed something (finding out costs as much as some steps)."""
     check_permissions(subject)
     if not trace:
         for step in STEPS:
@@ -142,26 +145,17 @@ def _outcome(patch: PodPatch, profile: Profile, steps: list[Step]) -> Outcome:
     )
 
 
-def _observe(
-    pod: Pod,
-    namespace: Namespace,
-    policy: AdmitPolicy,
-    cluster: ClusterFacts,
-    requests: PodRequests,
-    options: Options,
-    selected: set[str],
-) -> Outcome:
+def _observe(case: _Case) -> Outcome:
     """Change nothing but the mark, and say what the profile below ``observe`` would do."""
-    profile = _observed_profile(namespace, policy.defaults)
-    tried = PodPatch(pod)
+    profile = _observed_profile(case.namespace, case.policy.defaults)
+    tried = PodPatch(case.pod)
     try:
-        subject = _subject(pod, namespace, policy, cluster, requests, options, profile, selected)
-        steps = _run_steps(subject, tried, trace=True)
+        steps = _run_steps(_subject(case, profile), tried, trace=True)
         warnings = [f"observe: profile {profile} would {step.purpose}" for step in steps if step.name != "mark"]
         warnings += [warning.text for warning in tried.warnings]
     except Refused as refused:
         warnings = [f"observe: profile {profile} would refuse it: {refused.message}"]
-    patch = PodPatch(pod)
+    patch = PodPatch(case.pod)
     patch.annotate(names.INJECTED, Mark(__version__, Profile.OBSERVE).format())
     return Outcome(
         kind=Kind.PATCH if patch.operations else Kind.SKIP,

@@ -68,9 +68,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         return one.request
 
 
-def select_containers(
-    containers: list[ContainerRequest], options: Options, pod: Pod, namespace: Namespace
-) -> set[str]:
+def select_containers(containers: list[ContainerRequest], options: Options, pod: Pod, namespace: Namespace) -> set[str]:
     """The names of the containers that ask for GPUs, without those that the option ``containers`` leaves out.
 
     Raises:
@@ -84,8 +82,8 @@ def select_containers(
         unknown = [name for name in wanted if name not in asking]
         raise Refused(
             Reason.UNKNOWN_CONTAINER,
-            f"annotation {names.CONTAINERS} on pod {namespace.name}/{pod.display_name}: expected names of containers that ask for GPUs "
-            f"({', '.join(sorted(asking))}), found {', '.join(unknown)}",
+            f"annotation {names.CONTAINERS} on pod {namespace.name}/{pod.display_name}: "
+            f"expected names of containers that ask for GPUs ({', '.join(sorted(asking))}), found {', '.join(unknown)}",
         )
     return asking.intersection(wanted)
 

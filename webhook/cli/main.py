@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from certs.bundle import BundleError
+from certs.errors import BundleError
 from webhook import __version__
 from webhook.cli import demo, inject, serve
 from webhook.model.errors import GpuTopologyError

@@ -1,38 +1,50 @@
-"""The applications: reviews over TLS, health and readiness in the clear. No state outside of what is passed in."""
+"""The application: reviews in front, FastAPI behind. No state outside of what is passed in."""
 
 from collections.abc import Callable
 
-from fastapi import FastAPI, Response
-
-from webhook import __version__
 from webhook.config import AdmitPolicy, Config
+from webhook.server.asgi import Application, Receive, Scope, Send
 from webhook.server.log import AdmissionLog
 from webhook.server.reviews import Reviews
 from webhook.state import State
 
 
+class LateApplication:
+    """An application that is made when its first request comes.
+
+    Loading FastAPI takes half of the start and reviews need none of it. The first request to need it is a probe, and no
+    review comes before a probe has said that the server is ready.
+    """
+
+    def __init__(self, create: Callable[[], Application]) -> None:
+        self._create = create
+        self._application: Application | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI entry."""
+        if self._application is None:
+            self._application = self._create()
+        await self._application(scope, receive, send)
+
+
 def create_app(config: Config, policy: AdmitPolicy, state: State, log: AdmissionLog) -> Reviews:
     """The application behind HTTPS: ``POST /mutate/pods``, and FastAPI for everything else."""
-    application = FastAPI(title="gpu-topology-webhook", version=__version__, docs_url=None, redoc_url=None)
-    return Reviews(application, state=state, policy=policy, log=log, max_review_bytes=config.server.max_review_bytes)
+    limit = config.server.max_review_bytes
+    return Reviews(LateApplication(_reviews_app), state=state, policy=policy, log=log, max_review_bytes=limit)
 
 
-def create_ops_app(ready: Callable[[], str]) -> FastAPI:
-    """The plain application of probes.
+def create_ops_app(ready: Callable[[], str]) -> LateApplication:
+    """The plain application of probes; ``ready`` says why the server is not ready, or nothing when it is."""
 
-    Args:
-        ready: Says why the server is not ready, or nothing when it is.
-    """
-    application = FastAPI(title="gpu-topology-webhook operations", version=__version__, docs_url=None, redoc_url=None)
+    def create() -> Application:
+        from webhook.server import http  # noqa: PLC0415 - see LateApplication
 
-    @application.get("/healthz")
-    async def healthz() -> dict[str, str]:
-        return {"status": "ok", "version": __version__}
+        return http.create_ops_app(ready)
 
-    @application.get("/readyz")
-    async def readyz(response: Response) -> dict[str, str]:
-        reason = ready()
-        response.status_code = 503 if reason else 200
-        return {"status": reason or "ready"}
+    return LateApplication(create)
 
-    return application
+
+def _reviews_app() -> Application:
+    from webhook.server import http  # noqa: PLC0415 - see LateApplication
+
+    return http.create_reviews_app()

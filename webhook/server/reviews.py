@@ -5,22 +5,16 @@ so reviews never reach it.
 """
 
 import traceback
-from collections.abc import Awaitable, Callable, MutableMapping
 from time import perf_counter_ns
-from typing import Any
 
 from webhook.admit.admission import admit
 from webhook.config import AdmitPolicy
 from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.model.pod import MalformedPod
 from webhook.model.review import MalformedReview, Request, decode_review, encode_reply
+from webhook.server.asgi import Application, Receive, Scope, Send
 from webhook.server.log import AdmissionLog
 from webhook.state import State
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PODS_PATH = "/mutate/pods"
 

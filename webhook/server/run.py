@@ -16,7 +16,8 @@ import uvicorn
 
 from webhook.config import Config, ServerSettings
 from webhook.server.app import create_ops_app
-from webhook.server.reviews import Application, Reviews
+from webhook.server.asgi import Application
+from webhook.server.reviews import Reviews
 from webhook.state import State
 
 
