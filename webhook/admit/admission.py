@@ -3,7 +3,7 @@
 import msgspec
 
 from webhook import __version__
-from webhook.admit.container import inspect
+from webhook.admit.container import PodContainer, inspect
 from webhook.admit.decide import Passed, passes, passes_unseen
 from webhook.admit.permissions import check_permissions
 from webhook.admit.pod_patch import PodPatch
@@ -107,7 +107,15 @@ def _subject(case: _Case, profile: Profile) -> Subject:
         host=choose_host_namespaces(spec, options, profile),
         volumes={volume.name: volume for volume in spec.volumes or ()},
         visible_device_keys=assign_visible_devices(gpu_containers) if profile.shares_gpus else {},
+        remap_container=_remap_container(containers),
     )
+
+
+def _remap_container(containers: list[PodContainer]) -> PodContainer | None:
+    for one in containers:
+        if one.is_ours:
+            return one
+    return None
 
 
 def _run_steps(subject: Subject, patch: PodPatch, trace: bool) -> list[Step]:

@@ -17,6 +17,7 @@ class PodContainer(msgspec.Struct, gc=False):
     """JSON pointer, ``/spec/initContainers/0``."""
     env_path: str
     """JSON pointer to its ``env``."""
+    name: str
     container: Container
     request: GpuRequest | None
     entries: list[EnvVar]
@@ -31,11 +32,6 @@ class PodContainer(msgspec.Struct, gc=False):
     """What env annotations ask for and the container has not already decided."""
     mounts: dict[str, str]
     """The volume at each mount path, of GPU containers and init containers."""
-
-    @property
-    def name(self) -> str:
-        """The container's name."""
-        return self.container.name
 
     @property
     def is_init(self) -> bool:
@@ -66,22 +62,23 @@ class PodContainer(msgspec.Struct, gc=False):
 
 
 def inspect(one: ContainerRequest, variables: tuple[Variable, ...]) -> PodContainer:
-    """Decode what the steps look at.
+    """Decode what the steps look at; ``variables`` is what env annotations ask for this container.
 
     Raises:
         MalformedPod: a field has another type than in a container.
     """
     container = one.container
     entries = container.env
-    own_env = {variable.name: variable for variable in entries} if entries else {}
+    own_env = {variable.name: variable for variable in entries or ()}
     asked = [variable for variable in variables if variable.replaces or variable.name not in own_env]
     env = own_env | {variable.name: EnvVar(variable.name, variable.value) for variable in asked} if asked else own_env
-    mounts = {}
+    mounts: dict[str, str] = {}
     if one.request or isinstance(container, InitContainer):
         mounts = {mount.mount_path.rstrip("/"): mount.name for mount in container.volume_mounts or ()}
     return PodContainer(
         one.path,
         one.path + "/env",
+        container.name,
         container,
         one.request,
         entries or [],

@@ -56,6 +56,14 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     visible_device_keys: dict[str, str]
     """The ``cuda-visible-devices`` annotation of each GPU container, by container name; empty without peers."""
 
+    remap_container: PodContainer | None
+    """Ours, from an earlier admission."""
+
+    @property
+    def family(self) -> str:
+        """Whose resources the pod asks for: ``hami`` or ``volcano``."""
+        return self.gpu_request(self.gpu_containers[0]).names.family
+
     @property
     def name(self) -> str:
         """How messages call the pod."""

@@ -4,7 +4,7 @@ import difflib
 import enum
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -111,6 +111,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None = None
     colocate: Colocate = Colocate.REQUIRED
     env: tuple[Variable, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """Annotations of the pod under our prefix that mean nothing."""
+    outputs: tuple[str, ...] = ()
+    """Annotations of the pod that only we write, whoever wrote them."""
 
 
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -211,6 +215,8 @@ def resolve_options(defaults: Options, pod: Pod, namespace: Namespace) -> Option
     """
     found: dict[str, Any] = {}
     variables = {variable.name: variable for variable in defaults.env}
+    unknown: list[str] = []
+    outputs: list[str] = []
     for annotations, is_pod in ((namespace.annotations, False), (pod.annotations, True)):
         for key, text in annotations.items():
             if not key.startswith(names.PREFIX):
@@ -223,9 +229,13 @@ def resolve_options(defaults: Options, pod: Pod, namespace: Namespace) -> Option
             elif name.startswith(names.ENV_PREFIX):
                 variable = parse_variable(name[len(names.ENV_PREFIX) :], text, source=source, replaces=is_pod)
                 variables[variable.name] = variable
+            elif is_pod:
+                (outputs if is_output(key) else unknown).append(key)
     if variables:
         found["env"] = tuple(variables.values())
-    return msgspec.structs.replace(defaults, **found) if found else defaults
+    if not (found or unknown or outputs):
+        return defaults
+    return msgspec.structs.replace(defaults, **found, unknown=tuple(unknown), outputs=tuple(outputs))
 
 
 def parse_variable(name: str, value: str, *, source: str, replaces: bool) -> Variable:
@@ -243,16 +253,10 @@ def parse_variable(name: str, value: str, *, source: str, replaces: bool) -> Var
     return Variable(name, value, replaces)
 
 
-def unknown_annotations(annotations: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
-    """Annotations under our prefix that mean nothing, each with the option that was probably meant."""
-    for key in annotations:
-        if not key.startswith(names.PREFIX):
-            continue
-        name = key[len(names.PREFIX) :]
-        known = name in _PARSERS or name.startswith(names.ENV_PREFIX) or is_output(key)
-        if not known:
-            close = difflib.get_close_matches(name, OPTION_NAMES, n=1)
-            yield key, names.PREFIX + close[0] if close else None
+def probably_meant(key: str) -> str | None:
+    """The option that somebody who wrote the annotation ``key`` had in mind."""
+    close = difflib.get_close_matches(key[len(names.PREFIX) :], OPTION_NAMES, n=1)
+    return names.PREFIX + close[0] if close else None
 
 
 def is_output(key: str) -> bool:

@@ -8,14 +8,16 @@ from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names
 from webhook.model.mark import Mark
-from webhook.model.options import is_output
+from webhook.model.options import Profile
 
 PURPOSE = "mark it"
+
+_MARKS = {profile: Mark(__version__, profile).format() for profile in Profile}
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
     """One annotation; runs last."""
-    patch.annotate(names.INJECTED, Mark(__version__, subject.profile).format())
-    for key in subject.pod.annotations:
-        if key.startswith(names.PREFIX) and key not in patch.annotated and is_output(key):
+    patch.annotate(names.INJECTED, _MARKS[subject.profile])
+    for key in subject.options.outputs:
+        if key not in patch.annotated:
             patch.drop_annotation(key)

@@ -17,9 +17,7 @@ PURPOSE = "set NCCL up for the links between its GPUs"
 
 _NVLS_VALUES = {Nvls.ON: "1", Nvls.OFF: "0"}
 
-# How a pod shows that its job spans nodes: the rendezvous variables of torchrun and LeaderWorkerSet, and the labels
-# that the operators of such jobs put on their pods.
-_MULTINODE_VARIABLES = ("MASTER_ADDR", "PET_RDZV_ENDPOINT", "LWS_LEADER_ADDRESS")
+# Labels that the operators of jobs which span nodes put on their pods.
 _MULTINODE_LABELS = (
     "training.kubeflow.org/job-name",
     "leaderworkerset.sigs.k8s.io/name",
@@ -95,4 +93,4 @@ def _level(subject: Subject) -> P2pLevel:
 def _spans_nodes(subject: Subject) -> bool:
     if any(label in subject.pod.labels for label in _MULTINODE_LABELS):
         return True
-    return any(name in one.env for one in subject.gpu_containers for name in _MULTINODE_VARIABLES)
+    return any(name in one.env for one in subject.gpu_containers for name in names.MULTINODE_VARIABLES)

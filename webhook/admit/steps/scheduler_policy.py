@@ -15,8 +15,12 @@ GPUS_OF_A_NODE = 8
 
 def plan(subject: Subject, patch: PodPatch) -> None:
     """Annotations that HAMi reads, where the pod has none of its own."""
-    requests = [subject.gpu_request(one) for one in subject.gpu_containers]
-    if requests[0].names.family != "hami" or sum(request.count for request in requests) < 2:
+    total = largest = 0
+    for one in subject.gpu_containers:
+        asked = subject.gpu_request(one).count
+        total += asked
+        largest = max(largest, asked)
+    if total < 2 or subject.family != "hami":
         return
     policy, annotations = subject.options.policy, subject.pod.annotations
     if names.HAMI_SCHEDULER_POLICY not in annotations:
@@ -27,5 +31,5 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     if policy is Policy.SINGLE_NUMA:
         if names.NUMA_BIND not in annotations:
             patch.annotate(names.NUMA_BIND, "true")
-        if any(request.count >= GPUS_OF_A_NODE for request in requests):
+        if largest >= GPUS_OF_A_NODE:
             patch.warn("policy single-numa: eight GPUs do not fit into one NUMA node of a two-socket machine")

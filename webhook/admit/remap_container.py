@@ -1,0 +1,100 @@
+"""The form of the remap container."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from webhook.model import names
+from webhook.model.options import Carrier, Profile
+from webhook.model.pod import annotation_path
+
+# Equal requests and limits, so that a Guaranteed pod stays one. An init container adds nothing to what the pod needs
+# (the maximum counts), a sidecar adds all of it.
+_RESOURCES = {
+    Carrier.INIT: {"cpu": "500m", "memory": "64Mi"},
+    Carrier.SIDECAR: {"cpu": "100m", "memory": "64Mi"},
+}
+_SIDECAR = {
+    "restartPolicy": "Always",
+    "startupProbe": {
+        "exec": {"command": [*names.REMAP_COMMAND, "--mode", "probe"]},
+        "periodSeconds": 1,
+        "timeoutSeconds": 5,
+        "failureThreshold": 60,
+    },
+}
+_SECURITY_CONTEXT = {
+    "runAsNonRoot": True,
+    "runAsUser": 65532,
+    "runAsGroup": 65532,
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Everything that the container depends on; pods of one workload share it."""
+
+    name: str
+    volume: str
+    image: str
+    image_pull_policy: str
+    sees_all_gpus: bool
+    carrier: Carrier
+    profile: Profile
+    require_nvlink: bool
+    containers: str
+    """``name:count:k`` for each container that asks for GPUs, in the order in which the device plugin serves them."""
+    allocation_key: str
+    visible_device_keys: tuple[str, ...]
+
+    def build(self) -> dict[str, Any]:
+        """The container as it stands in ``spec.initContainers``."""
+        container: dict[str, Any] = {"name": self.name, "image": self.image}
+        if self.image_pull_policy:
+            container["imagePullPolicy"] = self.image_pull_policy
+        container["command"] = list(names.REMAP_COMMAND)
+        container["args"] = ["--mode", str(self.carrier)]
+        if self.carrier is Carrier.SIDECAR:
+            container |= _SIDECAR
+        container["env"] = list(self.environment())
+        container["volumeMounts"] = [{"name": self.volume, "mountPath": names.FILES_PATH}]
+        container["resources"] = {"requests": _RESOURCES[self.carrier], "limits": _RESOURCES[self.carrier]}
+        container["securityContext"] = _SECURITY_CONTEXT
+        return container
+
+    def environment(self) -> Iterator[dict[str, Any]]:
+        """Its ``env``."""
+        yield _literal(names.ENV_DISABLE_CONTROL, "true")
+        if self.sees_all_gpus:
+            yield _literal(names.ENV_NVIDIA_VISIBLE_DEVICES, "all")
+            yield _literal(names.ENV_NVIDIA_DRIVER_CAPABILITIES, "utility")
+        yield _literal(names.REMAP_PROFILE, self.profile)
+        yield _literal(names.REMAP_REQUIRE_NVLINK, "true" if self.require_nvlink else "false")
+        yield _literal(names.REMAP_CONTAINERS, self.containers)
+        yield _reference(names.REMAP_NODE_NAME, "spec.nodeName")
+        yield _reference(names.REMAP_ALLOCATION, annotation_path(self.allocation_key))
+        yield _reference(names.REMAP_NODE_TOPOLOGY, annotation_path(names.NODE_TOPOLOGY))
+        for key in self.visible_device_keys:
+            number = key.removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX)
+            yield _reference(names.REMAP_CUDA_VISIBLE_DEVICES_PREFIX + number, annotation_path(key))
+        if self.profile is Profile.POD_PEERS:
+            yield _reference(names.REMAP_VISIBLE_UUIDS, annotation_path(names.VISIBLE_UUIDS))
+
+
+@lru_cache(maxsize=256)
+def encode_container(container: RemapContainer) -> msgspec.Raw:
+    """The container as JSON, which is the larger half of every patch."""
+    return msgspec.Raw(msgspec.json.encode(container.build()))
+
+
+def _literal(name: str, value: str) -> dict[str, Any]:
+    return {"name": name, "value": str(value)}
+
+
+def _reference(name: str, field_path: str) -> dict[str, Any]:
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field_path}}}
