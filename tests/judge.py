@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import jsonpatch
+import msgspec
 import yaml
 
 from webhook.admit.admission import admit
 from webhook.config import AdmitPolicy, admit_policy, parse_config
 from webhook.model.cluster import ClusterFacts
 from webhook.model.outcome import Outcome
-from webhook.model.pod import Namespace
+from webhook.model.pod import Namespace, Pod
 from webhook.model.review import encode_patch
 from webhook.model.version import Version
-from webhook.workload import decode_pod
+from webhook.workload import to_json
 
 TEAM_A = Namespace("team-a", {"gpu.topology/injection": "enabled"})
 HAMI_2_9 = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 33, 2))
@@ -35,15 +36,16 @@ def judge(
 ) -> tuple[Outcome, dict[str, Any]]:
     """Admit a pod; returns the outcome and the pod afterwards.
 
-    Checks what must hold for every pod: the input is unchanged, the patch applies, and admitting the result again gives no patch.
+    Checks what must hold for every pod: the input is unchanged, the patch applies, and admitting the result again gives
+    no patch.
     """
     rules = rules or policy()
     original = copy.deepcopy(pod)
-    outcome = admit(decode_pod(pod), namespace, rules, cluster)
+    outcome = admit(msgspec.json.decode(to_json(pod), type=Pod), namespace, rules, cluster)
     assert pod == original
     after: dict[str, Any] = jsonpatch.apply_patch(pod, json.loads(encode_patch(outcome.operations)))
     assert pod == original
-    again = admit(decode_pod(after), namespace, rules, cluster)
+    again = admit(msgspec.json.decode(to_json(after), type=Pod), namespace, rules, cluster)
     assert again.operations == []
     assert again.allowed == outcome.allowed
     assert all(len(warning) < 120 for warning in outcome.warnings)

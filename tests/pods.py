@@ -7,6 +7,8 @@ from webhook.model.pod import Namespace
 
 Manifest = dict[str, Any]
 
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a path in a pod
+
 # Every permission that an administrator can give.
 ALL_ALLOWED = Namespace(
     "team-a",
@@ -57,7 +59,9 @@ def find_container(manifest: Manifest, name: str) -> Manifest:
 
 def effective_env(manifest: Manifest, name: str) -> Manifest:
     """What a container's variables will be: of several entries with one name the kubelet takes the last."""
-    return {entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in find_container(manifest, name)["env"]}
+    return {
+        entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in find_container(manifest, name)["env"]
+    }
 
 
 def annotation_reference(key: str) -> Manifest:

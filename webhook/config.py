@@ -1,9 +1,10 @@
 """What an operator may choose: one YAML file, every field with a default."""
 
 import difflib
+import math
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -152,13 +153,13 @@ def parse_config(document: Any) -> Config:
     Raises:
         ConfigError: an unknown setting, or a value of the wrong kind; the text names the setting.
     """
-    document = {} if document is None else document
+    document = _without_empty_sections({} if document is None else document)
     _refuse_unknown_settings(document, Config, "")
     try:
         config = msgspec.convert(document, Config)
     except msgspec.ValidationError as error:
         raise ConfigError(_readable(error)) from None
-    _check(config)
+    check_config(config)
     return config
 
 
@@ -230,8 +231,12 @@ def _configured_versions(settings: ClusterSettings) -> ClusterFacts:
         raise ConfigError(str(error)) from None
 
 
-def _check(config: Config) -> None:
-    """Values that the types alone let pass."""
+def check_config(config: Config) -> None:
+    """Refuse values that the types alone let pass.
+
+    Raises:
+        ConfigError: a value is out of its range; the text names the setting.
+    """
     for table in (*LINK_CLASSES, "multinode"):
         for name, value in getattr(config.nccl, table).items():
             if not value:
@@ -242,8 +247,17 @@ def _check(config: Config) -> None:
             raise ConfigError(f"server.{name}: expected a port between 0 and 65535, found {port}")
     if config.cluster.default_count < 1:
         raise ConfigError(f"cluster.defaultCount: expected 1 or more, found {config.cluster.default_count}")
-    if server.max_review_bytes < 1024 or server.drain_seconds < 0 or server.keep_alive_seconds < 1:
+    if server.max_review_bytes < 1024 or not 0 <= server.drain_seconds < math.inf or server.keep_alive_seconds < 1:
         raise ConfigError("server: expected maxReviewBytes >= 1024, drainSeconds >= 0 and keepAliveSeconds >= 1")
+    if not config.resources:
+        raise ConfigError("resources: expected the resource names of at least one device plugin, found none")
+
+
+def _without_empty_sections(document: Any) -> Any:
+    """``document`` without sections whose every line is commented out, which YAML reads as null."""
+    if not isinstance(document, dict):
+        return document
+    return {key: value for key, value in document.items() if value is not None}
 
 
 def _refuse_unknown_settings(document: Any, section: type[Section], prefix: str) -> None:
@@ -257,6 +271,9 @@ def _refuse_unknown_settings(document: Any, section: type[Section], prefix: str)
         kind = fields[key]
         if isinstance(kind, type) and issubclass(kind, Section):
             _refuse_unknown_settings(value, kind, f"{prefix}{key}.")
+        elif key == "resources" and isinstance(value, list):
+            for index, item in enumerate(value):
+                _refuse_unknown_settings(item, ResourceNames, f"{prefix}{key}[{index}].")
 
 
 def _suggest(name: str, known: tuple[str, ...], prefix: str) -> str:
@@ -264,9 +281,33 @@ def _suggest(name: str, known: tuple[str, ...], prefix: str) -> str:
     return f". Did you mean {prefix}{close[0]}?" if close else f". Known here: {', '.join(known)}"
 
 
+_WORDS = {
+    "object": "a mapping",
+    "array": "a list",
+    "str": "a string (quote it)",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "nothing",
+}
+
+
 def _readable(error: msgspec.ValidationError) -> str:
-    """``Expected `int`, got `str` - at `$.server.port``` becomes ``server.port: expected int, found str``."""
+    """Says ``server.port: expected a whole number`` for ``Expected `int`, got `str` - at `$.server.port```."""
     text, _, place = str(error).partition(" - at `$")
-    text = re.sub(r"`([^`]*)`", r"\1", text).replace(", got ", ", found ")
     setting = place.rstrip("`").lstrip(".") or "the file"
+    if text.startswith("Invalid enum value "):
+        choices = ", ".join(filter(None, _choices(setting)))
+        return f"{setting}: expected one of {choices}, found {text.removeprefix('Invalid enum value ')}"
+    text = re.sub(r"`([^`]*)`", lambda match: _WORDS.get(match[1], match[1]), text)
+    text = text.replace(", got ", ", found ").replace("found a string (quote it)", "found a string")
     return f"{setting}: {text[0].lower()}{text[1:]}"
+
+
+def _choices(setting: str) -> tuple[str, ...]:
+    """The values that a setting of few values may have."""
+    kind: Any = Config
+    for part in re.sub(r"\[.*?\]", "", setting).split("."):
+        kind = next(field.type for field in msgspec.structs.fields(kind) if field.encode_name == part)
+        kind = ResourceNames if part == "resources" else kind
+    return get_args(kind)

@@ -14,7 +14,7 @@ from webhook.manifest.templates import Template, find_templates
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import ManifestError
-from webhook.model.outcome import Outcome
+from webhook.model.outcome import SENTENCES, Kind, Outcome
 from webhook.model.patch import Operation
 from webhook.model.pod import Namespace, Pod
 from webhook.model.review import encode_patch
@@ -51,7 +51,8 @@ class Injected(msgspec.Struct, frozen=True):
 class Injection(msgspec.Struct, frozen=True):
     """A whole manifest and what became of its pods."""
 
-    original: str
+    documents: int
+    """How many documents it has."""
     templates: list[Injected]
     text: str
     """The manifest afterwards; the original text where nothing changed."""
@@ -62,17 +63,21 @@ class Injection(msgspec.Struct, frozen=True):
         return any(not one.outcome.allowed for one in self.templates)
 
     def patches(self) -> list[list[Operation]]:
-        """One patch for each document that has pod templates."""
-        by_document: dict[int, list[Operation]] = {}
+        """The patch of each document, empty where nothing changes."""
+        patches: list[list[Operation]] = [[] for _ in range(self.documents)]
         for one in self.templates:
-            by_document.setdefault(one.document, []).extend(one.operations)
-        return list(by_document.values())
+            patches[one.document].extend(one.operations)
+        return patches
 
     def notes(self) -> Iterator[str]:
-        """Refusals and warnings, one line each."""
+        """What became of the pods, one line each, where that is not simply an injection."""
+        if not self.templates:
+            yield "note: there is no pod template in it"
         for one in self.templates:
             if not one.outcome.allowed:
                 yield f"refused: {one.label}: {one.outcome.message}"
+            elif one.outcome.kind is Kind.SKIP:
+                yield f"skipped: {one.label}: {SENTENCES[one.outcome.reason]}"
             for warning in one.outcome.warnings:
                 yield f"warning: {one.label}: {warning}"
 
@@ -101,7 +106,7 @@ def inject_manifest(
     for one in found:
         apply_in_place(manifest.documents[one.document], one.operations)
     changed = any(one.operations for one in found)
-    return Injection(text, found, manifest.text() if changed else text)
+    return Injection(len(manifest.documents), found, manifest.text() if changed else text)
 
 
 def apply_in_place(document: Any, operations: list[Operation]) -> Any:

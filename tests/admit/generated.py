@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.judge import policy
+from tests.pods import SHARED_MEMORY, Manifest
 from webhook.config import AdmitPolicy
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Namespace
@@ -46,6 +47,8 @@ OPTION_VALUES = {
     "injected": ("0.1.0 exclusive", "0.0.9 pod-peers", "who knows"),
     "cuda-visible-devices.0": ("0,1", "7"),
     "visible-uuids": ("GPU-1", "all"),
+    "link": ("NVSwitch", "x"),
+    "nccl-env.NCCL_ALGO": ("Tree", ""),
     "nccl-nvls": ("1", "x"),
     "node-topology": ("{}", "no json"),
     "min-bandwith": ("100",),
@@ -58,7 +61,6 @@ GOOD_VALUES = {name: values[:-1] if len(values) > 1 else values for name, values
 USUAL_OPTIONS = tuple(name for name in OPTION_VALUES if not name.startswith(("env.NVIDIA", "inject")))
 
 
-
 def once_in(number: int) -> st.SearchStrategy[bool]:
     """True once in about so many draws; in the middle, because the ends of a range are drawn more often."""
     half = number // 2
@@ -69,7 +71,8 @@ _scalars = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.sampled_fr
 _json = st.recursive(
     _scalars,
     lambda inner: st.one_of(
-        st.lists(inner, max_size=2), st.dictionaries(st.sampled_from(["x", "x/y", "x~1", "containers"]), inner, max_size=2)
+        st.lists(inner, max_size=2),
+        st.dictionaries(st.sampled_from(["x", "x/y", "x~1", "containers"]), inner, max_size=2),
     ),
     max_leaves=4,
 )
@@ -87,8 +90,15 @@ _variable_names = st.sampled_from(
     + ["NCCL_P2P_LEVEL", "NCCL_NVLS_ENABLE", "NCCL_TOPO_FILE", "NCCL_ALGO", "PYTORCH_CUDA_ALLOC_CONF"]
 )
 _touchy_names = st.sampled_from(
-    ["CUDA_DISABLE_CONTROL", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "NCCL_HOSTID"]
-    + ["NCCL_CUMEM_ENABLE", "GPU_TOPOLOGY_PROFILE"]
+    [
+        "CUDA_DISABLE_CONTROL",
+        "CUDA_VISIBLE_DEVICES",
+        "CUDA_DEVICE_ORDER",
+        "NVIDIA_VISIBLE_DEVICES",
+        "NCCL_HOSTID",
+        "NCCL_CUMEM_ENABLE",
+        "GPU_TOPOLOGY_PROFILE",
+    ]
 )
 _sources = st.sampled_from(
     [
@@ -103,8 +113,8 @@ _sources = st.sampled_from(
 
 
 @st.composite
-def _variable(draw: st.DrawFn, names: st.SearchStrategy[str]) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": draw(names)}
+def _variable(draw: st.DrawFn, names: st.SearchStrategy[str]) -> Manifest:
+    entry: Manifest = {"name": draw(names)}
     match draw(st.integers(0, 9)):
         case 0:
             entry["valueFrom"] = draw(_sources)
@@ -114,11 +124,11 @@ def _variable(draw: st.DrawFn, names: st.SearchStrategy[str]) -> dict[str, Any]:
             pass
         case _:
             entry["value"] = draw(st.sampled_from(["", "0", "1", "true", "t", "none", "all", "0,1", "NVL", "secret"]))
-    return entry | draw(_unknown_fields)
+    return {**entry, **draw(_unknown_fields)}
 
 
 @st.composite
-def _environment(draw: st.DrawFn) -> list[dict[str, Any]] | None:
+def _environment(draw: st.DrawFn) -> list[Manifest] | None:
     entries = draw(st.lists(_variable(_variable_names), max_size=4))
     if draw(once_in(10)):
         entries.insert(draw(st.integers(0, len(entries))), draw(_variable(_touchy_names)))
@@ -128,17 +138,28 @@ def _environment(draw: st.DrawFn) -> list[dict[str, Any]] | None:
 
 
 @st.composite
-def _mount(draw: st.DrawFn) -> dict[str, Any]:
-    paths = ["/data", "/data/", "/run", "/dev", "/workspace", "/a~b", "/data", "/workspace", "/dev/shm", "/run/gpu-topology"]
+def _mount(draw: st.DrawFn) -> Manifest:
+    paths = [
+        "/data",
+        "/data/",
+        "/run",
+        "/dev",
+        "/workspace",
+        "/a~b",
+        "/data",
+        "/workspace",
+        SHARED_MEMORY,
+        "/run/gpu-topology",
+    ]
     name = draw(st.sampled_from(["data", "shm", "gpu-topology", "gpu-topology-shm"]))
-    return {"name": name, "mountPath": draw(st.sampled_from(paths))} | draw(_unknown_fields)
+    return {"name": name, "mountPath": draw(st.sampled_from(paths)), **draw(_unknown_fields)}
 
 
 _quantities: st.SearchStrategy[Any] = st.sampled_from([2, "2", 4, "8", 1, "1", 2.0, "2.0"])
 
 
 @st.composite
-def _gpu_resources(draw: st.DrawFn) -> dict[str, Any]:
+def _gpu_resources(draw: st.DrawFn) -> Manifest:
     prefix = draw(st.sampled_from(["nvidia.com/gpu", "nvidia.com/gpu", "nvidia.com/gpu", "volcano.sh/vgpu-"]))
     hami = prefix == "nvidia.com/gpu"
     asked = {prefix if hami else prefix + "number": draw(_quantities)}
@@ -162,10 +183,10 @@ def _gpu_resources(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def _resources(draw: st.DrawFn, *, gpu: bool) -> dict[str, Any]:
+def _resources(draw: st.DrawFn, *, gpu: bool) -> Manifest:
     asked = draw(_gpu_resources()) if gpu else {}
     plain = {"cpu": "4", "memory": "8Gi", "rdma/hca": 1}
-    sections: dict[str, Any] = {"limits": plain | asked}
+    sections: Manifest = {"limits": plain | asked}
     match draw(st.integers(0, 5)):
         case 0:
             sections = {"requests": dict(asked)}
@@ -177,12 +198,12 @@ def _resources(draw: st.DrawFn, *, gpu: bool) -> dict[str, Any]:
             sections = {"requests": plain | asked, "limits": None}
         case _:
             pass
-    return sections | draw(_unknown_fields)
+    return {**sections, **draw(_unknown_fields)}
 
 
 @st.composite
-def _container(draw: st.DrawFn, name: str, *, gpu: bool, init: bool) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": name, "image": "registry.local/app:1"}
+def _container(draw: st.DrawFn, name: str, *, gpu: bool, init: bool) -> Manifest:
+    made: Manifest = {"name": name, "image": "registry.local/app:1"}
     if gpu or draw(st.booleans()):
         made["resources"] = draw(_resources(gpu=gpu))
     elif draw(once_in(4)):
@@ -198,20 +219,22 @@ def _container(draw: st.DrawFn, name: str, *, gpu: bool, init: bool) -> dict[str
     if draw(once_in(6)):
         made["envFrom"] = [{"configMapRef": {"name": "c"}}]
         made["lifecycle"] = {"preStop": {"exec": {"command": ["true"]}}}
-    return made | draw(_unknown_fields)
+    return {**made, **draw(_unknown_fields)}
 
 
 @st.composite
-def _volumes(draw: st.DrawFn) -> list[dict[str, Any]] | None:
-    sources: list[dict[str, Any]] = [
+def _volumes(draw: st.DrawFn) -> list[Manifest] | None:
+    sources: list[Manifest] = [
         {"emptyDir": {}},
         {"emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}},
         {"emptyDir": {"medium": "Memory", "sizeLimit": 8589934592}},
         {"emptyDir": {"sizeLimit": "8Mi"}},
-        {"emptyDir": None, "hostPath": {"path": "/dev/shm"}},
+        {"emptyDir": None, "hostPath": {"path": SHARED_MEMORY}},
         {"configMap": {"name": "c", "items": None}},
     ]
-    names = draw(st.lists(st.sampled_from(["data", "shm", "gpu-topology", "gpu-topology-shm"]), unique=True, max_size=3))
+    names = draw(
+        st.lists(st.sampled_from(["data", "shm", "gpu-topology", "gpu-topology-shm"]), unique=True, max_size=3)
+    )
     if not names and draw(st.booleans()):
         return None
     return [{"name": name} | draw(st.sampled_from(sources)) | draw(_unknown_fields) for name in names]
@@ -246,8 +269,8 @@ _affinities: st.SearchStrategy[Any] = st.sampled_from(
 
 
 @st.composite
-def _metadata(draw: st.DrawFn) -> dict[str, Any]:
-    made: dict[str, Any] = draw(st.sampled_from([{"name": "train"}, {"generateName": "train-"}, {"name": None}, {}]))
+def _metadata(draw: st.DrawFn) -> Manifest:
+    made: Manifest = draw(st.sampled_from([{"name": "train"}, {"generateName": "train-"}, {"name": None}, {}]))
     annotations: Any = draw(options()) | draw(st.dictionaries(_keys, st.just("v~/"), max_size=2))
     labels: Any = draw(st.dictionaries(_keys, st.just("v"), max_size=2))
     if draw(once_in(16)):
@@ -256,12 +279,12 @@ def _metadata(draw: st.DrawFn) -> dict[str, Any]:
         annotations = None
     if not labels and draw(st.booleans()):
         labels = None
-    return made | {"annotations": annotations, "labels": labels} | draw(_unknown_fields)
+    return {**made, "annotations": annotations, "labels": labels, **draw(_unknown_fields)}
 
 
 @st.composite
-def _spec_fields(draw: st.DrawFn) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+def _spec_fields(draw: st.DrawFn) -> Manifest:
+    made: Manifest = {}
     for field, values in (
         ("hostIPC", [True, False, None]),
         ("hostPID", [True, False, None]),
@@ -276,25 +299,27 @@ def _spec_fields(draw: st.DrawFn) -> dict[str, Any]:
         made["affinity"] = draw(_affinities)
     if draw(st.booleans()):
         made["volumes"] = draw(_volumes())
-    return made | draw(_unknown_fields)
+    return {**made, **draw(_unknown_fields)}
 
 
 @st.composite
-def pods(draw: st.DrawFn, *, gpus: bool = True) -> dict[str, Any]:
+def pods(draw: st.DrawFn, *, gpus: bool = True) -> Manifest:
     """A pod; without ``gpus`` no container asks for one."""
     names = iter(draw(st.permutations(["train", "decode", "prefill", "helper", "gpu-topology-remap", "setup"])))
-    containers, inits = [], []
+    containers: list[Manifest] = []
+    inits: list[Manifest] = []
     for index in range(draw(st.integers(1, 3))):
         wants = gpus and (index == 0 or draw(st.booleans()))
         containers.append(draw(_container(next(names), gpu=wants, init=False)))
     for _ in range(draw(st.integers(0, 2))):
         wants = gpus and draw(once_in(3))
         inits.append(draw(_container(next(names), gpu=wants, init=True)))
-    spec: dict[str, Any] = {"containers": containers}
-    if inits or draw(st.booleans()):
-        spec["initContainers"] = inits or draw(st.sampled_from([None, []]))
-    spec |= draw(_spec_fields())
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": draw(_metadata()), "spec": spec} | draw(_unknown_fields)
+    spec: Manifest = {"containers": containers}
+    if bool(inits) or draw(st.booleans()):
+        absent: Any = None if draw(st.booleans()) else []
+        spec["initContainers"] = inits or absent
+    spec.update(draw(_spec_fields()))
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": draw(_metadata()), "spec": spec, **draw(_unknown_fields)}
 
 
 @st.composite
@@ -316,12 +341,15 @@ def namespaces(draw: st.DrawFn, *, permissions: bool = True) -> Namespace:
 clusters = st.builds(
     lambda hami, kubernetes: ClusterFacts(hami=hami, kubernetes=kubernetes),
     st.sampled_from(
-        [None, *(Version(2, minor, patch) for minor, patch in ((5, 0), (6, 1), (7, 0), (8, 0), (9, 0), (10, 0), (10, 1)))]
+        [
+            None,
+            *(Version(2, minor, patch) for minor, patch in ((5, 0), (6, 1), (7, 0), (8, 0), (9, 0), (10, 0), (10, 1))),
+        ]
     ),
     st.sampled_from([None, Version(1, 28), Version(1, 33)]),
 )
 
-_tables: dict[str, Any] = {
+_tables: Manifest = {
     "nvswitch": {"NCCL_ALGO": "NVLS", "NCCL_MIN_NCHANNELS": "16"},
     "nvlink": {"NCCL_ALGO": "Ring", "NCCL_MIN_NCHANNELS": "16"},
     "pcie": {"NCCL_ALGO": "Ring", "NCCL_MIN_NCHANNELS": "16"},

@@ -1,4 +1,4 @@
-"""Every option, with values that do not parse: the pod is refused and the message says where, what and instead of what."""
+"""Every option, with values that do not parse: the pod is refused, and the message says where and why."""
 
 import pytest
 
@@ -18,7 +18,10 @@ BAD_VALUES = [
     *(("profile", bad, PROFILES) for bad in ("", "best", "Exclusive", "pod_peers", "exclusive ")),
     *(("policy", bad, "one of best-effort, nvlink, single-numa, spread") for bad in ("", "fast", "NVLINK")),
     *(("require-nvlink", bad, BOOLEAN) for bad in ("", "required", "TRUE", "0")),
-    *(("min-bandwidth", bad, BANDWIDTH) for bad in ("", "fast", "-1", "0", "nan", "inf", "1e999", "100 GB/s", "0x10")),
+    *(
+        ("min-bandwidth", bad, BANDWIDTH)
+        for bad in ("", "fast", "-1", "0", "nan", "inf", "1e999", "100 GB/s", "0x10", "1_000", "\u0664")
+    ),
     *(("on-violation", bad, "one of warn, deny") for bad in ("", "panic", "Deny")),
     *(("nvls", bad, "one of auto, on, off") for bad in ("", "ON", "true", "2")),
     *(("nccl-p2p-level", bad, "one of auto, NVL, PIX, PXB, PHB, SYS") for bad in ("", "nvl", "LOC", "5")),
@@ -26,7 +29,7 @@ BAD_VALUES = [
     *(("host-ipc", bad, BOOLEAN) for bad in ("", "host")),
     *(("host-pid", bad, BOOLEAN) for bad in ("", "host")),
     *(("host-network", bad, BOOLEAN) for bad in ("", "host")),
-    *(("shm-size", bad, SIZE) for bad in ("", "big", "8GB", "-8Gi", "0", "8 Gi", "1" * 30, "8Gi\n")),
+    *(("shm-size", bad, SIZE) for bad in ("", "big", "8GB", "-8Gi", "0", "8 Gi", "1" * 30, "8Gi\n", "\u0668Gi")),
     *(("remap", bad, "one of auto, init, sidecar, binding") for bad in ("", "daemonset", "Init")),
     *(("containers", bad, CONTAINERS) for bad in ("", ",", "train,", "Train", "a b", "-train", "train.0")),
     *(("group", bad, GROUP) for bad in ("", "a b", "-a", "a-", "a/b", "ü")),
@@ -194,3 +197,22 @@ def test_an_unknown_annotation_that_resembles_nothing_is_named_without_a_suggest
 def test_a_misspelled_profile_on_the_pod_is_not_taken_for_one() -> None:
     outcome, _ = judge(pod(container(gpus=1), annotations={"gpu.topology/profil": "pod-peers"}))
     assert outcome.reason == Reason.NOT_REQUESTED
+
+
+@pytest.mark.parametrize("count", ["1e18", "1E", "9" * 18, "1000000"])
+def test_a_gpu_count_beyond_reason_is_passed_on_as_it_is(count: str) -> None:
+    outcome, after = judge(pod(container(gpus=count)))
+    assert outcome.kind is Kind.PATCH
+    assert after["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == count
+
+
+def test_outputs_and_annotations_of_others_are_not_unknown() -> None:
+    known = {
+        "gpu.topology/link": "x",
+        "gpu.topology/cuda-visible-devices.7": "0",
+        "gpu.topology/nccl-env.NCCL_ALGO": "x",
+    }
+    outcome, _ = judge(
+        pod(annotations={**known, "gpu.topology/env.A": "b", "example.com/nvls": "x", "gpu.topology": "x"})
+    )
+    assert outcome.warnings == []

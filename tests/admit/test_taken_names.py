@@ -1,10 +1,11 @@
-"""Names, paths and variables of ours that the user has taken already: ours move, or the pod is refused; nothing is clobbered."""
+"""What of ours the user has taken already: ours moves, or the pod is refused; nothing is clobbered."""
 
 import pytest
 
 from tests.judge import HAMI_2_10_0, judge
 from tests.pods import (
     ALL_ALLOWED,
+    SHARED_MEMORY,
     Manifest,
     annotation_reference,
     container,
@@ -49,7 +50,7 @@ def test_volumes_named_like_ours_stay_and_ours_get_other_names() -> None:
         {"name": "gpu-topology-3", "emptyDir": {"sizeLimit": "8Mi"}},
     ]
     assert find_container(after, "train")["volumeMounts"] == [
-        {"name": "gpu-topology-shm-2", "mountPath": "/dev/shm"},
+        {"name": "gpu-topology-shm-2", "mountPath": SHARED_MEMORY},
         {"name": "gpu-topology-3", "mountPath": "/run/gpu-topology", "readOnly": True},
     ]
 
@@ -83,7 +84,7 @@ def test_a_mount_below_our_path_is_not_in_the_way() -> None:
     assert find_container(after, "train")["volumeMounts"][0] == own
 
 
-@pytest.mark.parametrize("path", ["/dev/shm", "/dev/shm/"])
+@pytest.mark.parametrize("path", [SHARED_MEMORY, SHARED_MEMORY + "/"])
 def test_an_own_mount_at_dev_shm_stays(path: str) -> None:
     own = {"name": "dshm", "mountPath": path}
     _, after = judge(pod(container(volumeMounts=[own])))
@@ -93,7 +94,7 @@ def test_an_own_mount_at_dev_shm_stays(path: str) -> None:
 
 
 def test_an_own_dev_shm_between_node_peers_refuses_the_pod() -> None:
-    one = container(volumeMounts=[{"name": "dshm", "mountPath": "/dev/shm"}])
+    one = container(volumeMounts=[{"name": "dshm", "mountPath": SHARED_MEMORY}])
     outcome, _ = judge(pod(one, annotations={"gpu.topology/profile": "node-peers"}), ALL_ALLOWED)
     assert outcome.reason == Reason.CONTRADICTS_PROFILE
     assert "mounts volume dshm at /dev/shm" in outcome.message
@@ -170,7 +171,8 @@ def test_an_own_list_of_gpus_in_any_container_needs_the_permission(holder: str, 
 def test_a_list_that_shows_no_gpu_is_harmless(holder: str, value: str | None) -> None:
     own = {"name": "NVIDIA_VISIBLE_DEVICES", "value": value}
     manifest = pod(
-        container(env=[own] if holder == "train" else []), container("helper", None, env=[own] if holder == "helper" else [])
+        container(env=[own] if holder == "train" else []),
+        container("helper", None, env=[own] if holder == "helper" else []),
     )
     outcome, after = judge(manifest)
     assert outcome.kind is Kind.PATCH
@@ -185,7 +187,10 @@ def test_an_own_list_of_gpus_is_kept_where_the_namespace_allows_it() -> None:
 
 
 def test_of_two_entries_of_one_name_the_last_one_counts() -> None:
-    first, last = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}, {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+    first, last = (
+        {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"},
+        {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
+    )
     outcome, _ = judge(pod(container(env=[first, last])))
     assert outcome.reason == Reason.MISSING_PERMISSION
     outcome, after = judge(pod(container(env=[last, first])))
@@ -207,7 +212,11 @@ def test_duplicate_variables_stay_and_get_no_third() -> None:
 
 
 def test_an_env_annotation_replaces_the_entry_that_counts() -> None:
-    own = [{"name": "NCCL_DEBUG", "value": "WARN"}, {"name": "A", "value": "1"}, {"name": "NCCL_DEBUG", "value": "TRACE"}]
+    own = [
+        {"name": "NCCL_DEBUG", "value": "WARN"},
+        {"name": "A", "value": "1"},
+        {"name": "NCCL_DEBUG", "value": "TRACE"},
+    ]
     _, after = judge(pod(container(env=own), annotations={"gpu.topology/env.NCCL_DEBUG": "INFO"}))
     assert find_container(after, "train")["env"][:3] == [*own[:2], {"name": "NCCL_DEBUG", "value": "INFO"}]
 
@@ -218,13 +227,16 @@ def test_a_label_of_another_group_refuses_the_pod() -> None:
     assert 'pod team-a/train has the label gpu.topology/group: "b"' in outcome.message
 
 
-def test_our_outputs_written_by_the_user_are_overwritten() -> None:
+def test_our_outputs_written_by_the_user_are_overwritten_or_removed() -> None:
     forged = {
         "gpu.topology/profile": "pod-peers",
         "gpu.topology/injected": "9.9.9 node-peers",
         "gpu.topology/cuda-visible-devices.0": "0,1,2,3,4,5,6,7",
         "gpu.topology/visible-uuids": "all",
         "gpu.topology/node-topology": '{"gpus": 99}',
+        "gpu.topology/cuda-visible-devices.7": "0",
+        "gpu.topology/link": "NVSwitch",
+        "gpu.topology/satisfied": "true",
     }
     _, after = judge(pod(annotations=forged))
     assert after["metadata"]["annotations"] == {

@@ -21,7 +21,7 @@ from webhook.model import names
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
 from webhook.model.mark import Mark
-from webhook.model.options import Options, Profile, parse_option, resolve_options
+from webhook.model.options import Carrier, Options, Profile, parse_option, resolve_options
 from webhook.model.outcome import Kind, Outcome, Reason, Refused, fit
 from webhook.model.pod import Namespace, Pod, PodSpec
 
@@ -92,6 +92,7 @@ def _subject(case: _Case, profile: Profile) -> Subject:
     spec = case.pod.spec or PodSpec()
     containers = [inspect(one, options.env if one.name in selected else ()) for one in case.containers]
     gpu_containers = [one for one in containers if one.request and one.name in selected]
+    carrier = choose_carrier(options.remap, case.cluster)
     return Subject(
         pod=case.pod,
         spec=spec,
@@ -103,18 +104,23 @@ def _subject(case: _Case, profile: Profile) -> Subject:
         containers=containers,
         gpu_containers=gpu_containers,
         left_out=[one for one in containers if one.request and one.name not in selected],
-        carrier=choose_carrier(options.remap, case.cluster),
+        carrier=carrier,
         host=choose_host_namespaces(spec, options, profile),
         volumes={volume.name: volume for volume in spec.volumes or ()},
         visible_device_keys=assign_visible_devices(gpu_containers) if profile.shares_gpus else {},
-        remap_container=_remap_container(containers),
+        remap_container=_remap_container(containers, spec, carrier),
     )
 
 
-def _remap_container(containers: list[PodContainer]) -> PodContainer | None:
-    for one in containers:
-        if one.is_ours:
-            return one
+def _remap_container(containers: list[PodContainer], spec: PodSpec, carrier: Carrier) -> PodContainer | None:
+    """The first init container with our name and our command, where there is to be one."""
+    if carrier is Carrier.BINDING:
+        return None
+    for index, one in enumerate(containers):  # init containers come first, so their positions are those of the list
+        if one.is_init and one.name.startswith(names.REMAP_CONTAINER):
+            command = spec.init_container_documents[index].get("command")
+            if command == list(names.REMAP_COMMAND):
+                return one
     return None
 
 

@@ -3,11 +3,8 @@
 import msgspec
 
 from webhook.admit.request import ContainerRequest, GpuRequest
-from webhook.model import names
 from webhook.model.options import Variable
 from webhook.model.pod import Container, EnvVar, InitContainer
-
-_OUR_MOUNTS = frozenset({names.FILES_PATH, "/var/run/secrets/kubernetes.io/serviceaccount"})
 
 
 class PodContainer(msgspec.Struct, gc=False):
@@ -42,23 +39,6 @@ class PodContainer(msgspec.Struct, gc=False):
     def is_native_sidecar(self) -> bool:
         """Whether it is a restartable init container."""
         return isinstance(self.container, InitContainer) and self.container.restart_policy == "Always"
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether it is the remap container of an earlier admission.
-
-        It may see every GPU, so one that merely looks like it must not pass: no command, variable, mount or hook beside
-        those that we (or the API server, with its service-account token) put there.
-        """
-        container = self.container
-        return (
-            isinstance(container, InitContainer)
-            and container.name.startswith(names.REMAP_CONTAINER)
-            and container.command == list(names.REMAP_COMMAND)
-            and not container.has_hooks
-            and all(name.startswith(names.REMAP_VARIABLES) for name in self.own_env)
-            and _OUR_MOUNTS.issuperset(self.mounts)
-        )
 
 
 def inspect(one: ContainerRequest, variables: tuple[Variable, ...]) -> PodContainer:

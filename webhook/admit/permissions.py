@@ -49,7 +49,7 @@ def _needs(subject: Subject) -> Iterator[tuple[str, str]]:
     peers = subject.profile is Profile.POD_PEERS
     for one in subject.containers:
         own = one.env.get(names.ENV_NVIDIA_VISIBLE_DEVICES)
-        if own is None or one.is_ours or (peers and own.reads(_UNION)):
+        if own is None or one is subject.remap_container or (peers and own.reads(_UNION)):
             continue
         # An own list of GPUs is how one tenant sees another's cards, in any container of the pod.
         if own.value_from is not None or (own.value or "") not in _SHOWS_NOTHING:

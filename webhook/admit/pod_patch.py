@@ -105,7 +105,7 @@ class PodPatch:
 
     def insert_init_container(self, container: msgspec.Raw) -> None:
         """Insert a container, given as JSON, before all init containers."""
-        if self._spec.init_containers is None:
+        if not is_present(self._spec.init_containers_json):
             self.insertions.append(Operation("add", "/spec/initContainers", [container]))
         else:
             self.insertions.append(Operation("add", "/spec/initContainers/0", container))

@@ -1,4 +1,8 @@
-"""The form of the remap container."""
+"""The form of the remap container, and how the one of an earlier admission is recognised.
+
+It may see every GPU, so a container that only looks like ours must not pass as ours: one that has our name and our
+command is brought to exactly this form, whatever else it had.
+"""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -34,6 +38,21 @@ _SECURITY_CONTEXT = {
     "capabilities": {"drop": ["ALL"]},
     "seccompProfile": {"type": "RuntimeDefault"},
 }
+
+
+# What the API server fills in where we say nothing.
+_DEFAULTS = (
+    ("apiVersion", "v1"),
+    ("successThreshold", 1),
+    ("terminationMessagePath", "/dev/termination-log"),
+    ("terminationMessagePolicy", "File"),
+    ("imagePullPolicy", "Always"),
+    ("imagePullPolicy", "IfNotPresent"),
+)
+_SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+# HAMi's overwriteEnv appends the first to containers without a GPU request, and we then append the second.
+_OVERRIDES = tuple({"name": names.ENV_NVIDIA_VISIBLE_DEVICES, "value": value} for value in ("none", "all"))
 
 
 class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -85,6 +104,27 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if self.profile is Profile.POD_PEERS:
             yield _reference(names.REMAP_VISIBLE_UUIDS, annotation_path(names.VISIBLE_UUIDS))
 
+    def is_form_of(self, document: dict[str, Any]) -> bool:
+        """Whether a container is this one, with what API server and HAMi add to every container."""
+        wanted = self.build()
+        rest = {key: value for key, value in document.items() if key not in ("env", "volumeMounts")}
+        expected = {key: value for key, value in wanted.items() if key not in ("env", "volumeMounts")}
+        mounts = [one for one in document.get("volumeMounts") or [] if one.get("mountPath") != _SERVICE_ACCOUNT]
+        env = document.get("env") or []
+        count = len(wanted["env"])
+        return (
+            _same(rest, expected)
+            and _same(mounts, wanted["volumeMounts"])
+            and _same(env[:count], wanted["env"])
+            and all(entry in _OVERRIDES for entry in env[count:])
+        )
+
+
+def last_visible_devices(document: dict[str, Any]) -> str | None:
+    """The value of ``NVIDIA_VISIBLE_DEVICES`` that is in effect in a container of our form."""
+    values = [entry.get("value") for entry in document["env"] if entry["name"] == names.ENV_NVIDIA_VISIBLE_DEVICES]
+    return values[-1] if values else None
+
 
 @lru_cache(maxsize=256)
 def encode_container(container: RemapContainer) -> msgspec.Raw:
@@ -98,3 +138,16 @@ def _literal(name: str, value: str) -> dict[str, Any]:
 
 def _reference(name: str, field_path: str) -> dict[str, Any]:
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field_path}}}
+
+
+def _same(found: Any, expected: Any) -> bool:
+    """Whether ``found`` is ``expected``, with defaults where it says nothing."""
+    if isinstance(expected, dict):
+        if not isinstance(found, dict) or not found.keys() >= expected.keys():
+            return False
+        return all(_same(found[key], expected[key]) for key in expected) and all(
+            (key, value) in _DEFAULTS for key, value in found.items() if key not in expected
+        )
+    if isinstance(expected, list):
+        return isinstance(found, list) and len(found) == len(expected) and all(map(_same, found, expected))
+    return bool(found == expected)

@@ -10,6 +10,7 @@ from webhook.admit.request import ContainerRequest, GpuRequest
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import shorten
 from webhook.model.options import Carrier, Options, Profile
 from webhook.model.outcome import Reason, Refused
 from webhook.model.pod import EnvVar, Namespace, Pod, PodSpec, Volume, annotation_path
@@ -91,7 +92,8 @@ def select_containers(containers: list[ContainerRequest], options: Options, pod:
         raise Refused(
             Reason.UNKNOWN_CONTAINER,
             f"annotation {names.CONTAINERS} on pod {namespace.name}/{pod.display_name}: "
-            f"expected names of containers that ask for GPUs ({', '.join(sorted(asking))}), found {', '.join(unknown)}",
+            f"expected names of containers that ask for GPUs ({', '.join(sorted(asking))}), "
+            f"found {shorten(', '.join(unknown))}",
         )
     return asking.intersection(wanted)
 

@@ -38,7 +38,7 @@ def _texts(rest: list[str], value: Any) -> Iterator[str]:
     if kind in _SINGULAR:
         for item in value if isinstance(value, list) else [value]:
             yield f"{_SINGULAR[kind]} {_item(kind, item)}"
-    elif isinstance(value, dict) and kind != "affinity":
+    elif isinstance(value, dict) and (kind != "affinity" or not value):
         for key, inner in value.items():
             yield from _texts([*rest, key], inner)
     else:

@@ -31,7 +31,7 @@ SHOWN_IN_FULL = "02-fsdp-video-rayjob"
 
 def demo(
     examples: Annotated[Path, typer.Option(help="Directory with state/ and workloads/.")] = Path("examples"),
-    diff: Annotated[bool, typer.Option(help="Show every manifest before and after, not only one.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show every manifest before and after, not only one.")] = False,
 ) -> None:
     """Send the example workloads through a running webhook and show what becomes of them."""
     from rich.console import Console
@@ -108,12 +108,13 @@ def _send(console: "Console", client: "httpx.Client", path: Path, state: Path, d
     from rich.syntax import Syntax
 
     from webhook.cli.inject import unified_diff
-    from webhook.cli.inputs import read_config, read_policy
+    from webhook.cli.inputs import read_settings
     from webhook.state.directory import load_directory
     from webhook.workload import inject_manifest
 
     text = path.read_text(encoding="utf-8")
-    injection = inject_manifest(text, path.name, read_policy(read_config(None)), load_directory(state))
+    _, policy = read_settings(None)
+    injection = inject_manifest(text, path.name, policy, load_directory(state))
     console.print()
     console.rule(f"[bold]{path.stem}", align="left", style="dim")
     console.print(_comment(text), style="dim italic")

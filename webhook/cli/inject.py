@@ -31,11 +31,11 @@ def inject(
 
     Warnings and refusals go to stderr. A refused pod ends with exit code 1 and nothing on stdout.
     """
-    from webhook.cli.inputs import read_config, read_policy, read_state
+    from webhook.cli.inputs import read_settings, read_state
     from webhook.workload import inject_manifest
 
     text, source = _read(file)
-    policy = read_policy(read_config(config))
+    _, policy = read_settings(config)
     injection = inject_manifest(text, source, policy, read_state(state), default_namespace=namespace)
     for line in injection.notes():
         typer.echo(line, err=True)
@@ -45,12 +45,15 @@ def inject(
 
 
 def _read(file: str) -> tuple[str, str]:
+    from webhook.manifest.documents import reason
     from webhook.model.errors import ManifestError
 
     try:
-        return (sys.stdin.read(), "standard input") if file == "-" else (Path(file).read_text(encoding="utf-8"), file)
+        if file == "-":
+            return sys.stdin.buffer.read().decode(), "standard input"
+        return Path(file).read_bytes().decode(), file  # as bytes: line ends stay as they are
     except (OSError, UnicodeDecodeError) as error:
-        raise ManifestError(f"{file}: cannot be read: {error}") from None
+        raise ManifestError(f"{file}: cannot be read: {reason(error)}") from None
 
 
 def _render(output: Output, text: str, source: str, injection: "Injection") -> str:

@@ -10,30 +10,26 @@ from webhook.state.directory import DirectoryState, load_directory
 MAX_CONFIG_DOCUMENTS = 1
 
 
-def read_config(path: Path | None) -> Config:
-    """The configuration file, or all defaults.
+def read_settings(path: Path | None) -> tuple[Config, AdmitPolicy]:
+    """The configuration file, or all defaults, and the policy that follows from it.
 
     Raises:
         ConfigError: it cannot be read or used; the text names the file and the setting.
     """
     if path is None:
-        return Config()
+        return Config(), admit_policy(Config(), version=__version__)
     from webhook.manifest.documents import read_yaml
 
     try:
         documents = read_yaml(path)
         if len(documents) > MAX_CONFIG_DOCUMENTS:
             raise ConfigError(f"expected one YAML document, found {len(documents)}")
-        return parse_config(documents[0] if documents else None)
+        config = parse_config(documents[0] if documents else None)
+        return config, admit_policy(config, version=__version__)
     except ManifestError as error:
         raise ConfigError(str(error)) from None
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
-
-
-def read_policy(config: Config) -> AdmitPolicy:
-    """The parsed and checked form of ``config``."""
-    return admit_policy(config, version=__version__)
 
 
 def read_state(path: Path | None) -> DirectoryState | None:

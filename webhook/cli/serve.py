@@ -16,21 +16,27 @@ SELF_SIGNED_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
-    state: Annotated[Path | None, typer.Option(help="State directory: namespaces/*.yaml, cluster.yaml.")] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="State directory (required): namespaces/*.yaml, cluster.yaml.")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
-    tls: Annotated[Path | None, typer.Option(help="Directory with tls.crt and tls.key.")] = None,
-    self_signed: Annotated[bool, typer.Option(help="Issue a certificate for localhost, for a first try.")] = False,
+    tls: Annotated[Path | None, typer.Option(help="Directory with tls.crt and tls.key; this or --self-signed.")] = None,
+    self_signed: Annotated[
+        bool, typer.Option("--self-signed", help="Issue a certificate for localhost, for a first try.")
+    ] = False,
     ca_file: Annotated[Path | None, typer.Option(help="Where --self-signed writes its CA certificate.")] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="HTTPS port.")] = None,
     ops_port: Annotated[int | None, typer.Option(help="Plain port of health and readiness.")] = None,
-    check_config: Annotated[bool, typer.Option(help="Check the configuration and stop.")] = False,
+    check_config: Annotated[bool, typer.Option("--check-config", help="Check the configuration and stop.")] = False,
 ) -> None:
     """Answer admission reviews over HTTPS."""
-    from webhook.cli.inputs import read_config, read_policy
+    from webhook.cli.inputs import read_settings
 
-    settings = _overlay(read_config(config), host, port, ops_port)
-    policy = read_policy(settings)
+    settings, policy = read_settings(config)
+    settings = _overlay(settings, host, port, ops_port)
+    if ca_file is not None and not self_signed:
+        raise typer.BadParameter("only --self-signed issues a CA certificate", param_hint="--ca-file")
     if check_config:
         typer.echo(f"{config or 'built-in defaults'}: ok")
         return
@@ -57,13 +63,18 @@ def _overlay(config: "Config", host: str | None, port: int | None, ops_port: int
     """The configuration with the options of the command line over it."""
     from msgspec.structs import replace
 
+    from webhook.config import check_config
+
     given = {"host": host, "port": port, "ops_port": ops_port}
-    return replace(config, server=replace(config.server, **{k: v for k, v in given.items() if v is not None}))
+    overlaid = replace(config, server=replace(config.server, **{k: v for k, v in given.items() if v is not None}))
+    check_config(overlaid)
+    return overlaid
 
 
 def _bundle(tls: Path | None, ca_file: Path | None) -> "TlsBundle":
     from certs.bundle import check_bundle, read_bundle
     from certs.issue import issue
+    from webhook.model.errors import GpuTopologyError
 
     now = datetime.now(UTC)
     if tls is not None:
@@ -72,7 +83,10 @@ def _bundle(tls: Path | None, ca_file: Path | None) -> "TlsBundle":
         return bundle
     bundle = issue(SELF_SIGNED_NAMES, now=now, lifetime=SELF_SIGNED_LIFETIME)
     if ca_file is not None:
-        ca_file.write_bytes(bundle.authority)
+        try:
+            ca_file.write_bytes(bundle.authority)
+        except OSError as error:
+            raise GpuTopologyError(f"--ca-file {ca_file}: cannot be written: {error.strerror}") from None
     return bundle
 
 

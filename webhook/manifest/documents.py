@@ -1,12 +1,16 @@
 """YAML files of one or more documents, read and written with comments and order kept."""
 
+import copy
 import io
 import re
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.anchor import Anchor
+from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.mergevalue import MergeValue
 
 from webhook.model.errors import ManifestError
 
@@ -20,8 +24,17 @@ def read_yaml(path: Path) -> list[Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ManifestError(f"{path}: cannot be read: {error}") from None
+        raise ManifestError(f"{path}: cannot be read: {reason(error)}") from None
     return [document for document in _load(YAML(typ="safe", pure=True), text, str(path)) if document is not None]
+
+
+MAX_NODES = 50_000
+_ALIAS = re.compile(r"(?:^|[\s\[{,:-])\*[^\s*]", re.MULTILINE)
+
+
+def reason(error: OSError | UnicodeDecodeError) -> str:
+    """Why a file cannot be read, without repeating its name."""
+    return (error.strerror or str(error)) if isinstance(error, OSError) else f"it is not UTF-8: {error.reason}"
 
 
 class Manifest:
@@ -41,12 +54,34 @@ class Manifest:
         self._yaml.explicit_start = text.lstrip().startswith("---")
         self.documents: list[Any] = _load(self._yaml, text, source)
         """The documents; plain values with comments and order attached."""
+        if _ALIAS.search(text):
+            for document in self.documents:
+                _write_out_aliases(document, set(), source)
 
     def text(self) -> str:
         """The documents as they are now."""
         out = io.StringIO()
         self._yaml.dump_all(self.documents, out)
         return out.getvalue()
+
+
+def _write_out_aliases(node: Any, seen: set[int], source: str) -> None:
+    """Give every alias and merge key its own copy, so that a change in one place stays there."""
+    if len(seen) > MAX_NODES:
+        raise ManifestError(f"{source}: expected a manifest, found aliases that stand for more than {MAX_NODES} nodes")
+    seen.add(id(node))
+    if isinstance(node, CommentedMap) and hasattr(node, MergeValue.attrib):
+        bases = list(node.merge)
+        inherited = {key: value for base in bases for key, value in base.items() if node[key] is value}
+        delattr(node, MergeValue.attrib)
+        node.update(inherited)
+    if hasattr(node, Anchor.attrib):
+        delattr(node, Anchor.attrib)
+    for key, child in list(node.items() if isinstance(node, dict) else enumerate(node)):
+        if isinstance(child, dict | list):
+            if id(child) in seen:
+                node[key] = copy.deepcopy(child)
+            _write_out_aliases(node[key], seen, source)
 
 
 def _list_offset(text: str) -> int:
@@ -61,5 +96,7 @@ def _load(yaml: YAML, text: str, source: str) -> list[Any]:
     except MarkedYAMLError as error:
         line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ManifestError(f"{source}{line}: expected YAML: {error.problem or error.context}") from None
+    except RecursionError:
+        raise ManifestError(f"{source}: expected a manifest, found YAML that is nested too deep") from None
     except YAMLError as error:
         raise ManifestError(f"{source}: expected YAML: {error}") from None

@@ -119,6 +119,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _CONTAINER_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+# Python reads more as a number than people write: underscores, other alphabets' digits, "nan".
+_NUMBER = re.compile(r"[0-9.eE+-]+")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 # Variables whose value the profile decides, and those of the remap program: an annotation may not set them.
@@ -140,6 +142,8 @@ def _boolean(text: str) -> bool:
 
 
 def _bandwidth(text: str) -> float:
+    if not _NUMBER.fullmatch(text):
+        raise ValueError
     number = float(text)
     if not math.isfinite(number) or number <= 0:
         raise ValueError

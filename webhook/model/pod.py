@@ -99,22 +99,9 @@ class Container(Fields):
 
 
 class InitContainer(Container):
-    """An init container: the fields by which we know our own."""
+    """An init container; restartable ones are native sidecars."""
 
     restart_policy: str | None = None
-    image: str | None = None
-    command: list[str] | None = None
-    args: list[str] | None = None
-    env_from_json: msgspec.Raw = msgspec.field(name="envFrom", default=msgspec.Raw())
-    lifecycle_json: msgspec.Raw = msgspec.field(name="lifecycle", default=msgspec.Raw())
-    liveness_probe_json: msgspec.Raw = msgspec.field(name="livenessProbe", default=msgspec.Raw())
-    readiness_probe_json: msgspec.Raw = msgspec.field(name="readinessProbe", default=msgspec.Raw())
-
-    @property
-    def has_hooks(self) -> bool:
-        """Whether something beside its command can run in it, or its environment comes from elsewhere."""
-        hooks = (self.env_from_json, self.lifecycle_json, self.liveness_probe_json, self.readiness_probe_json)
-        return any(map(is_present, hooks))
 
 
 class EmptyDir(Fields):
@@ -152,7 +139,7 @@ class PodSpec(Fields):
     """``spec``."""
 
     containers: list[Container] | None = None
-    init_containers: list[InitContainer] | None = None
+    init_containers_json: msgspec.Raw = msgspec.field(name="initContainers", default=msgspec.Raw())
     volumes_json: msgspec.Raw = msgspec.field(name="volumes", default=msgspec.Raw())
     affinity_json: msgspec.Raw = msgspec.field(name="affinity", default=msgspec.Raw())
     host_ipc: bool | None = msgspec.field(name="hostIPC", default=None)
@@ -161,6 +148,16 @@ class PodSpec(Fields):
     share_process_namespace: bool | None = None
     dns_policy: str | None = None
     runtime_class_name: str | None = None
+
+    @property
+    def init_containers(self) -> list[InitContainer] | None:
+        """``initContainers``, decoded."""
+        return _decode(self.init_containers_json, _INIT_CONTAINERS, "initContainers")
+
+    @property
+    def init_container_documents(self) -> list[dict[str, Any]]:
+        """``initContainers`` with all their fields."""
+        return _decode(self.init_containers_json, _DOCUMENTS, "initContainers") or []
 
     @property
     def volumes(self) -> list[Volume] | None:
@@ -246,6 +243,8 @@ def _decode(raw: msgspec.Raw, decoder: msgspec.json.Decoder[_T], place: str) -> 
 
 _ENV = msgspec.json.Decoder(list[EnvVar])
 _MOUNTS = msgspec.json.Decoder(list[VolumeMount])
+_INIT_CONTAINERS = msgspec.json.Decoder(list[InitContainer])
+_DOCUMENTS = msgspec.json.Decoder(list[dict[str, Any]])
 _SECURITY = msgspec.json.Decoder(_SecurityContext)
 _VOLUMES = msgspec.json.Decoder(list[Volume])
 _AFFINITY = msgspec.json.Decoder(Affinity)

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from webhook.model.errors import FormatError
 
-_QUANTITY = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:([eE][+-]?\d{1,3})|([munkMGTPE]|[KMGTPE]i)?)")
+_QUANTITY = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([eE][+-]?[0-9]{1,3})|([munkMGTPE]|[KMGTPE]i)?)")
 MAX_DIGITS = 19
 _SUFFIXES = {
     "": Decimal(1),

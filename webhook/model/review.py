@@ -1,11 +1,10 @@
 """The AdmissionReview envelope, ``admission.k8s.io/v1``, in and out."""
 
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
-from webhook.model.errors import GpuTopologyError
+from webhook.model.errors import GpuTopologyError, shorten
 from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.model.patch import Operation
 from webhook.model.pod import Fields, Pod
@@ -77,8 +76,9 @@ class Reply(msgspec.Struct, frozen=True, rename="camel"):
     kind: str = KIND
 
 
+_TOO_DEEP = "request body: expected an AdmissionReview, found JSON that is nested too deep"
+
 _decoder = msgspec.json.Decoder(Review)
-_envelope_decoder = msgspec.json.Decoder(dict[str, Any])
 _encoder = msgspec.json.Encoder()
 
 
@@ -96,6 +96,8 @@ def decode_review(body: bytes) -> Request:
         raise MalformedReview(_explain(body, error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedReview(f"request body: expected JSON, found something else: {error}") from None
+    except RecursionError:
+        raise MalformedReview(_TOO_DEEP) from None
     _check_version(review.api_version, review.kind)
     request = review.request
     if request is None:
@@ -156,18 +158,24 @@ def _respond(uid: str, outcome: Outcome) -> Response:
 def _check_version(api_version: str, kind: str) -> None:
     if api_version != API_VERSION:
         raise MalformedReview(
-            f"apiVersion: expected {API_VERSION}, found {api_version}. "
+            f"apiVersion: expected {API_VERSION}, found {shorten(api_version)}. "
             "Set admissionReviewVersions: [v1] in the MutatingWebhookConfiguration"
         )
     if kind != KIND:
-        raise MalformedReview(f"kind: expected {KIND}, found {kind}")
+        raise MalformedReview(f"kind: expected {KIND}, found {shorten(kind)}")
 
 
 def _explain(body: bytes, error: msgspec.ValidationError) -> str:
     """Why the body does not fit: first what it is, then where it differs."""
     try:
-        document = _envelope_decoder.decode(body)
-    except msgspec.MsgspecError:
+        document = msgspec.json.decode(body)
+    except UnicodeDecodeError as broken:
+        return f"request body: expected JSON, found something else: {broken}"
+    except msgspec.MsgspecError as broken:
+        return f"request body: expected an AdmissionReview, found a number that cannot be read: {broken}"
+    except RecursionError:
+        return _TOO_DEEP
+    if not isinstance(document, dict):
         return "request body: expected an AdmissionReview object, found another JSON value"
     api_version, kind = document.get("apiVersion"), document.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):

@@ -7,6 +7,7 @@ listeners close.
 
 import asyncio
 import signal
+import socket
 import ssl
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -15,18 +16,31 @@ from typing import Any
 import uvicorn
 
 from webhook.config import Config, ServerSettings
+from webhook.model.errors import GpuTopologyError
 from webhook.server.app import create_ops_app
 from webhook.server.asgi import Application
 from webhook.server.reviews import Reviews
 from webhook.state import State
 
+CLOSE_SECONDS = 0.5
+"""How long a client may take to answer the end of its idle TLS connection."""
+
 
 class _Server(uvicorn.Server):
-    """A uvicorn server whose signals somebody else handles."""
+    """A uvicorn server whose signals somebody else handles, and whose stop does not wait for idle clients."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close idle connections, wait for requests in flight, and drop clients that do not answer the close."""
+        stop = asyncio.create_task(super().shutdown(sockets))
+        await asyncio.wait({stop}, timeout=CLOSE_SECONDS)
+        for connection in list(self.server_state.connections):
+            if connection.transport.is_closing():
+                connection.transport.abort()
+        await stop
 
 
 def run(config: Config, reviews: Reviews, state: State, context: ssl.SSLContext, announce: Callable[[], None]) -> None:
@@ -62,7 +76,11 @@ class _Runner:
     async def serve(self) -> None:
         """Start both servers, wait for a signal, stop both."""
         self._handle_signals()
-        servers = [asyncio.create_task(server.serve()) for server in (self.tls, self._ops)]
+        bound = [_listen(self._settings.host, port) for port in (self._settings.port, self._settings.ops_port)]
+        servers = [
+            asyncio.create_task(server.serve([listener]))
+            for server, listener in zip((self.tls, self._ops), bound, strict=True)
+        ]
         stopping = asyncio.create_task(self._stop.wait())
         started = asyncio.create_task(self._started())
         await asyncio.wait({*servers, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -91,6 +109,16 @@ class _Runner:
         self._reviews.draining = True
         await asyncio.sleep(self._settings.drain_seconds)
         self._stop.set()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise GpuTopologyError(
+            f"cannot listen on {host} port {port}: {error.strerror}. Choose others with --host, --port and --ops-port"
+        ) from None
 
 
 def _server(settings: ServerSettings, application: Application, port: int, **options: Any) -> _Server:

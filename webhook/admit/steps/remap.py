@@ -5,18 +5,17 @@ containers finish, gets a restartable one, which never finishes.
 """
 
 from itertools import count
-from typing import Any
 
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
-from webhook.admit.remap_container import RemapContainer, encode_container
+from webhook.admit.remap_container import RemapContainer, encode_container, last_visible_devices
 from webhook.admit.subject import Subject
 from webhook.admit.variables import offer_value
 from webhook.admit.volumes import own_volume
 from webhook.model import names
 from webhook.model.options import Carrier
 from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import InitContainer, Volume
+from webhook.model.pod import Volume
 from webhook.model.quantity import parse_quantity
 
 PURPOSE = "verify the GPUs and write the NCCL topology file when it starts"
@@ -56,7 +55,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     if present is None:
         patch.insert_init_container(encode_container(wanted))
     else:
-        _mend(patch, present, wanted)
+        _mend(patch, subject, present, wanted)
 
 
 def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
@@ -82,35 +81,14 @@ def _entry(one: PodContainer, keys: dict[str, str]) -> str:
     return f"{one.name}:{one.request.count if one.request else 0}:{number}"
 
 
-def _mend(patch: PodPatch, present: PodContainer, wanted: RemapContainer) -> None:
+def _mend(patch: PodPatch, subject: Subject, present: PodContainer, wanted: RemapContainer) -> None:
     """Bring the container of an earlier admission up to date."""
-    container = wanted.build()
-    stale = {entry["name"] for entry in container["env"] if not _has(present, entry)}
-    if _differs(present, container) or stale - {names.ENV_NVIDIA_VISIBLE_DEVICES}:
+    document = subject.spec.init_container_documents[int(present.path.rpartition("/")[2])]
+    if not wanted.is_form_of(document):
         patch.replace_container(present, encode_container(wanted))
-    elif stale:
-        # HAMi's overwriteEnv appends "none" to containers without a GPU request. The last entry counts: ours follows.
+    elif wanted.sees_all_gpus and last_visible_devices(document) != "all":
+        # HAMi's overwriteEnv appended "none". The last entry counts: ours follows.
         patch.add_variable(present, names.ENV_NVIDIA_VISIBLE_DEVICES, "all")
-
-
-def _has(present: PodContainer, entry: dict[str, Any]) -> bool:
-    """Whether the variable of ``entry`` has its value in effect."""
-    own = present.own_env.get(entry["name"])
-    if own is None:
-        return False
-    if "value" in entry:
-        return bool(own.value == entry["value"])
-    return own.reads(entry["valueFrom"]["fieldRef"]["fieldPath"])
-
-
-def _differs(present: PodContainer, wanted: dict[str, Any]) -> bool:
-    container = present.container
-    return not isinstance(container, InitContainer) or (
-        container.image != wanted["image"]
-        or container.args != wanted["args"]
-        or container.restart_policy != wanted.get("restartPolicy")
-        or names.FILES_PATH not in present.mounts
-    )
 
 
 def _free_name(containers: list[PodContainer]) -> str:

@@ -1,0 +1,295 @@
+"""Pods that we, or an older version of us, have admitted before, and that others have changed since."""
+
+import base64
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from tests.judge import HAMI_2_9, HAMI_2_10_0, TEAM_A, judge, policy
+from tests.pods import (
+    ALL_ALLOWED,
+    Manifest,
+    annotation_reference,
+    container,
+    effective_env,
+    find_container,
+    pod,
+)
+from webhook.model.cluster import ClusterFacts
+from webhook.model.outcome import Kind, Outcome, Reason
+from webhook.model.pod import Namespace
+from webhook.model.review import encode_reply
+
+PROFILES = ["exclusive", "pod-peers", "node-peers"]
+
+
+def injected(profile: str = "exclusive", cluster: ClusterFacts = HAMI_2_9, **settings: Any) -> Manifest:
+    """A pod of two GPU containers and a helper, as it leaves us."""
+    manifest = pod(
+        container(), container("decode"), container("helper", None), annotations={"gpu.topology/profile": profile}
+    )
+    outcome, after = judge(manifest, ALL_ALLOWED, cluster, policy(**settings))
+    assert outcome.kind is Kind.PATCH
+    return after
+
+
+def look(
+    manifest: Manifest, namespace: Namespace = ALL_ALLOWED, cluster: ClusterFacts = HAMI_2_9, **settings: Any
+) -> tuple[Outcome, list[Manifest], Manifest]:
+    """Admit again; returns the outcome, the operations and the pod afterwards."""
+    outcome, after = judge(manifest, namespace, cluster, policy(**settings))
+    response = json.loads(encode_reply("uid", outcome))["response"]
+    return outcome, json.loads(base64.b64decode(response.get("patch", "W10="))), after
+
+
+def all_containers(manifest: Manifest) -> list[Manifest]:
+    return [*manifest["spec"]["initContainers"], *manifest["spec"]["containers"]]
+
+
+def remap(manifest: Manifest, name: str = "gpu-topology-remap") -> Manifest:
+    found: Manifest = next(one for one in manifest["spec"]["initContainers"] if one["name"] == name)
+    return found
+
+
+def default(manifest: Manifest) -> None:
+    """What the API server adds to a pod between two webhooks."""
+    manifest["spec"] |= {"dnsPolicy": manifest["spec"].get("dnsPolicy", "ClusterFirst"), "restartPolicy": "Always"}
+    for one in all_containers(manifest):
+        one |= {
+            "imagePullPolicy": "IfNotPresent",
+            "terminationMessagePath": "/dev/termination-log",
+            "terminationMessagePolicy": "File",
+        }
+        for entry in one.get("env", []):
+            if "valueFrom" in entry:
+                entry["valueFrom"]["fieldRef"]["apiVersion"] = "v1"
+        if "startupProbe" in one:
+            one["startupProbe"]["successThreshold"] = 1
+        path = "/var/run/secrets/kubernetes.io/serviceaccount"
+        one.setdefault("volumeMounts", []).append({"name": "kube-api-access-x", "readOnly": True, "mountPath": path})
+    manifest["spec"]["volumes"].append({"name": "kube-api-access-x", "projected": {"sources": []}})
+
+
+def overwrite_env(manifest: Manifest) -> None:
+    """What HAMi's webhook does, with its setting overwriteEnv, to containers without a GPU request."""
+    for one in all_containers(manifest):
+        if "nvidia.com/gpu" not in one.get("resources", {}).get("limits", {}):
+            one.setdefault("env", []).append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"})
+
+
+@pytest.mark.parametrize("cluster", [HAMI_2_9, HAMI_2_10_0])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_an_injected_pod_needs_nothing(profile: str, cluster: ClusterFacts) -> None:
+    outcome, operations, _ = look(injected(profile, cluster), cluster=cluster)
+    assert (outcome.kind, outcome.reason, operations) == (Kind.SKIP, Reason.ALREADY_INJECTED, [])
+
+
+@pytest.mark.parametrize("cluster", [HAMI_2_9, HAMI_2_10_0])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_what_the_api_server_adds_changes_nothing(profile: str, cluster: ClusterFacts) -> None:
+    manifest = injected(profile, cluster)
+    default(manifest)
+    outcome, operations, _ = look(manifest, cluster=cluster)
+    assert (outcome.kind, outcome.reason, operations) == (Kind.SKIP, Reason.ALREADY_INJECTED, [])
+
+
+@pytest.mark.parametrize("cluster", [HAMI_2_9, HAMI_2_10_0])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_our_list_of_gpus_comes_after_hamis_and_that_is_all(profile: str, cluster: ClusterFacts) -> None:
+    manifest = injected(profile, cluster)
+    default(manifest)
+    overwrite_env(manifest)
+    _, operations, after = look(manifest, cluster=cluster)
+    assert operations == [
+        {
+            "op": "add",
+            "path": "/spec/initContainers/0/env/-",
+            "value": {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
+        }
+    ]
+    assert effective_env(after, "gpu-topology-remap")["NVIDIA_VISIBLE_DEVICES"] == "all"
+    assert effective_env(after, "helper")["NVIDIA_VISIBLE_DEVICES"] == "none"
+    assert look(after, cluster=cluster)[1] == []
+
+
+def test_hamis_list_stays_last_where_the_remap_container_may_not_see_the_gpus() -> None:
+    manifest = injected(remap={"seesAllGpus": False})
+    overwrite_env(manifest)
+    assert look(manifest, remap={"seesAllGpus": False})[1] == []
+
+
+def older() -> Manifest:
+    """A pod that version 0.0.9 injected: another image, and without two of today's variables."""
+    manifest = injected("pod-peers")
+    manifest["metadata"]["annotations"]["gpu.topology/injected"] = "0.0.9 pod-peers"
+    own = remap(manifest)
+    own["image"] = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook:0.0.9"
+    own["env"] = [one for one in own["env"] if one["name"] not in ("GPU_TOPOLOGY_CONTAINERS", "GPU_TOPOLOGY_NODE_NAME")]
+    return manifest
+
+
+def test_a_pod_of_an_older_version_of_us_is_brought_up_to_date_in_place() -> None:
+    outcome, after = judge(older(), ALL_ALLOWED)
+    assert outcome.kind is Kind.PATCH
+    assert after == injected("pod-peers")
+
+
+def test_an_older_mark_alone_is_renewed() -> None:
+    manifest = injected()
+    manifest["metadata"]["annotations"]["gpu.topology/injected"] = "0.0.9 exclusive"
+    _, operations, _ = look(manifest)
+    path = "/metadata/annotations/gpu.topology~1injected"
+    assert operations == [{"op": "replace", "path": path, "value": "0.1.0 exclusive"}]
+
+
+def test_the_profile_of_an_injected_pod_can_change() -> None:
+    manifest = injected("exclusive")
+    manifest["metadata"]["annotations"]["gpu.topology/profile"] = "pod-peers"
+    _, after = judge(manifest, ALL_ALLOWED)
+    assert after["metadata"]["annotations"]["gpu.topology/injected"] == "0.1.0 pod-peers"
+    assert len(after["spec"]["initContainers"]) == 1
+    assert effective_env(after, "gpu-topology-remap")["GPU_TOPOLOGY_PROFILE"] == "pod-peers"
+
+
+def test_a_gpu_container_that_another_webhook_adds_gets_a_number_of_its_own() -> None:
+    manifest = injected("pod-peers")
+    manifest["spec"]["containers"].insert(0, container("late", 1))
+    _, after = judge(manifest, ALL_ALLOWED)
+    numbers = {name: effective_env(after, name)["CUDA_VISIBLE_DEVICES"] for name in ("late", "train", "decode")}
+    assert numbers == {
+        "train": annotation_reference("gpu.topology/cuda-visible-devices.0"),
+        "decode": annotation_reference("gpu.topology/cuda-visible-devices.1"),
+        "late": annotation_reference("gpu.topology/cuda-visible-devices.2"),
+    }
+    assert after["metadata"]["annotations"]["gpu.topology/cuda-visible-devices.2"] == "-1"
+    env = effective_env(after, "gpu-topology-remap")
+    assert env["GPU_TOPOLOGY_CONTAINERS"] == "late:1:2,train:2:0,decode:2:1"
+    assert env["GPU_TOPOLOGY_CUDA_VISIBLE_DEVICES_2"] == annotation_reference("gpu.topology/cuda-visible-devices.2")
+
+
+def test_a_container_without_gpus_that_another_webhook_adds_gets_its_interception_switched_off() -> None:
+    manifest = injected()
+    manifest["spec"]["containers"].append(container("istio-proxy", None))
+    _, operations, _ = look(manifest)
+    assert operations == [
+        {"op": "add", "path": "/spec/containers/3/env", "value": [{"name": "CUDA_DISABLE_CONTROL", "value": "true"}]}
+    ]
+
+
+def test_an_init_container_that_another_webhook_puts_before_ours_does_not_make_a_second_one() -> None:
+    manifest = injected()
+    manifest["spec"]["initContainers"].insert(0, container("istio-init", None))
+    _, after = judge(manifest)
+    assert [one["name"] for one in after["spec"]["initContainers"]] == ["istio-init", "gpu-topology-remap"]
+
+
+# A container that merely looks like ours must not see every GPU of the node.
+
+SHELL = {"exec": {"command": ["sh", "-c", "nvidia-smi"]}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"command": ["sh", "-c", "sleep inf"]}, id="foreign command"),
+        pytest.param({"command": ["gpu-topology", "remap", "&&", "sh"]}, id="longer command"),
+        pytest.param({"command": None}, id="no command"),
+        pytest.param({"lifecycle": {"postStart": SHELL}}, id="exec hook"),
+        pytest.param({"livenessProbe": SHELL}, id="liveness probe"),
+        pytest.param({"readinessProbe": SHELL}, id="readiness probe"),
+        pytest.param({"envFrom": [{"configMapRef": {"name": "c"}}]}, id="foreign environment"),
+        pytest.param({"env": [{"name": "LD_PRELOAD", "value": "/x.so"}]}, id="foreign variable"),
+        pytest.param({"env": [{"name": "PATH", "value": "/data"}]}, id="foreign path"),
+        pytest.param({"volumeMounts": [{"name": "data", "mountPath": "/usr/local/bin"}]}, id="foreign mount"),
+    ],
+)
+def test_a_forged_remap_container_is_refused_or_put_right(change: Manifest) -> None:
+    manifest = injected()
+    own = remap(manifest)
+    for field, value in change.items():
+        own[field] = own[field] + value if field in ("env", "volumeMounts") else value
+    outcome, _, after = look(manifest, TEAM_A)
+    if outcome.allowed:
+        assert after == injected()
+    else:
+        assert outcome.reason == Reason.MISSING_PERMISSION
+        assert "container gpu-topology-remap sets NVIDIA_VISIBLE_DEVICES itself" in outcome.message
+
+
+def test_a_forged_remap_container_among_the_main_containers_is_not_trusted() -> None:
+    manifest = injected()
+    manifest["spec"]["containers"].append(manifest["spec"]["initContainers"].pop())
+    outcome, _, _ = look(manifest, TEAM_A)
+    assert outcome.reason == Reason.MISSING_PERMISSION
+
+
+@pytest.mark.parametrize("cluster", [HAMI_2_9, HAMI_2_10_0])
+def test_a_forged_image_of_the_remap_container_is_put_right(cluster: ClusterFacts) -> None:
+    manifest = injected(cluster=cluster)
+    remap(manifest)["image"] = "registry.local/spy:1"
+    _, after = judge(manifest, TEAM_A, cluster)
+    assert after == injected(cluster=cluster)
+
+
+def test_a_forged_startup_probe_of_the_sidecar_is_refused_or_put_right() -> None:
+    manifest = injected(cluster=HAMI_2_10_0)
+    remap(manifest)["startupProbe"] = SHELL
+    outcome, _, after = look(manifest, TEAM_A, HAMI_2_10_0)
+    assert not outcome.allowed or remap(after).get("startupProbe") != SHELL
+
+
+def test_a_second_remap_container_with_a_foreign_image_does_not_see_the_gpus() -> None:
+    manifest = injected()
+    spy = copy.deepcopy(remap(manifest)) | {"name": "gpu-topology-remap-spy", "image": "registry.local/spy:1"}
+    manifest["spec"]["initContainers"].append(spy)
+    outcome, _, after = look(manifest, TEAM_A)
+    if outcome.allowed:
+        assert remap(after, "gpu-topology-remap-spy")["image"] != "registry.local/spy:1"
+
+
+def test_a_remap_container_with_a_foreign_image_does_not_see_the_gpus_where_none_is_injected() -> None:
+    manifest = injected()
+    manifest["metadata"]["annotations"]["gpu.topology/remap"] = "binding"
+    remap(manifest)["image"] = "registry.local/spy:1"
+    outcome, _, after = look(manifest, TEAM_A)
+    if outcome.allowed:
+        assert remap(after)["image"] != "registry.local/spy:1"
+
+
+def test_a_remap_container_that_would_run_privileged_is_refused_or_put_right() -> None:
+    manifest = injected()
+    remap(manifest)["securityContext"] = {"privileged": True, "runAsUser": 0}
+    outcome, _, after = look(manifest, TEAM_A)
+    assert not outcome.allowed or "privileged" not in remap(after)["securityContext"]
+
+
+def test_a_remap_container_that_mounts_a_volume_of_the_users_is_refused_or_put_right() -> None:
+    manifest = injected()
+    manifest["spec"]["volumes"].append({"name": "host", "hostPath": {"path": "/"}})
+    remap(manifest)["volumeMounts"] = [{"name": "host", "mountPath": "/run/gpu-topology"}]
+    outcome, _, after = look(manifest, TEAM_A)
+    if outcome.allowed:
+        mounts = remap(after)["volumeMounts"]
+        assert mounts == [{"name": "gpu-topology", "mountPath": "/run/gpu-topology"}]
+
+
+def test_a_remap_container_of_another_name_is_not_ours() -> None:
+    manifest = injected()
+    remap(manifest)["name"] = "spy"
+    outcome, _, _ = look(manifest, TEAM_A)
+    assert outcome.reason == Reason.MISSING_PERMISSION
+    assert "container spy sets NVIDIA_VISIBLE_DEVICES itself" in outcome.message
+
+
+def test_the_remap_container_is_as_documented() -> None:
+    assert find_container(injected("pod-peers"), "gpu-topology-remap")["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "runAsGroup": 65532,
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }

@@ -1,0 +1,484 @@
+"""``gpu-topology inject``: every kind of workload, and the YAML as its author wrote it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.command import ROOT, gpu_topology
+from tests.judge import policy
+from tests.pods import SHARED_MEMORY
+from webhook.manifest.templates import find_templates
+from webhook.workload import inject_manifest
+
+STATE = ROOT / "examples" / "state"
+
+POD = "{containers: [{name: train, image: x, resources: {limits: {nvidia.com/gpu: 2}}}]}"
+TEMPLATE = f"{{template: {{spec: {POD}}}}}"
+CPU = "{containers: [{name: main, image: x}]}"
+
+WORKLOADS = [
+    ("Pod", "v1", f"spec: {POD}", [()]),
+    ("Deployment", "apps/v1", f"spec: {{template: {{spec: {POD}}}}}", [("spec", "template")]),
+    ("StatefulSet", "apps/v1", f"spec: {{template: {{spec: {POD}}}}}", [("spec", "template")]),
+    ("DaemonSet", "apps/v1", f"spec: {{template: {{spec: {POD}}}}}", [("spec", "template")]),
+    ("ReplicaSet", "apps/v1", f"spec: {{template: {{spec: {POD}}}}}", [("spec", "template")]),
+    ("PodTemplate", "v1", f"template: {{spec: {POD}}}", [("template",)]),
+    ("Job", "batch/v1", f"spec: {{template: {{spec: {POD}}}}}", [("spec", "template")]),
+    (
+        "CronJob",
+        "batch/v1",
+        f"spec: {{jobTemplate: {{spec: {{template: {{spec: {POD}}}}}}}}}",
+        [("spec", "jobTemplate", "spec", "template")],
+    ),
+    (
+        "PyTorchJob",
+        "kubeflow.org/v1",
+        f"spec: {{pytorchReplicaSpecs: {{Master: {TEMPLATE}, Worker: {TEMPLATE}}}}}",
+        [("spec", "pytorchReplicaSpecs", "Master", "template"), ("spec", "pytorchReplicaSpecs", "Worker", "template")],
+    ),
+    (
+        "MPIJob",
+        "kubeflow.org/v2beta1",
+        f"spec: {{mpiReplicaSpecs: {{Launcher: {{template: {{spec: {CPU}}}}}, Worker: {TEMPLATE}}}}}",
+        [("spec", "mpiReplicaSpecs", "Worker", "template")],
+    ),
+    (
+        "RayJob",
+        "ray.io/v1",
+        f"spec: {{rayClusterSpec: {{headGroupSpec: {{template: {{spec: {CPU}}}}}, workerGroupSpecs: [{TEMPLATE}]}}}}",
+        [("spec", "rayClusterSpec", "workerGroupSpecs", 0, "template")],
+    ),
+    (
+        "RayCluster",
+        "ray.io/v1",
+        f"spec: {{headGroupSpec: {{template: {{spec: {POD}}}}}, workerGroupSpecs: [{{template: {{spec: {POD}}}}}]}}",
+        [("spec", "headGroupSpec", "template"), ("spec", "workerGroupSpecs", 0, "template")],
+    ),
+    (
+        "LeaderWorkerSet",
+        "leaderworkerset.x-k8s.io/v1",
+        f"spec: {{leaderWorkerTemplate: {{leaderTemplate: {{spec: {POD}}}, workerTemplate: {{spec: {POD}}}}}}}",
+        [("spec", "leaderWorkerTemplate", "leaderTemplate"), ("spec", "leaderWorkerTemplate", "workerTemplate")],
+    ),
+    (
+        "JobSet",
+        "jobset.x-k8s.io/v1alpha2",
+        f"spec: {{replicatedJobs: [{{name: a, template: {{spec: {{template: {{spec: {POD}}}}}}}}}]}}",
+        [("spec", "replicatedJobs", 0, "template", "spec", "template")],
+    ),
+    (
+        "Job",
+        "batch.volcano.sh/v1alpha1",
+        f"spec: {{tasks: [{{name: cpu, template: {{spec: {CPU}}}}}, {{name: gpu, template: {{spec: {POD}}}}}]}}",
+        [("spec", "tasks", 1, "template")],
+    ),
+    (
+        "List",
+        "v1",
+        f"items: [{{kind: Pod, metadata: {{name: a}}, spec: {POD}}}, {{kind: Deployment, spec: {TEMPLATE}}}]",
+        [("items", 0), ("items", 1, "spec", "template")],
+    ),
+    (
+        "InferenceService",
+        "example.com/v7",
+        f"spec: {{roles: {{decode~1/x: {{deep: [{{podTemplate: {{metadata: {{}}, spec: {POD}}}}}]}}}}}}",
+        [("spec", "roles", "decode~1/x", "deep", 0, "podTemplate")],
+    ),
+]
+IDS = [f"{kind} of {version}" for kind, version, _, _ in WORKLOADS]
+
+
+def at(document: Any, place: tuple[str | int, ...]) -> Any:
+    for part in place:
+        document = document[part]
+    return document
+
+
+@pytest.mark.parametrize(("kind", "version", "body", "places"), WORKLOADS, ids=IDS)
+def test_the_template_of_this_kind_is_found_and_no_other(
+    kind: str, version: str, body: str, places: list[tuple[str | int, ...]]
+) -> None:
+    text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: train}}\n{body}\n"
+    injection = inject_manifest(text, "test", policy(), None)
+    assert not injection.refused
+    document = yaml.safe_load(injection.text)
+    marked = [one for one in find_templates(document) if (one.value.get("metadata") or {}).get("annotations")]
+    assert len(marked) == len(places)
+    for place in places:
+        template = at(document, place)
+        assert template["metadata"]["annotations"]["gpu.topology/injected"] == "0.1.0 exclusive"
+        limits = template["spec"]["containers"][0]["resources"]["limits"]
+        assert limits == {"nvidia.com/gpu": 2, "nvidia.com/gpucores": "100", "nvidia.com/gpumem-percentage": "100"}
+
+
+DEPLOYMENT = """\
+# A service that somebody commented well.
+apiVersion: apps/v1  # the stable one
+kind: Deployment
+metadata:
+  namespace: ml-workloads   # see namespaces/
+  name: "serve"
+spec:
+  replicas: 2
+  template:
+    spec:
+      # the main container
+      containers:
+{item}- name: 'main'
+{item}  image: "registry.local/serve:1"  # pinned
+{item}  command: [serve, --tp, "2"]
+{item}  args:
+{item}{nested}- --flag   # keep
+{item}{nested}- "on"
+{item}  env:
+{item}{nested}- {{name: MODE, value: "yes"}}
+{item}  resources:
+{item}    limits:
+{item}      nvidia.com/gpu: 2   # both
+{item}      cpu: 010m
+      terminationGracePeriodSeconds: 0x1E
+# the end
+"""
+INDENTED = DEPLOYMENT.format(item="        ", nested="    ")
+FLUSH = DEPLOYMENT.format(item="      ", nested="  ")
+
+
+@pytest.mark.parametrize("text", [INDENTED, FLUSH], ids=["indented lists", "flush lists"])
+def test_comments_order_quotes_and_list_style_stay(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "serve.yaml"
+    path.write_text(text)
+    done = gpu_topology("inject", "-f", path, "--state", STATE)
+    assert (done.code, done.err) == (0, "")
+    lines = iter(done.out.splitlines())
+    assert all(line in lines for line in text.splitlines())  # `in` moves on: one after the other
+    after = yaml.safe_load(done.out)["spec"]["template"]
+    assert after["metadata"]["annotations"]["gpu.topology/injected"] == "0.1.0 exclusive"
+    assert after["spec"]["containers"][0]["env"][0] == {"name": "MODE", "value": "yes"}
+
+
+def test_the_diff_only_adds_lines(tmp_path: Path) -> None:
+    path = tmp_path / "serve.yaml"
+    path.write_text(INDENTED)
+    done = gpu_topology("inject", "-f", path, "--state", STATE, "-o", "diff")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[0] == f"--- {path}"
+    assert lines[1] == f"+++ {path} (injected)"
+    assert [line for line in lines[2:] if line.startswith("-")] == []
+    assert "+              nvidia.com/gpucores: '100'" in [line.replace('"', "'") for line in lines]
+
+
+SEVERAL = f"""\
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: c}}
+data: {{"spec": "containers",   "b":   2}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: one, namespace: ml-workloads}}
+spec: {POD}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: s}}
+spec: {{ports: [{{port: 80}}], selector: {{app: x}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: two, namespace: sandbox}}
+spec: {POD}
+"""
+
+
+def test_of_several_documents_only_workloads_in_opted_in_namespaces_change() -> None:
+    done = gpu_topology("inject", "-f", "-", "--state", STATE, stdin=SEVERAL)
+    assert done.code == 0
+    before, after = list(yaml.safe_load_all(SEVERAL)), list(yaml.safe_load_all(done.out))
+    assert len(after) == 4
+    assert (after[0], after[2], after[3]) == (before[0], before[2], before[3])
+    assert after[1]["metadata"]["annotations"]["gpu.topology/injected"] == "0.1.0 exclusive"
+
+
+def test_there_is_one_patch_for_each_document() -> None:
+    done = gpu_topology("inject", "-f", "-", "--state", STATE, "-o", "patch", stdin=SEVERAL)
+    assert done.code == 0
+    config_map, pod, service, elsewhere = done.out.splitlines()
+    assert pod.startswith('[{"op":"add","path":"/spec/')
+    assert config_map == service == elsewhere == "[]"
+
+
+def test_a_patch_of_a_workload_points_into_the_document() -> None:
+    text = f"kind: Deployment\nmetadata: {{name: d, namespace: ml-workloads}}\nspec: {{template: {{spec: {POD}}}}}\n"
+    done = gpu_topology("inject", "-f", "-", "--state", STATE, "-o", "patch", stdin=text)
+    paths = {operation["path"] for operation in yaml.safe_load(done.out)}
+    assert all(path.startswith("/spec/template/") for path in paths)
+    assert "/spec/template/spec/containers/0/resources/limits/nvidia.com~1gpucores" in paths
+
+
+ODD_BUT_UNCHANGED = [
+    pytest.param("", id="empty"),
+    pytest.param("# only a comment\n", id="comment"),
+    pytest.param("---\n---\n", id="empty documents"),
+    pytest.param("kind:   Pod\nspec:\n    containers:\n        -   {name: a}\n\n\n", id="odd spacing"),
+    pytest.param("kind: ConfigMap\r\ndata: {a: b}\r\n", id="carriage returns"),
+    pytest.param('{"kind": "Pod",\n "spec": {"containers": [{"name": "a"}]}}', id="JSON without a last newline"),
+    pytest.param("just a sentence\n", id="a sentence"),
+    pytest.param("- 1\n- [2, 3]\n", id="a list"),
+    pytest.param("%YAML 1.1\n---\na: yes\n...\n", id="a directive"),
+    pytest.param("a: &x {b: 1}\nc: *x\n", id="anchors"),
+]
+
+
+@pytest.mark.parametrize("text", ODD_BUT_UNCHANGED)
+def test_where_nothing_changes_the_output_is_the_input(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(text.encode())
+    assert inject_manifest(path.read_bytes().decode(), "x", policy(), None).text == text
+
+
+@pytest.mark.parametrize("name", ["09-vgpu-slice", "10-cpu-only", "16-not-opted-in"])
+def test_an_example_that_stays_as_it_is_comes_out_byte_for_byte(name: str) -> None:
+    path = ROOT / "examples" / "workloads" / f"{name}.yaml"
+    done = gpu_topology("inject", "-f", path, "--state", STATE)
+    assert (done.code, done.out) == (0, path.read_text())
+    assert gpu_topology("inject", "-f", path, "--state", STATE, "-o", "diff").out == ""
+
+
+def test_carriage_returns_survive_in_a_file_where_nothing_changes(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(b"kind: ConfigMap\r\ndata: {a: b}\r\n")
+    assert gpu_topology("inject", "-f", path).out == "kind: ConfigMap\r\ndata: {a: b}\r\n"
+
+
+def test_injecting_the_output_again_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(INDENTED)
+    first = gpu_topology("inject", "-f", path, "--state", STATE).out
+    path.write_text(first)
+    assert gpu_topology("inject", "-f", path, "--state", STATE).out == first
+
+
+def test_json_goes_in_and_the_pod_comes_out() -> None:
+    text = '{"kind": "Pod", "metadata": {"name": "a"}, "spec": ' + json.dumps(yaml.safe_load(POD)) + "}"
+    done = gpu_topology("inject", "-f", "-", stdin=text)
+    assert done.code == 0
+    assert yaml.safe_load(done.out)["metadata"]["annotations"]["gpu.topology/injected"] == "0.1.0 exclusive"
+
+
+REFUSED = f"""\
+kind: Pod
+metadata: {{name: bad, namespace: ml-workloads, annotations: {{gpu.topology/nvls: sure}}}}
+spec: {POD}
+"""
+
+
+@pytest.mark.parametrize("output", ["yaml", "patch", "diff"])
+def test_a_refused_pod_ends_with_1_and_the_reason_on_stderr_alone(output: str) -> None:
+    done = gpu_topology("inject", "-f", "-", "--state", STATE, "-o", output, stdin=REFUSED + "---\n" + SEVERAL)
+    assert (done.code, done.out) == (1, "")
+    wanted = 'annotation gpu.topology/nvls on pod ml-workloads/bad: expected one of auto, on, off, found "sure"'
+    assert f"refused: Pod bad: {wanted}\n" in done.err
+
+
+def test_a_warning_goes_to_stderr_and_the_result_to_stdout() -> None:
+    text = REFUSED.replace("gpu.topology/nvls: sure", "gpu.topology/nvsl: auto")
+    done = gpu_topology("inject", "-f", "-", "--state", STATE, stdin=text)
+    assert done.code == 0
+    assert done.err == "warning: Pod bad: unknown annotation gpu.topology/nvsl; did you mean gpu.topology/nvls?\n"
+    assert yaml.safe_load(done.out)["kind"] == "Pod"
+
+
+def test_the_namespace_option_is_for_manifests_that_name_none() -> None:
+    text = f"kind: Pod\nmetadata: {{name: a}}\nspec: {POD}\n"
+    assert gpu_topology("inject", "-f", "-", "--state", STATE, "-n", "sandbox", stdin=text).out == text
+    assert "gpu.topology/injected" in gpu_topology("inject", "-f", "-", "--state", STATE, "-n", "video", stdin=text).out
+
+
+def test_the_configuration_counts(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("defaults: {shm-size: 3Gi}")
+    text = f"kind: Pod\nmetadata: {{name: a}}\nspec: {POD}\n"
+    done = gpu_topology("inject", "-f", "-", "--config", config, stdin=text)
+    volume = {"name": "gpu-topology-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "3Gi"}}
+    assert volume in yaml.safe_load(done.out)["spec"]["volumes"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["inject"],
+        ["inject", "-f"],
+        ["inject", "-f", "-", "-o", "xml"],
+        ["inject", "--no-such-option"],
+        ["no-such-command"],
+        ["serve", "--port", "many"],
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
+    done = gpu_topology(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err
+
+
+BAD_MANIFESTS = [
+    pytest.param("a: [1\nb: 2\n", "line 2", id="an open bracket"),
+    pytest.param("a: 1\n  b: 2\n", "line 2", id="bad indentation"),
+    pytest.param("a: 1\n---\nb: {\n", "line ", id="a bad second document"),
+    pytest.param("\t- a\n", "line 1", id="a tab"),
+    pytest.param("a: *nowhere\n", "line 1", id="an unknown alias"),
+    pytest.param("a: \x00\n", "expected YAML", id="a NUL"),
+    pytest.param("a: 1\na: 2\n", "line 2", id="a duplicate key"),
+    pytest.param(
+        "kind: Pod\nspec: {containers: [{name: a, env: {}, resources: {limits: {nvidia.com/gpu: 2}}}]}\n",
+        "env",
+        id="env",
+    ),
+    pytest.param("kind: Pod\nspec: {containers: [{name: 7}]}\n", "name", id="a number for a name"),
+    pytest.param(
+        "kind: Pod\nmetadata: {annotations: {a: 1}}\nspec: {containers: [{name: a}]}\n", "annotations", id="annotations"
+    ),
+    pytest.param("kind: Pod\nmetadata: x\nspec: {containers: [{name: a}]}\n", "metadata", id="metadata"),
+    pytest.param(
+        "kind: Pod\nspec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: [2]}}}]}\n",
+        "limits",
+        id="limits",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "fragment"), BAD_MANIFESTS)
+def test_a_manifest_that_cannot_be_read_ends_with_1_and_says_where(text: str, fragment: str) -> None:
+    done = gpu_topology("inject", "-f", "-", stdin=text)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("gpu-topology: ")
+    assert fragment in done.err
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    done = gpu_topology("inject", "-f", tmp_path / "nowhere.yaml")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"gpu-topology: {tmp_path / 'nowhere.yaml'}: cannot be read: ")
+
+
+def test_a_directory_is_no_manifest(tmp_path: Path) -> None:
+    done = gpu_topology("inject", "-f", tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert "cannot be read" in done.err
+
+
+def test_a_file_that_is_no_utf_8_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_bytes(b"a: \xff\n")
+    done = gpu_topology("inject", "-f", tmp_path / "x.yaml")
+    assert (done.code, done.out) == (1, "")
+    assert "cannot be read" in done.err
+
+
+def test_a_missing_state_is_named(tmp_path: Path) -> None:
+    done = gpu_topology("inject", "-f", "-", "--state", tmp_path / "nowhere", stdin="a: 1\n")
+    assert (done.code, done.out) == (1, "")
+    assert "expected a state directory" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fragment"),
+    [
+        ("namespaces/a.yaml", "kind: Pod\nmetadata: {name: a}\n", "expected a Namespace with a name, found Pod"),
+        ("namespaces/a.yaml", "kind: Namespace\nmetadata: {}\n", "expected a Namespace with a name"),
+        ("namespaces/a.yaml", "kind: Namespace\nmetadata: {name: a, labels: [x]}\n", "labels"),
+        ("namespaces/a.yaml", "[", "line 1"),
+        ("cluster.yaml", "hamiVersion: latest\n", 'hamiVersion: expected a version such as "2.10.0", found "latest"'),
+        ("cluster.yaml", "hamiVersion: 2.9\n", "hamiVersion"),
+        ("cluster.yaml", "hami: 2.9.0\n", "hami"),
+        ("cluster.yaml", "[1]\n", "cluster.yaml"),
+    ],
+)
+def test_a_bad_state_file_is_named(tmp_path: Path, name: str, text: str, fragment: str) -> None:
+    (tmp_path / "namespaces").mkdir()
+    (tmp_path / name).write_text(text)
+    done = gpu_topology("inject", "-f", "-", "--state", tmp_path, stdin="a: 1\n")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"gpu-topology: {tmp_path / name}")
+    assert fragment in done.err
+
+
+def test_the_version_is_printed() -> None:
+    done = gpu_topology("--version")
+    assert (done.code, done.out, done.err) == (0, "0.1.0\n", "")
+
+
+def test_without_a_command_the_commands_are_listed() -> None:
+    done = gpu_topology()
+    said = done.out + done.err
+    assert all(command in said for command in ("serve", "inject", "demo"))
+
+
+ALIASES = """\
+kind: Pod
+metadata: {name: a, namespace: ml-workloads}
+spec:
+  containers:
+  - name: train
+    image: x
+    env: &common
+    - {name: MODE, value: fast}
+    resources: &gpus
+      limits: &limits {nvidia.com/gpu: 2}
+      requests: *limits
+  - name: more
+    image: x
+    env: *common
+    resources: *gpus
+  - name: helper
+    image: x
+    env: *common
+"""
+WHOLE = {"nvidia.com/gpu": 2, "nvidia.com/gpucores": "100", "nvidia.com/gpumem-percentage": "100"}
+
+
+def test_containers_that_share_a_list_by_alias_come_out_as_if_it_were_written_twice() -> None:
+    done = gpu_topology("inject", "-f", "-", "--state", STATE, stdin=ALIASES)
+    assert done.code == 0
+    train, more, helper = yaml.safe_load(done.out)["spec"]["containers"]
+    ours = ["CUDA_DISABLE_CONTROL", "NCCL_P2P_LEVEL", "NCCL_NVLS_ENABLE", "NCCL_TOPO_FILE"]
+    assert [entry["name"] for entry in train["env"]] == ["MODE", *ours]
+    assert [entry["name"] for entry in more["env"]] == ["MODE", *ours]
+    assert [entry["name"] for entry in helper["env"]] == ["MODE", "CUDA_DISABLE_CONTROL"]
+    assert train["resources"] == more["resources"] == {"limits": WHOLE, "requests": WHOLE}
+
+
+def test_templates_that_an_alias_repeats_are_injected_once_in_each_place() -> None:
+    own = "env: [{name: A, value: b}], resources: {limits: {nvidia.com/gpu: 2}}"
+    template = f"{{template: {{spec: {{volumes: [{{name: v}}], containers: [{{name: a, {own}}}]}}}}}}"
+    text = f"kind: PyTorchJob\nmetadata: {{name: a}}\nspec:\n  Master: &gpu {template}\n  Worker: *gpu\n"
+    done = gpu_topology("inject", "-f", "-", stdin=text)
+    assert done.code == 0
+    spec = yaml.safe_load(done.out)["spec"]
+    for role in ("Master", "Worker"):
+        after = spec[role]["template"]
+        assert after["metadata"]["annotations"]["gpu.topology/injected"] == "0.1.0 exclusive"
+        assert [one["name"] for one in after["spec"]["volumes"]] == ["v", "gpu-topology-shm"]
+        names = [entry["name"] for entry in after["spec"]["containers"][0]["env"]]
+        assert names == ["A", "CUDA_DISABLE_CONTROL", "NCCL_P2P_LEVEL", "NCCL_NVLS_ENABLE"]
+
+
+def test_a_merge_key_counts() -> None:
+    text = (
+        "kind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n"
+        "  - &base {name: train, image: x, resources: {limits: {nvidia.com/gpu: 2}}}\n"
+        "  - {<<: *base, name: more}\n"
+    )
+    done = gpu_topology("inject", "-f", "-", stdin=text)
+    assert done.code == 0
+    for one in yaml.safe_load(done.out)["spec"]["containers"]:
+        assert one["resources"] == {"limits": WHOLE, "requests": WHOLE}
+        assert [mount["mountPath"] for mount in one["volumeMounts"]] == [SHARED_MEMORY]
+
+
+def test_a_manifest_that_is_nested_too_deep_is_refused() -> None:
+    done = gpu_topology("inject", "-f", "-", stdin="a: " + "[" * 3000 + "]" * 3000)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("gpu-topology: standard input: ")

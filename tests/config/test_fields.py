@@ -1,0 +1,260 @@
+"""The fields of the configuration file: their defaults, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.cli.command import gpu_topology
+from webhook.config import Config, admit_policy, parse_config
+from webhook.model.errors import ConfigError
+
+DEFAULTS = {
+    "defaults": {},
+    "resources": [
+        {
+            "family": "hami",
+            "count": "nvidia.com/gpu",
+            "memory": "nvidia.com/gpumem",
+            "memoryPercentage": "nvidia.com/gpumem-percentage",
+            "cores": "nvidia.com/gpucores",
+        },
+        {
+            "family": "volcano",
+            "count": "volcano.sh/vgpu-number",
+            "memory": "volcano.sh/vgpu-memory",
+            "memoryPercentage": "volcano.sh/vgpu-memory-percentage",
+            "cores": "volcano.sh/vgpu-cores",
+        },
+    ],
+    "cluster": {"hamiVersion": "", "kubernetesVersion": "", "deviceListStrategy": "envvar", "defaultCount": 1},
+    "remap": {"image": "", "imagePullPolicy": "", "seesAllGpus": True, "runtimeClassName": ""},
+    "nccl": {"pcieP2PLevel": "PXB", "nvswitch": {}, "nvlink": {}, "pcie": {}, "multinode": {}},
+    "server": {
+        "host": "0.0.0.0",  # noqa: S104 - as documented
+        "port": 8443,
+        "opsPort": 8080,
+        "maxReviewBytes": 6291456,
+        "drainSeconds": 5.0,
+        "keepAliveSeconds": 120,
+    },
+}
+
+
+def written_out(config: Config) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(config))
+
+
+@pytest.mark.parametrize("document", [None, {}])
+def test_every_field_has_its_default(document: Any) -> None:
+    assert written_out(parse_config(document)) == DEFAULTS
+
+
+def test_the_defaults_written_out_are_a_configuration() -> None:
+    assert written_out(parse_config(DEFAULTS)) == DEFAULTS
+
+
+def test_the_remap_image_is_of_our_own_version() -> None:
+    rules = admit_policy(parse_config(None), version="7.8.9")
+    assert rules.remap_image == "ghcr.io/gpu-topology-webhook/gpu-topology-webhook:7.8.9"
+    own = admit_policy(parse_config({"remap": {"image": "registry.local/gt@sha256:0"}}), version="7.8.9")
+    assert own.remap_image == "registry.local/gt@sha256:0"
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"sever": {}}, r"^sever: unknown setting\. Did you mean server\?$"),
+        ({"server": {"prot": 1}}, r"^server\.prot: unknown setting\. Did you mean server\.port\?$"),
+        ({"server": {"ops_port": 1}}, r"^server\.ops_port: unknown setting\. Did you mean server\.opsPort\?$"),
+        ({"cluster": {"hamiVersoin": ""}}, r"Did you mean cluster\.hamiVersion\?$"),
+        ({"remap": {"sees_all_gpus": False}}, r"Did you mean remap\.seesAllGpus\?$"),
+        ({"nccl": {"pcieP2pLevel": "PXB"}}, r"Did you mean nccl\.pcieP2PLevel\?$"),
+        ({"zzz": 1}, r"^zzz: unknown setting\. Known here: defaults, resources, cluster, remap, nccl, server$"),
+        ({1: 1}, r"^1: unknown setting"),
+        ({None: 1}, r"^None: unknown setting"),
+        (
+            {"resources": [{"family": "hami", "counts": "x"}]},
+            r"^resources\[0\]\.counts: unknown setting\. Did you mean resources\[0\]\.count\?$",
+        ),
+    ],
+)
+def test_an_unknown_setting_is_refused_with_a_suggestion(document: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_config(document)
+
+
+@pytest.mark.parametrize(
+    ("defaults", "message"),
+    [
+        ({"profil": "pod-peers"}, r"^defaults\.profil: unknown option\. Did you mean defaults\.profile\?$"),
+        ({"shmSize": "1Gi"}, r"Did you mean defaults\.shm-size\?$"),
+        ({"gpu.topology/nvls": "on"}, r"^defaults\.gpu\.topology/nvls: unknown option"),
+        ({"zzz": ""}, r"Known here: inject, profile, policy"),
+        ({"profile": "best"}, r'^defaults\.profile: expected one of exclusive, .* found "best"$'),
+        ({"shm-size": ""}, r'^defaults\.shm-size: expected a size such as "8Gi", found ""$'),
+        ({"env.1": "x"}, r"^defaults\.env\.1: expected env\. and the name of an environment variable"),
+        ({"env.NCCL_DEBUG": ""}, r"^defaults\.env\.NCCL_DEBUG: expected a value"),
+        (
+            {"env.CUDA_VISIBLE_DEVICES": "0"},
+            r"^defaults\.env\.CUDA_VISIBLE_DEVICES: expected a variable that no profile sets",
+        ),
+    ],
+)
+def test_a_bad_default_is_refused(defaults: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        admit_policy(parse_config({"defaults": defaults}), version="0.1.0")
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ([], r"^the file: expected a mapping, found a list$"),
+        ("text", r"^the file: expected a mapping, found a string$"),
+        ({"server": []}, r"^server: expected a mapping, found a list$"),
+        ({"server": {"port": "8443"}}, r"^server\.port: expected a whole number, found a string$"),
+        ({"server": {"port": 84.5}}, r"^server\.port: expected a whole number, found a number$"),
+        ({"server": {"host": 1}}, r"^server\.host: expected a string \(quote it\), found a whole number$"),
+        ({"server": {"drainSeconds": "5"}}, r"^server\.drainSeconds: expected a number, found a string$"),
+        ({"remap": {"seesAllGpus": "yes"}}, r"^remap\.seesAllGpus: expected true or false, found a string$"),
+        (
+            {"remap": {"imagePullPolicy": "Sometimes"}},
+            r"^remap\.imagePullPolicy: expected one of Always, IfNotPresent, Never, found 'Sometimes'$",
+        ),
+        (
+            {"cluster": {"deviceListStrategy": "cdi"}},
+            r"^cluster\.deviceListStrategy: expected one of envvar, volume-mounts, cdi-annotations, cdi-cri, found",
+        ),
+        ({"cluster": {"hamiVersion": 2.9}}, r"^cluster\.hamiVersion: expected a string \(quote it\), found a number$"),
+        ({"nccl": {"pcieP2PLevel": "LOC"}}, r"^nccl\.pcieP2PLevel: expected one of PIX, PXB, PHB, SYS, found 'LOC'$"),
+        (
+            {"nccl": {"nvlink": {"NCCL_ALGO": 1}}},
+            r"^nccl\.nvlink.*: expected a string \(quote it\), found a whole number$",
+        ),
+        ({"defaults": {"inject": True}}, r"^defaults.*: expected a string \(quote it\), found true or false$"),
+        ({"resources": {}}, r"^resources: expected a list, found a mapping$"),
+        ({"resources": [{"family": "mine"}]}, r"^resources\[0\]\.family: expected one of hami, volcano, found 'mine'$"),
+        ({"resources": [{"family": "hami"}]}, r"^resources\[0\]: object missing required field count$"),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_refused_by_its_name(document: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_config(document)
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"server": {"port": -1}}, r"^server\.port: expected a port between 0 and 65535, found -1$"),
+        ({"server": {"port": 65536}}, r"^server\.port: expected a port between 0 and 65535, found 65536$"),
+        ({"server": {"opsPort": 99999}}, r"^server\.opsPort: expected a port"),
+        ({"cluster": {"defaultCount": 0}}, r"^cluster\.defaultCount: expected 1 or more, found 0$"),
+        ({"server": {"maxReviewBytes": 10}}, r"maxReviewBytes >= 1024"),
+        ({"server": {"drainSeconds": -1}}, r"drainSeconds >= 0"),
+        ({"server": {"drainSeconds": float("nan")}}, r"drainSeconds"),
+        ({"server": {"drainSeconds": float("inf")}}, r"drainSeconds"),
+        ({"server": {"keepAliveSeconds": 0}}, r"keepAliveSeconds >= 1"),
+        (
+            {"nccl": {"multinode": {"NCCL_ALGO": ""}}},
+            r"^nccl\.multinode\.NCCL_ALGO: expected a value, found an empty one",
+        ),
+        ({"nccl": {"nvlink": {"NCCL_ALGO": ""}}}, r"^nccl\.nvlink\.NCCL_ALGO: expected a value, found an empty one"),
+        ({"resources": []}, r"^resources: "),
+    ],
+)
+def test_a_value_out_of_its_range_is_refused(document: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_config(document)
+
+
+@pytest.mark.parametrize("given", ["nvswitch", "nvlink", "pcie"])
+def test_a_variable_of_one_link_class_needs_a_value_in_all_three(given: str) -> None:
+    missing = "nvlink" if given == "nvswitch" else "nvswitch"
+    wanted = rf"^nccl\.{missing}\.NCCL_ALGO: expected a value, found none\. .* all three \(nvswitch, nvlink, pcie\)"
+    with pytest.raises(ConfigError, match=wanted):
+        admit_policy(parse_config({"nccl": {given: {"NCCL_ALGO": "Ring"}}}), version="0.1.0")
+
+
+def test_a_variable_of_jobs_that_span_nodes_needs_no_other_table() -> None:
+    rules = admit_policy(parse_config({"nccl": {"multinode": {"NCCL_IB_HCA": "mlx5"}}}), version="0.1.0")
+    assert rules.nccl.multinode == {"NCCL_IB_HCA": "mlx5"}
+
+
+@pytest.mark.parametrize("setting", ["hamiVersion", "kubernetesVersion"])
+@pytest.mark.parametrize("text", ["latest", "2", "v", "x2.9"])
+def test_a_version_that_is_none_is_refused(setting: str, text: str) -> None:
+    with pytest.raises(
+        ConfigError, match=rf'^cluster\.{setting}: expected a version such as "2\.10\.0", found "{text}"$'
+    ):
+        admit_policy(parse_config({"cluster": {setting: text}}), version="0.1.0")
+
+
+def test_a_configured_version_overrules_a_detected_one() -> None:
+    rules = admit_policy(parse_config({"cluster": {"hamiVersion": "v2.8.1"}}), version="0.1.0")
+    assert str(rules.versions.hami) == "2.8.1"
+    assert rules.versions.kubernetes is None
+
+
+def check(path: Path) -> tuple[int, str, str]:
+    done = gpu_topology("serve", "--check-config", "--config", path)
+    return done.code, done.out, done.err
+
+
+def test_a_good_file_passes_the_check(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("server: {port: 9443}\ndefaults: {shm-size: 16Gi, env.NCCL_DEBUG: INFO}\n")
+    assert check(path) == (0, f"{path}: ok\n", "")
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n", "{}\n"])
+def test_an_empty_file_is_all_defaults(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    assert check(path) == (0, f"{path}: ok\n", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("server: {prot: 1}\n", "server.prot: unknown setting. Did you mean server.port?"),
+        ("defaults: {nvls: sure}\n", 'defaults.nvls: expected one of auto, on, off, found "sure"'),
+        ("defaults: {nvsl: auto}\n", "defaults.nvsl: unknown option. Did you mean defaults.nvls?"),
+        ("nccl: {nvlink: {NCCL_ALGO: Ring}}\n", "nccl.nvswitch.NCCL_ALGO: expected a value, found none"),
+        ("a: 1\n---\nb: 2\n", "expected one YAML document, found 2"),
+        ("cluster: {hamiVersion: 2.9}\n", "cluster.hamiVersion: expected a string (quote it), found a number"),
+    ],
+)
+def test_a_bad_file_fails_the_check_with_its_name_and_the_setting(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    code, out, err = check(path)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"gpu-topology: {path}: {said}")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("server: [\n", 2), ("server:\n  port: 1\n port: 2\n", 3), ("a: 1\nb: 2\na: 3\n", 3), ("\n\n'x\n", 4)],
+)
+def test_a_syntax_error_names_the_line(tmp_path: Path, text: str, line: int) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    code, out, err = check(path)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"gpu-topology: {path} line {line}: expected YAML: ")
+
+
+def test_a_missing_file_fails_the_check(tmp_path: Path) -> None:
+    code, out, err = check(tmp_path / "nowhere.yaml")
+    assert (code, out) == (1, "")
+    assert err.startswith(f"gpu-topology: {tmp_path / 'nowhere.yaml'}: cannot be read: ")
+
+
+def test_the_check_needs_no_state_and_no_certificate() -> None:
+    done = gpu_topology("serve", "--check-config")
+    assert (done.code, done.out, done.err) == (0, "built-in defaults: ok\n", "")
+
+
+def test_a_section_with_every_line_commented_out_is_all_defaults() -> None:
+    assert parse_config({"server": None, "remap": None}) == Config()

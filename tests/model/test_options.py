@@ -1,0 +1,93 @@
+"""Options: the configuration's, under the namespace's, under the pod's."""
+
+from typing import Any
+
+import pytest
+
+from webhook.model.errors import FormatError, shorten
+from webhook.model.options import Options, Variable, is_output, resolve_options
+from webhook.model.pod import Metadata, Namespace, Pod
+
+
+def resolve(defaults: Options, namespace: dict[str, str], pod: dict[str, str]) -> Options:
+    return resolve_options(defaults, Pod(metadata=Metadata(name="b", annotations=pod)), Namespace("a", {}, namespace))
+
+
+@pytest.mark.parametrize(
+    ("option", "field", "values"),
+    [
+        ("profile", "profile", ("observe", "pod-peers", "node-peers")),
+        ("policy", "policy", ("spread", "nvlink", "single-numa")),
+        ("nvls", "nvls", ("on", "off", "auto")),
+        ("nccl-p2p-level", "nccl_p2p_level", ("SYS", "NVL", "PIX")),
+        ("remap", "remap", ("init", "sidecar", "binding")),
+        ("shm-size", "shm_size", ("1Gi", "2Gi", "3Gi")),
+        ("group", "group", ("a", "b", "c")),
+    ],
+)
+def test_the_pod_wins_over_the_namespace_and_that_over_the_configuration(
+    option: str, field: str, values: tuple[str, str, str]
+) -> None:
+    lowest, middle, highest = values
+    fields: dict[str, Any] = {field: lowest}
+    defaults, key = Options(**fields), f"gpu.topology/{option}"
+    assert getattr(resolve(defaults, {}, {}), field) == lowest
+    assert getattr(resolve(defaults, {key: middle}, {}), field) == middle
+    assert getattr(resolve(defaults, {}, {key: highest}), field) == highest
+    assert getattr(resolve(defaults, {key: middle}, {key: highest}), field) == highest
+
+
+def test_a_pod_can_take_back_what_its_namespace_asks_for() -> None:
+    namespace = {"gpu.topology/require-nvlink": "true", "gpu.topology/host-ipc": "true"}
+    found = resolve(Options(), namespace, {"gpu.topology/require-nvlink": "false", "gpu.topology/host-ipc": "false"})
+    assert (found.require_nvlink, found.host_ipc) == (False, False)
+
+
+def test_nothing_asked_is_all_defaults() -> None:
+    found = resolve(Options(), {"other/profile": "pod-peers"}, {"gpu.topology": "x"})
+    assert found == Options()
+    assert found.profile == "exclusive"
+    assert found.policy == "best-effort"
+    assert found.shm_size == "8Gi"
+    assert found.topology_file is True
+    assert (found.inject, found.host_ipc, found.host_pid, found.host_network) == (None, None, None, None)
+
+
+def test_lists_and_numbers_are_read() -> None:
+    found = resolve(Options(), {}, {"gpu.topology/containers": " a , b-1", "gpu.topology/min-bandwidth": "1.5e2"})
+    assert found.containers == ("a", "b-1")
+    assert found.min_bandwidth == 150.0
+
+
+def test_variables_of_all_three_places_come_together_and_only_the_pods_replace() -> None:
+    defaults = Options(env=(Variable("A", "config", False), Variable("B", "config", False)))
+    found = resolve(
+        defaults, {"gpu.topology/env.B": "namespace", "gpu.topology/env.C": "namespace"}, {"gpu.topology/env.C": "pod"}
+    )
+    assert found.env == (Variable("A", "config", False), Variable("B", "namespace", False), Variable("C", "pod", True))
+
+
+def test_a_bad_value_names_its_layer() -> None:
+    with pytest.raises(
+        FormatError, match=r"^annotation gpu.topology/nvls on pod a/b: expected one of auto, on, off, found "
+    ):
+        resolve(Options(), {}, {"gpu.topology/nvls": "x"})
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("gpu.topology/ring-order", True),
+        ("gpu.topology/nccl-env.NCCL_ALGO", True),
+        ("gpu.topology/profile", False),
+        ("other/injected", False),
+    ],
+)
+def test_outputs_are_known_as_such(key: str, expected: bool) -> None:
+    assert is_output(key) is expected
+
+
+def test_a_found_value_is_cut_after_60_characters() -> None:
+    assert shorten("x" * 60) == '"' + "x" * 60 + '"'
+    assert shorten("x" * 61) == '"' + "x" * 60 + '..." (61 characters)'
+    assert shorten(None) == '"None"'

@@ -1,0 +1,80 @@
+"""Drives the ASGI application of the reviews without a socket."""
+
+import asyncio
+import json
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import IO, Any
+
+from tests.judge import policy
+from tests.pods import Manifest
+from webhook.config import Config
+from webhook.server.app import create_app
+from webhook.server.log import AdmissionLog
+from webhook.server.reviews import Reviews
+from webhook.state import State
+
+UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
+
+
+@dataclass
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: dict[bytes, bytes]
+    body: bytes
+
+    @property
+    def response(self) -> Manifest:
+        """The ``response`` of the review."""
+        return dict(json.loads(self.body)["response"])
+
+
+def review(pod: Any, namespace: str = "ml-workloads", **request: Any) -> bytes:
+    """A review of the creation of ``pod``."""
+    return json.dumps(
+        {
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "request": {
+                "uid": UID,
+                "operation": "CREATE",
+                "resource": {"group": "", "version": "v1", "resource": "pods"},
+                "namespace": namespace,
+                "object": pod,
+                **request,
+            },
+        }
+    ).encode()
+
+
+def application(state: State, log: IO[bytes], **settings: Any) -> Reviews:
+    """The application with a state and a log of the test's."""
+    return create_app(Config(), policy(**settings), state, AdmissionLog(log.fileno()))
+
+
+def post(app: Reviews, *chunks: bytes, path: str = "/mutate/pods", method: str = "POST", ends: bool = True) -> Answer:
+    """One request, its body in as many messages as there are chunks; unless it ``ends`` the client goes away."""
+    messages: list[MutableMapping[str, Any]] = [
+        {"type": "http.request", "body": chunk, "more_body": not ends or index < len(chunks) - 1}
+        for index, chunk in enumerate(chunks)
+    ]
+    messages.append({"type": "http.disconnect"})
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def receive() -> MutableMapping[str, Any]:
+        return messages.pop(0)
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": method, "path": path, "headers": [], "query_string": b""}
+    asyncio.run(_call(app, scope, receive, send))
+    return Answer(
+        sent[0]["status"], dict(sent[0]["headers"]), b"".join(message.get("body", b"") for message in sent[1:])
+    )
+
+
+async def _call(app: Reviews, scope: dict[str, Any], receive: Any, send: Any) -> None:
+    await app(scope, receive, send)

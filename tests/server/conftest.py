@@ -1,0 +1,133 @@
+"""Real servers: the program itself in a process of its own, with TLS, on free ports of this machine."""
+
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE_STATE = ROOT / "examples" / "state"
+DEADLINE_S = 30.0
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait until ``condition`` holds; fails after the deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {DEADLINE_S} s"
+        time.sleep(0.01)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class RunningServer:
+    """A server process and where to reach it."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    ops_port: int
+    authority: Path
+    out: Path
+    err: Path
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.port}"
+
+    def context(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.authority))
+
+    def client(self) -> httpx.Client:
+        return httpx.Client(verify=self.context(), base_url=self.url, timeout=DEADLINE_S, trust_env=False)
+
+    def probe(self, path: str) -> httpx.Response:
+        url = f"http://127.0.0.1:{self.ops_port}{path}"
+        return httpx.get(url, timeout=DEADLINE_S, trust_env=False)
+
+    def is_ready(self) -> bool:
+        assert self.process.poll() is None, self.err.read_text()
+        try:
+            return self.probe("/readyz").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def stop(self, how: signal.Signals) -> int:
+        """Send the signal and wait for the end; returns the exit code."""
+        self.process.send_signal(how)
+        return self.process.wait(DEADLINE_S)
+
+
+StartServer = Callable[..., RunningServer]
+
+
+class Starter:
+    """Starts servers and ends those that a test leaves running."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._servers: list[RunningServer] = []
+
+    def __call__(self, *arguments: str, state: Path = EXAMPLE_STATE, config: str = "") -> RunningServer:
+        base = self._directory / str(len(self._servers))
+        base.mkdir()
+        if config:
+            (base / "config.yaml").write_text(config)
+            arguments = (*arguments, "--config", str(base / "config.yaml"))
+        if "--tls" not in arguments:
+            arguments = (*arguments, "--self-signed", "--ca-file", str(base / "ca.crt"))
+        port, ops_port = free_port(), free_port()
+        command = [sys.executable, "-m", "webhook", "serve", "--state", str(state), "--host", "127.0.0.1"]
+        command += ["--port", str(port), "--ops-port", str(ops_port), *arguments]
+        with (base / "out").open("wb") as out, (base / "err").open("wb") as err:
+            process = subprocess.Popen(command, stdout=out, stderr=err, cwd=ROOT)
+        server = RunningServer(process, port, ops_port, base / "ca.crt", base / "out", base / "err")
+        self._servers.append(server)
+        until(server.is_ready, "readiness")
+        return server
+
+    def stop_all(self) -> None:
+        for server in self._servers:
+            if server.process.poll() is None:
+                server.process.kill()
+                server.process.wait(DEADLINE_S)
+
+
+@pytest.fixture
+def start_server(tmp_path: Path) -> Iterator[StartServer]:
+    """Starts a server with these arguments, state and configuration text."""
+    starter = Starter(tmp_path)
+    try:
+        yield starter
+    finally:
+        starter.stop_all()
+
+
+@pytest.fixture(scope="session")
+def example_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """One server with the example state, for tests that only ask."""
+    starter = Starter(tmp_path_factory.mktemp("server"))
+    try:
+        yield starter()
+    finally:
+        starter.stop_all()
+
+
+@pytest.fixture
+def client(example_server: RunningServer) -> Iterator[httpx.Client]:
+    """A keep-alive client of the server with the example state."""
+    with example_server.client() as connected:
+        yield connected

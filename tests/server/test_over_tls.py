@@ -1,0 +1,176 @@
+"""The program itself, asked over real TLS."""
+
+import base64
+import json
+import ssl
+from collections.abc import Iterator
+from http.client import HTTPSConnection
+
+import httpx
+import pytest
+
+from tests.pods import container, pod
+from tests.server.asgi import UID, review
+from tests.server.conftest import RunningServer, StartServer, until
+from webhook import __version__
+
+
+def test_a_review_is_answered(client: httpx.Client) -> None:
+    answer = client.post("/mutate/pods", content=review(pod()))
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    response = answer.json()["response"]
+    assert response["uid"] == UID
+    assert response["patchType"] == "JSONPatch"
+    assert json.loads(base64.b64decode(response["patch"], validate=True))[0]["op"] == "add"
+
+
+def test_a_timeout_in_the_query_is_passed_over(client: httpx.Client) -> None:
+    assert client.post("/mutate/pods?timeout=5s", content=review(pod())).status_code == 200
+
+
+def test_the_content_type_does_not_matter(client: httpx.Client) -> None:
+    headers = {"content-type": "text/plain"}
+    assert client.post("/mutate/pods", content=review(pod()), headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"kind": "Pod"}', b"\xff"])
+def test_a_malformed_review_is_400_with_the_reason(client: httpx.Client, body: bytes) -> None:
+    answer = client.post("/mutate/pods", content=body)
+    assert answer.status_code == 400
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.text.startswith("request body: expected ")
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_another_method_is_405(client: httpx.Client, method: str) -> None:
+    answer = client.request(method, "/mutate/pods")
+    assert answer.status_code == 405
+    assert answer.text == f"/mutate/pods: expected POST, found {method}"
+
+
+@pytest.mark.parametrize("path", ["/", "/mutate", "/mutate/pods/", "/mutate/nodes", "/docs", "/openapi.json/x"])
+def test_an_unknown_path_is_404(client: httpx.Client, path: str) -> None:
+    assert client.post(path, content=review(pod())).status_code == 404
+
+
+def test_one_connection_serves_many_reviews(example_server: RunningServer) -> None:
+    connection = HTTPSConnection("127.0.0.1", example_server.port, context=example_server.context())
+    connection.connect()
+    first = connection.sock
+    for _ in range(20):
+        connection.request("POST", "/mutate/pods", body=review(pod()))
+        answer = connection.getresponse()
+        assert answer.status == 200
+        answer.read()
+        assert connection.sock is first
+    connection.close()
+
+
+def test_a_rejected_review_does_not_end_the_connection(example_server: RunningServer) -> None:
+    connection = HTTPSConnection("127.0.0.1", example_server.port, context=example_server.context())
+    for body, status in ((b"{", 400), (review(pod()), 200)):
+        connection.request("POST", "/mutate/pods", body=body)
+        answer = connection.getresponse()
+        assert answer.status == status
+        answer.read()
+        assert connection.sock is not None
+    connection.close()
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_tls_of_today_is_spoken(example_server: RunningServer, version: ssl.TLSVersion) -> None:
+    context = example_server.context()
+    context.minimum_version = context.maximum_version = version
+    with httpx.Client(verify=context, base_url=example_server.url, trust_env=False) as client:
+        assert client.post("/mutate/pods", content=review(pod())).status_code == 200
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated:DeprecationWarning")
+def test_tls_1_1_is_declined_by_the_server(example_server: RunningServer) -> None:
+    context = example_server.context()
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+    connection = HTTPSConnection("127.0.0.1", example_server.port, context=context)
+    with pytest.raises(ssl.SSLError, match=r"PROTOCOL_VERSION|EOF"):
+        connection.connect()
+    connection.close()
+
+
+def test_a_client_that_does_not_trust_the_authority_is_not_served(example_server: RunningServer) -> None:
+    connection = HTTPSConnection("127.0.0.1", example_server.port, context=ssl.create_default_context())
+    with pytest.raises(ssl.SSLCertVerificationError, match="CERTIFICATE_VERIFY_FAILED"):
+        connection.connect()
+    connection.close()
+
+
+def test_plain_http_on_the_tls_port_gets_no_answer(example_server: RunningServer) -> None:
+    with pytest.raises(httpx.TransportError, match=r"."):
+        httpx.get(f"http://127.0.0.1:{example_server.port}/mutate/pods", trust_env=False)
+
+
+def test_health_and_readiness_are_answered_in_the_clear(example_server: RunningServer) -> None:
+    health = example_server.probe("/healthz")
+    assert (health.status_code, health.json()) == (200, {"status": "ok", "version": __version__})
+    ready = example_server.probe("/readyz")
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
+
+
+def test_reviews_are_not_answered_in_the_clear(example_server: RunningServer) -> None:
+    url = f"http://127.0.0.1:{example_server.ops_port}/mutate/pods"
+    assert httpx.post(url, content=review(pod()), trust_env=False).status_code == 404
+
+
+SMALL = "server: {maxReviewBytes: 4096}"
+
+
+def test_a_body_over_the_limit_is_413_by_its_length(start_server: StartServer) -> None:
+    with start_server(config=SMALL).client() as client:
+        answer = client.post("/mutate/pods", content=b" " * 4097)
+        assert answer.status_code == 413
+        wanted = "request body: expected at most 4096 bytes (server.maxReviewBytes), found more"
+        assert answer.text == wanted
+        assert client.post("/mutate/pods", content=b" " * 4096).status_code == 400
+        assert client.post("/mutate/pods", content=review(pod())).status_code == 200
+
+
+def pieces(number: int) -> Iterator[bytes]:
+    for _ in range(number):
+        yield b" " * 1024
+
+
+def test_a_body_over_the_limit_is_413_by_its_pieces(start_server: StartServer) -> None:
+    with start_server(config=SMALL).client() as client:
+        assert client.post("/mutate/pods", content=pieces(5)).status_code == 413
+        assert client.post("/mutate/pods", content=pieces(4)).status_code == 400
+        assert client.post("/mutate/pods", content=review(pod())).status_code == 200
+
+
+def test_a_big_review_below_the_limit_is_answered(client: httpx.Client) -> None:
+    big = pod(annotations={"example.com/blob": "x" * 1_000_000})
+    assert client.post("/mutate/pods", content=review(big)).json()["response"]["patchType"] == "JSONPatch"
+
+
+def test_each_admission_is_one_json_line_without_values_of_variables(start_server: StartServer) -> None:
+    server = start_server()
+    secret = pod(
+        container(env=[{"name": "TOKEN", "value": "s3cret"}]), annotations={"gpu.topology/env.HF_TOKEN": "s3cret"}
+    )
+    with server.client() as client:
+        assert client.post("/mutate/pods", content=review(secret)).status_code == 200
+        assert client.post("/mutate/pods", content=review(pod(container(gpus=None)))).status_code == 200
+        assert client.post("/mutate/pods", content=b"{s3cret").status_code == 400
+    until(lambda: server.out.read_bytes().count(b"\n") == 3, "three lines")
+    written = server.out.read_text()
+    assert "s3cret" not in written + server.err.read_text()
+    injected, skipped, rejected = map(json.loads, written.splitlines())
+    assert (injected["outcome"], injected["reason"], injected["profile"]) == ("patch", "injected", "exclusive")
+    assert (injected["namespace"], injected["name"], injected["uid"]) == ("ml-workloads", "train", UID)
+    assert (skipped["outcome"], skipped["reason"]) == ("skip", "no-gpu-request")
+    assert (rejected["message"], rejected["status"]) == ("rejected", 400)
+
+
+def test_where_it_listens_is_said_on_stderr(example_server: RunningServer) -> None:
+    said = example_server.err.read_text()
+    assert f"https://127.0.0.1:{example_server.port}" in said
+    assert f"http://127.0.0.1:{example_server.ops_port}" in said
