@@ -1,10 +1,11 @@
 """`python -m bench`: what one review costs, and what the process costs, beside a server that does nothing.
 
-Three rows, measured in one run, on one machine, with bursts in turn:
+Four rows, measured in one run, on one machine, with bursts in turn:
 
 - `bare`: a raw ASGI application that answers fixed bytes, on the webhook's uvicorn settings and TLS. The floor.
 - `skipped`: the webhook and a pod of a CPU service, which it leaves alone.
-- `injected`: the webhook and a pod with eight GPUs, which it patches.
+- `injected`: the webhook and a pod with eight GPUs, which it patches: one of many of the same job, as they come.
+- `unlike`: the same pod with another container name each time, so that the webhook has no answer to recall.
 
 A machine drifts by half within minutes, so the figure that means something is the ratio to `bare` in the same round;
 absolute microseconds and reviews per second describe the machine as much as the code. What is measured:

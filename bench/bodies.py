@@ -24,9 +24,18 @@ ATOMIC = {"fieldRef", "secretKeyRef", "resourceFieldRef"}
 """Fields that managedFields tracks as one value."""
 
 
-def request(pod: str, host: str = "gpu-topology-webhook.gpu-topology.svc") -> bytes:
-    """The HTTP/1.1 request that creates the pod in `bench/pods/<pod>.yaml`, byte for byte what goes over the wire."""
+UNLIKE = f"trainer-{SERIAL.decode()}"
+"""A name of the GPU container that is another one in each review."""
+
+
+def request(pod: str, *, unlike: bool = False, host: str = "gpu-topology-webhook.gpu-topology.svc") -> bytes:
+    """The HTTP/1.1 request that creates the pod in `bench/pods/<pod>.yaml`, byte for byte what goes over the wire.
+
+    With `unlike` its GPU container has a new name each time, so that no answer to an earlier pod fits.
+    """
     body = review(pod)
+    if unlike:
+        body = body.replace(b'"trainer"', f'"{UNLIKE}"'.encode()).replace(b'\\"trainer\\"', f'\\"{UNLIKE}\\"'.encode())
     head = (
         f"POST {PATH}?timeout=5s HTTP/1.1\r\n"
         f"Host: {host}:443\r\n"

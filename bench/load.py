@@ -10,6 +10,7 @@ import asyncio
 import gc
 import itertools
 import os
+import re
 import signal
 import ssl
 import time
@@ -81,7 +82,9 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport
         self._name = target.name
         self._request = bytearray(target.request)
-        self._serial = slice(start := target.request.index(SERIAL), start + len(SERIAL))
+        self._serial_places = [
+            slice(match.start(), match.end()) for match in re.finditer(re.escape(SERIAL), target.request)
+        ]
         self._serials = serials
         self._latencies = latencies
         self._expected = target.answer_length
@@ -95,7 +98,9 @@ class Connection(asyncio.Protocol):
         self._send(time.perf_counter_ns())
 
     def _send(self, now_ns: int) -> None:
-        self._request[self._serial] = b"%012d" % next(self._serials)
+        serial = b"%012d" % next(self._serials)
+        for place in self._serial_places:
+            self._request[place] = serial
         self._sent_ns = now_ns
         self.transport.write(self._request)
 

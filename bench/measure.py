@@ -105,6 +105,7 @@ def run(plan: Plan, directory: Path, say: Callable[[str], None]) -> Results:
             "bare": target(bare, injected, expect_patch=None),
             "skipped": target(webhook, skipped, expect_patch=False),
             "injected": target(webhook, injected, expect_patch=True),
+            "unlike": target(webhook, bodies.request("gpu", unlike=True), expect_patch=True),
         }
         bursts = interleave(client, targets, plan, say)
         resident = {"after start": after_start, "after load": proc.resident_mib(webhook.pid)}

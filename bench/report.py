@@ -16,7 +16,7 @@ from rich.table import Table
 
 from bench.measure import CONNECTIONS, DISTURBED, MAX_REPEATS, TARGET_CONNECTIONS, Plan, Results
 
-ROWS = ("bare", "skipped", "injected")
+ROWS = ("bare", "skipped", "injected", "unlike")
 MAX_RATIO = {"skipped": 1.6, "injected": 3.0}
 MAX_P99_MS = 2.0
 MAX_START_MS = 350.0
@@ -81,7 +81,7 @@ def run_table(results: Results, plan: Plan) -> Table:
             # At 64 connections a closed loop measures 64 / throughput, not latency.
             latency = (f"{cell.p50_us:,.0f}", f"{cell.p99_us:,.0f}") if connections <= TARGET_CONNECTIONS else ("", "")
             costs = f"{cell.server_us:.1f}", f"{cell.ratio:.2f}", f"{cell.per_second:,.0f}"
-            table.add_row(str(connections), row, *costs, *latency, end_section=row == "injected")
+            table.add_row(str(connections), row, *costs, *latency, end_section=row == ROWS[-1])
     return table
 
 

@@ -145,6 +145,10 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """NCCL variables with one value for every link class."""
     bound_nccl: tuple[tuple[str, str], ...]
     """NCCL variables that bind decides, each with its value until then."""
+    watched: tuple[str, ...]
+    """Beginnings of the variables that containers may set and steps look for."""
+    watched_json: tuple[bytes, ...]
+    """The same as they stand in JSON."""
 
 
 def parse_config(document: Any) -> Config:
@@ -170,6 +174,7 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         ConfigError: a default option or a version does not parse, or the NCCL tables do not agree on their variables.
     """
     fixed, bound = _nccl_variables(config.nccl)
+    watched = _watched(config.nccl)
     return AdmitPolicy(
         defaults=_default_options(config.defaults),
         resources=config.resources,
@@ -181,7 +186,17 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         remap_image=config.remap.image or f"{DEFAULT_IMAGE}:{version}",
         fixed_nccl=fixed,
         bound_nccl=bound,
+        watched=watched,
+        watched_json=tuple(f'"{name}'.encode() for name in watched),
     )
+
+
+def _watched(nccl: NcclSettings) -> tuple[str, ...]:
+    tables = (nccl.nvswitch, nccl.nvlink, nccl.pcie, nccl.multinode)
+    found = [*names.WATCHED_VARIABLES, *(name for table in tables for name in table)]
+    if nccl.multinode:
+        found += names.MULTINODE_VARIABLES
+    return tuple(found)
 
 
 def _default_options(defaults: Mapping[str, str]) -> Options:

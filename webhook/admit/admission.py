@@ -1,10 +1,13 @@
 """The decision about one pod, from the question whether it is ours to the finished patch."""
 
+from functools import lru_cache
+
 import msgspec
 
 from webhook import __version__
 from webhook.admit.container import PodContainer, inspect
 from webhook.admit.decide import Passed, passes, passes_unseen
+from webhook.admit.memory import Memory, key_of
 from webhook.admit.permissions import check_permissions
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.request import ContainerRequest, read_requests
@@ -27,7 +30,13 @@ from webhook.model.pod import Namespace, Pod, PodSpec
 
 
 def admit(
-    pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts, *, trace: bool = False
+    pod: Pod,
+    namespace: Namespace,
+    policy: AdmitPolicy,
+    cluster: ClusterFacts,
+    *,
+    trace: bool = False,
+    memory: Memory | None = None,
 ) -> Outcome:
     """Decide about a pod that is being created.
 
@@ -39,6 +48,7 @@ def admit(
         policy: The configuration.
         cluster: What is known of the cluster.
         trace: Whether the outcome should name the steps that changed something.
+        memory: Where to look for the outcome of an equal pod first; it must have served no other policy.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -57,7 +67,9 @@ def admit(
             return Outcome(kind=Kind.SKIP, reason=Reason.NO_CONTAINER_SELECTED)
         facts = cluster.overruled_by(policy.versions)
         case = _Case(pod, namespace, policy, facts, requests.containers, options, selected)
-        return _observe(case) if options.profile is Profile.OBSERVE else _inject(case, trace)
+        if options.profile is Profile.OBSERVE:
+            return _observe(case)
+        return _inject(case, trace) if memory is None else _recall(case, memory)
     except Refused as refused:
         return Outcome(kind=Kind.REFUSE, reason=refused.reason, message=refused.message)
     except FormatError as error:
@@ -76,9 +88,22 @@ class _Case(msgspec.Struct, gc=False):
     selected: set[str]
 
 
+@lru_cache(maxsize=128)
 def _skip(passed: Passed) -> Outcome:
     warnings = [fit(passed.warning)] if passed.warning else []
     return Outcome(kind=Kind.SKIP, reason=passed.reason, warnings=warnings)
+
+
+def _recall(case: _Case, memory: Memory) -> Outcome:
+    """The outcome of an equal pod, else that of this one, remembered."""
+    key = key_of(case.pod, case.namespace, case.policy, case.cluster, case.options, case.containers)
+    if key is None:
+        return _inject(case, trace=False)
+    outcome = memory.recall(key, case.namespace)
+    if outcome is None:
+        outcome = _inject(case, trace=False)
+        memory.keep(key, case.namespace, outcome)
+    return outcome
 
 
 def _inject(case: _Case, trace: bool) -> Outcome:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-CACHE_SIZE = 1024
+CACHE_SIZE = 256
 
 
 def _encode(entry: dict[str, Any]) -> msgspec.Raw:

@@ -18,7 +18,7 @@ from webhook.model.pod import Affinity, Metadata, Pod, PodAffinity, PodSpec, Qua
 _POD_AFFINITY = "/spec/affinity/podAffinity"
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _member(path: str, key: str) -> str:
     return f"{path}/{escape(key)}"
 

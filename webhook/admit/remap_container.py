@@ -126,7 +126,7 @@ def last_visible_devices(document: dict[str, Any]) -> str | None:
     return values[-1] if values else None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def encode_container(container: RemapContainer) -> msgspec.Raw:
     """The container as JSON, which is the larger half of every patch."""
     return msgspec.Raw(msgspec.json.encode(container.build()))

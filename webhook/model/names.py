@@ -62,8 +62,17 @@ ENV_NCCL_NVLS_ENABLE = "NCCL_NVLS_ENABLE"
 ENV_NCCL_TOPO_FILE = "NCCL_TOPO_FILE"
 NCCL_VARIABLE_PREFIX = "NCCL_"
 REMAP_ENV_PREFIX = "GPU_TOPOLOGY_"
+# Beginnings of the variables that steps look for, whatever the configuration.
+WATCHED_VARIABLES = ("CUDA_", "NVIDIA_", NCCL_VARIABLE_PREFIX, REMAP_ENV_PREFIX)
 # How a container shows that its job spans nodes: the rendezvous variables of torchrun and LeaderWorkerSet.
 MULTINODE_VARIABLES = ("MASTER_ADDR", "PET_RDZV_ENDPOINT", "LWS_LEADER_ADDRESS")
+# Labels that the operators of such jobs put on their pods.
+MULTINODE_LABELS = (
+    "training.kubeflow.org/job-name",
+    "leaderworkerset.sigs.k8s.io/name",
+    "jobset.sigs.k8s.io/jobset-name",
+    "ray.io/cluster",
+)
 REMAP_PROFILE = REMAP_ENV_PREFIX + "PROFILE"
 REMAP_REQUIRE_NVLINK = REMAP_ENV_PREFIX + "REQUIRE_NVLINK"
 REMAP_CONTAINERS = REMAP_ENV_PREFIX + "CONTAINERS"

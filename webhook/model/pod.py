@@ -227,6 +227,17 @@ def is_present(raw: msgspec.Raw) -> bool:
     return bytes(raw) not in _ABSENT
 
 
+def may_contain(raw: msgspec.Raw, needles: tuple[bytes, ...]) -> bool:
+    """Whether one of ``needles`` may stand in a field that stayed JSON: without escapes its bytes are its text."""
+    text = bytes(raw)
+    if b"\\" in text:
+        return True
+    for needle in needles:  # noqa: SIM110 - any() with a generator costs as much as the search
+        if needle in text:
+            return True
+    return False
+
+
 def annotation_path(key: str) -> str:
     """The downward-API path of an annotation."""
     return f"metadata.annotations['{key}']"

@@ -8,6 +8,7 @@ import traceback
 from time import perf_counter_ns
 
 from webhook.admit.admission import admit
+from webhook.admit.memory import Memory
 from webhook.config import AdmitPolicy
 from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.model.pod import MalformedPod
@@ -48,6 +49,7 @@ class Reviews:
         self._state = state
         self._policy = policy
         self._log = log
+        self._memory = Memory()
         self._max_review_bytes = max_review_bytes
         self.draining = False
         """While set, every answer asks the client to close its connection, so that the stop loses no review."""
@@ -84,7 +86,8 @@ class Reviews:
         pod = request.object
         if request.operation != "CREATE" or pod is None:
             return _NOT_A_CREATE
-        return admit(pod, self._state.namespace(request.namespace), self._policy, self._state.cluster())
+        namespace = self._state.namespace(request.namespace)
+        return admit(pod, namespace, self._policy, self._state.cluster(), memory=self._memory)
 
     async def _answer(self, send: Send, status: int, kind: tuple[bytes, bytes], body: bytes) -> None:
         headers = [kind, (b"content-length", b"%d" % len(body))]
@@ -96,15 +99,15 @@ class Reviews:
 
 async def _read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     """The whole body; more than 64 KiB arrive in several messages."""
-    for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit() and int(value[:20]) > limit:
-            raise _too_large(limit)
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
-        body: bytes = message.get("body", b"")
+        body: bytes = message["body"]
         if len(body) > limit:
             raise _too_large(limit)
         return body
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit() and int(value[:20]) > limit:
+            raise _too_large(limit)
     parts, size = [], 0
     while message["type"] == "http.request":
         parts.append(message.get("body", b""))

@@ -17,14 +17,6 @@ PURPOSE = "set NCCL up for the links between its GPUs"
 
 _NVLS_VALUES = {Nvls.ON: "1", Nvls.OFF: "0"}
 
-# Labels that the operators of jobs which span nodes put on their pods.
-_MULTINODE_LABELS = (
-    "training.kubeflow.org/job-name",
-    "leaderworkerset.sigs.k8s.io/name",
-    "jobset.sigs.k8s.io/jobset-name",
-    "ray.io/cluster",
-)
-
 
 class _Variable(msgspec.Struct, frozen=True):
     """An NCCL variable: the literal ``value``, or the annotation ``key``, which holds ``value`` until bind."""
@@ -91,6 +83,6 @@ def _level(subject: Subject) -> P2pLevel:
 
 
 def _spans_nodes(subject: Subject) -> bool:
-    if any(label in subject.pod.labels for label in _MULTINODE_LABELS):
+    if any(label in subject.pod.labels for label in names.MULTINODE_LABELS):
         return True
     return any(name in one.env for one in subject.gpu_containers for name in names.MULTINODE_VARIABLES)
