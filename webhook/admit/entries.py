@@ -6,15 +6,21 @@ from typing import Any
 import msgspec
 
 CACHE_SIZE = 256
+SHORT = 128
+"""Characters. A user may ask for a variable of 256 KiB; those are not kept."""
 
 
 def _encode(entry: dict[str, Any]) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(entry))
 
 
-@lru_cache(CACHE_SIZE)
 def variable(name: str, value: str) -> msgspec.Raw:
     """An entry of ``env`` with a literal value."""
+    return _short_variable(name, value) if len(value) <= SHORT else _encode({"name": name, "value": value})
+
+
+@lru_cache(CACHE_SIZE)
+def _short_variable(name: str, value: str) -> msgspec.Raw:
     return _encode({"name": name, "value": value})
 
 

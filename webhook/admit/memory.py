@@ -9,6 +9,7 @@ without a memory and expects the same.
 from collections import OrderedDict
 from collections.abc import Hashable
 
+from webhook.admit.entries import SHORT
 from webhook.admit.request import ContainerRequest
 from webhook.config import AdmitPolicy
 from webhook.model import names
@@ -62,6 +63,8 @@ def key_of(
 ) -> Hashable | None:
     """All that the injection of a pod depends on, beside the policy; ``None`` where that is not worth the work."""
     metadata, spec = pod.metadata or Metadata(), pod.spec or PodSpec()
+    if any(len(variable.value) > SHORT for variable in options.env):
+        return None  # outcomes that are remembered should not hold what users can make as large as they like
     parts = []
     for one in containers:
         if isinstance(one.container, InitContainer) and one.name.startswith(names.REMAP_CONTAINER):
