@@ -100,6 +100,7 @@ def run(plan: Plan, directory: Path, say: Callable[[str], None]) -> Results:
         say("starting the servers")
         bare = stack.enter_context(servers.running(servers.bare(directory / "bare"), server_core, injected))
         webhook = stack.enter_context(servers.running(servers.webhook(directory / "webhook"), server_core, injected))
+        webhook.program.probe()
         after_start = proc.resident_mib(webhook.pid)
         targets = {
             "bare": target(bare, injected, expect_patch=None),

@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,6 +48,13 @@ class Program:
     ca_file: Path
     """The authority to trust; the server writes it before it listens."""
     stderr: Path
+    ops_port: int = 0
+    """Where probes are answered in the clear, if they are."""
+
+    def probe(self) -> None:
+        """Ask for readiness, as a kubelet does: the first probe loads what the probes need."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ops_port}/readyz", timeout=ANSWER_LIMIT_S) as answer:
+            answer.read()
 
     def ask(self, request: bytes) -> bytes:
         """Send one request over a new connection; its whole answer, head and body. Raises `OSError` if none comes."""
@@ -81,10 +89,10 @@ def webhook(directory: Path) -> Program:
         path = directory / "state" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    port, ca_file = free_port(), directory / "ca.crt"
+    port, ops_port, ca_file = free_port(), free_port(), directory / "ca.crt"
     arguments = ["webhook", "serve", "--state", str(directory / "state"), "--self-signed", "--ca-file", str(ca_file)]
-    arguments += ["--host", "127.0.0.1", "--port", str(port), "--ops-port", str(free_port())]
-    return Program(arguments=arguments, port=port, ca_file=ca_file, stderr=directory / "stderr")
+    arguments += ["--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)]
+    return Program(arguments=arguments, port=port, ca_file=ca_file, stderr=directory / "stderr", ops_port=ops_port)
 
 
 @contextmanager

@@ -211,3 +211,14 @@ def test_the_oldest_answers_go_first() -> None:
     assert admit(decode(manifests[2]), TEAM_A, rules, HAMI_2_9, memory=memory) is third
     assert admit(decode(manifests[1]), TEAM_A, rules, HAMI_2_9, memory=memory) is second
     assert admit(decode(manifests[0]), TEAM_A, rules, HAMI_2_9, memory=memory) is not first
+
+
+def test_what_names_a_pod_is_not_told_to_another() -> None:
+    memory, rules = Memory(), policy()
+    for name in ("one", "two"):
+        manifest = training_pod(name, "x7k2p", "0")
+        manifest["metadata"]["annotations"] = {"gpu.topology/profile": "observe", "gpu.topology/host-ipc": "true"}
+        outcome = admit(decode(manifest), TEAM_A, rules, HAMI_2_9, memory=memory)
+        assert any(f"pod team-a/{name}" in warning for warning in outcome.warnings)
+        manifest["metadata"]["annotations"]["gpu.topology/profile"] = "exclusive"
+        assert f"pod team-a/{name}" in admit(decode(manifest), TEAM_A, rules, HAMI_2_9, memory=memory).message

@@ -62,14 +62,8 @@ def admit(
         if passed:
             return _skip(passed)
         options = resolve_options(policy.defaults, pod, namespace)
-        selected = select_containers(requests.containers, options, pod, namespace)
-        if not selected:
-            return Outcome(kind=Kind.SKIP, reason=Reason.NO_CONTAINER_SELECTED)
-        facts = cluster.overruled_by(policy.versions)
-        case = _Case(pod, namespace, policy, facts, requests.containers, options, selected)
-        if options.profile is Profile.OBSERVE:
-            return _observe(case)
-        return _inject(case, trace) if memory is None else _recall(case, memory)
+        case = _Case(pod, namespace, policy, cluster.overruled_by(policy.versions), requests.containers, options)
+        return _apply(case, trace) if memory is None else _recall(case, memory)
     except Refused as refused:
         return Outcome(kind=Kind.REFUSE, reason=refused.reason, message=refused.message)
     except FormatError as error:
@@ -85,7 +79,6 @@ class _Case(msgspec.Struct, gc=False):
     cluster: ClusterFacts
     containers: list[ContainerRequest]
     options: Options
-    selected: set[str]
 
 
 @lru_cache(maxsize=128)
@@ -96,24 +89,32 @@ def _skip(passed: Passed) -> Outcome:
 
 def _recall(case: _Case, memory: Memory) -> Outcome:
     """The outcome of an equal pod, else that of this one, remembered."""
+    if case.options.profile is Profile.OBSERVE:
+        return _apply(case, trace=False)  # its warnings may name the pod
     key = key_of(case.pod, case.namespace, case.policy, case.cluster, case.options, case.containers)
     if key is None:
-        return _inject(case, trace=False)
+        return _apply(case, trace=False)
     outcome = memory.recall(key, case.namespace)
     if outcome is None:
-        outcome = _inject(case, trace=False)
+        outcome = _apply(case, trace=False)
         memory.keep(key, case.namespace, outcome)
     return outcome
 
 
-def _inject(case: _Case, trace: bool) -> Outcome:
+def _apply(case: _Case, trace: bool) -> Outcome:
+    """The profile, applied or only observed."""
+    selected = select_containers(case.containers, case.options, case.pod, case.namespace)
+    if not selected:
+        return Outcome(kind=Kind.SKIP, reason=Reason.NO_CONTAINER_SELECTED)
+    if case.options.profile is Profile.OBSERVE:
+        return _observe(case, selected)
     patch = PodPatch(case.pod)
-    steps = _run_steps(_subject(case, case.options.profile), patch, trace)
+    steps = _run_steps(_subject(case, selected, case.options.profile), patch, trace)
     return _outcome(patch, case.options.profile, steps)
 
 
-def _subject(case: _Case, profile: Profile) -> Subject:
-    options, selected = case.options, case.selected
+def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
+    options = case.options
     spec = case.pod.spec or PodSpec()
     containers = [inspect(one, options.env if one.name in selected else ()) for one in case.containers]
     gpu_containers = [one for one in containers if one.request and one.name in selected]
@@ -184,12 +185,12 @@ def _outcome(patch: PodPatch, profile: Profile, steps: list[Step]) -> Outcome:
     )
 
 
-def _observe(case: _Case) -> Outcome:
+def _observe(case: _Case, selected: set[str]) -> Outcome:
     """Change nothing but the mark, and say what the profile below ``observe`` would do."""
     profile = _observed_profile(case.namespace, case.policy.defaults)
     tried = PodPatch(case.pod)
     try:
-        steps = _run_steps(_subject(case, profile), tried, trace=True)
+        steps = _run_steps(_subject(case, selected, profile), tried, trace=True)
         warnings = [f"observe: profile {profile} would {step.purpose}" for step in steps if step.name != "mark"]
         warnings += [warning.text for warning in tried.warnings]
     except Refused as refused:
