@@ -56,7 +56,6 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The pod's volumes by name."""
     visible_device_keys: dict[str, str]
     """The ``cuda-visible-devices`` annotation of each GPU container, by container name; empty without peers."""
-
     remap_container: PodContainer | None
     """Ours, from an earlier admission."""
 

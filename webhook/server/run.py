@@ -102,13 +102,12 @@ class _Runner:
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, lambda: loop.create_task(self._drain()))
+        loop.add_signal_handler(signal.SIGTERM, self._drain)
         loop.add_signal_handler(signal.SIGINT, self._stop.set)
 
-    async def _drain(self) -> None:
+    def _drain(self) -> None:
         self._reviews.draining = True
-        await asyncio.sleep(self._settings.drain_seconds)
-        self._stop.set()
+        asyncio.get_running_loop().call_later(self._settings.drain_seconds, self._stop.set)
 
 
 def _listen(host: str, port: int) -> socket.socket:
