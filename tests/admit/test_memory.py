@@ -80,6 +80,16 @@ def annotated(options: dict[str, str], **spec: Any) -> Manifest:
     return {"metadata": {"annotations": {f"gpu.topology/{name}": text for name, text in options.items()}}, "spec": spec}
 
 
+def replacing(*names: str) -> Manifest:
+    env = [{"name": name, "value": "0"} for name in names]
+    return annotated({"env.A": "1"}) | {"container": {"env": env}}
+
+
+def level_from(field_path: str) -> Manifest:
+    source = {"fieldRef": {"fieldPath": field_path}}
+    return {"container": {"env": [{"name": "NCCL_P2P_LEVEL", "valueFrom": source}]}}
+
+
 CHANGES: dict[str, Manifest] = {
     "hostIPC": {"spec": {"hostIPC": True}},
     "hostPID": {"spec": {"hostPID": True}},
@@ -137,6 +147,17 @@ CHANGES: dict[str, Manifest] = {
             "labels": {"gpu.topology/group": "g"},
         }
     },
+    "a group with another label": {
+        "metadata": {"annotations": {"gpu.topology/group": "g"}, "labels": {"a": "b"}},
+    },
+    "a variable to replace": replacing("A", "B"),
+    "a variable to replace, elsewhere": replacing("B", "A"),
+    "a level from our annotation": level_from("metadata.annotations['gpu.topology/nccl-p2p-level']"),
+    "a level from another field": level_from("spec.nodeName"),
+    "no metadata": {"metadata": None},
+    "no annotations": {"metadata": {}},
+    "another name of the helper": {"spec": {"containers": [TRAIN, {"name": "mesh"}]}},
+    "another size of a request": {"container": {"resources": {"limits": {"nvidia.com/gpu": 2, "cpu": 1}}}},
     "no remap container": annotated({"remap": "binding"}),
     "no remap container, an init container": annotated({"remap": "binding"}, initContainers=[{"name": "a"}]),
     "no remap container, a sidecar": annotated(
@@ -149,8 +170,9 @@ CHANGES: dict[str, Manifest] = {
 
 def changed(change: Manifest, profile: str) -> Manifest:
     container = TRAIN | change.get("container", {})
-    metadata: Manifest = {"name": "train"} | change.get("metadata", {})
+    metadata: Manifest | None = change.get("metadata", {"name": "train"})
     if profile:
+        metadata = metadata or {}
         metadata["annotations"] = {"gpu.topology/profile": profile} | metadata.get("annotations", {})
     return {"metadata": metadata, "spec": {"containers": [container, {"name": "helper"}]} | change.get("spec", {})}
 
