@@ -156,6 +156,7 @@ CHANGES: dict[str, Manifest] = {
     "a level from another field": level_from("spec.nodeName"),
     "no metadata": {"metadata": None},
     "no annotations": {"metadata": {}},
+    "empty annotations": {"metadata": {"annotations": {}}},
     "another name of the helper": {"spec": {"containers": [TRAIN, {"name": "mesh"}]}},
     "another size of a request": {"container": {"resources": {"limits": {"nvidia.com/gpu": 2, "cpu": 1}}}},
     "no remap container": annotated({"remap": "binding"}),
