@@ -173,7 +173,7 @@ def changed(change: Manifest, profile: str) -> Manifest:
     container = TRAIN | change.get("container", {})
     metadata: Manifest | None = change.get("metadata", {"name": "train"})
     if profile:
-        metadata = metadata or {}
+        metadata = dict(metadata or {})
         metadata["annotations"] = {"gpu.topology/profile": profile} | metadata.get("annotations", {})
     return {"metadata": metadata, "spec": {"containers": [container, {"name": "helper"}]} | change.get("spec", {})}
 
