@@ -139,9 +139,7 @@ def to_json(document: Any) -> bytes:
 
 def namespace_of(document: Any, default: str) -> str:
     """The namespace that a document names, else ``default``."""
-    metadata = document.get("metadata") if isinstance(document, dict) else None
-    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
-    return str(namespace) if namespace else default
+    return str(_metadata(document).get("namespace") or default)
 
 
 def _inject(
@@ -155,10 +153,14 @@ def _inject(
     return Injected(index, _label(document, template), name, template.path, pod_json, outcome)
 
 
-def _name(document: Any) -> str:
+def _metadata(document: Any) -> dict[str, Any]:
     metadata = document.get("metadata") if isinstance(document, dict) else None
-    name = metadata.get("name") or metadata.get("generateName") if isinstance(metadata, dict) else None
-    return str(name or "pod").rstrip("-")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _name(document: Any) -> str:
+    metadata = _metadata(document)
+    return str(metadata.get("name") or metadata.get("generateName") or "pod").rstrip("-")
 
 
 def _label(document: Any, template: Template) -> str:

@@ -1,6 +1,7 @@
 """The decision about one pod, from the question whether it is ours to the finished patch."""
 
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -119,6 +120,7 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
     containers = [inspect(one, options.env if one.name in selected else ()) for one in case.containers]
     gpu_containers = [one for one in containers if one.request and one.name in selected]
     carrier = choose_carrier(options.remap, case.cluster)
+    remap_container, remap_document = _find_remap_container(containers, spec, carrier)
     return Subject(
         pod=case.pod,
         spec=spec,
@@ -134,20 +136,23 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
         host=choose_host_namespaces(spec, options, profile),
         volumes={volume.name: volume for volume in spec.volumes or ()},
         visible_device_keys=assign_visible_devices(gpu_containers) if profile.shares_gpus else {},
-        remap_container=_remap_container(containers, spec, carrier),
+        remap_container=remap_container,
+        remap_document=remap_document,
     )
 
 
-def _remap_container(containers: list[PodContainer], spec: PodSpec, carrier: Carrier) -> PodContainer | None:
-    """The first init container with our name and our command, where there is to be one."""
+def _find_remap_container(
+    containers: list[PodContainer], spec: PodSpec, carrier: Carrier
+) -> tuple[PodContainer | None, dict[str, Any]]:
+    """The first init container with our name and our command, where there is to be one, and all its fields."""
     if carrier is Carrier.BINDING:
-        return None
+        return None, {}
     for index, one in enumerate(containers):  # init containers come first, so their positions are those of the list
         if one.is_init and one.name.startswith(names.REMAP_CONTAINER):
-            command = spec.init_container_documents[index].get("command")
-            if command == list(names.REMAP_COMMAND):
-                return one
-    return None
+            document = spec.init_container_documents[index]
+            if document.get("command") == list(names.REMAP_COMMAND):
+                return one, document
+    return None, {}
 
 
 def _run_steps(subject: Subject, patch: PodPatch, trace: bool) -> list[Step]:

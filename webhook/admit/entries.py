@@ -10,24 +10,34 @@ SHORT = 128
 """Characters. A user may ask for a variable of 256 KiB; those are not kept."""
 
 
+def literal(name: str, value: str) -> dict[str, Any]:
+    """An entry of ``env`` with a literal value, not yet encoded."""
+    return {"name": name, "value": value}
+
+
+def field_reference(name: str, field_path: str) -> dict[str, Any]:
+    """An entry of ``env`` that reads a downward-API field, not yet encoded."""
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field_path}}}
+
+
 def _encode(entry: dict[str, Any]) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(entry))
 
 
 def variable(name: str, value: str) -> msgspec.Raw:
     """An entry of ``env`` with a literal value."""
-    return _short_variable(name, value) if len(value) <= SHORT else _encode({"name": name, "value": value})
+    return _short_variable(name, value) if len(value) <= SHORT else _encode(literal(name, value))
 
 
 @lru_cache(CACHE_SIZE)
 def _short_variable(name: str, value: str) -> msgspec.Raw:
-    return _encode({"name": name, "value": value})
+    return _encode(literal(name, value))
 
 
 @lru_cache(CACHE_SIZE)
 def reference(name: str, field_path: str) -> msgspec.Raw:
     """An entry of ``env`` that reads a downward-API field."""
-    return _encode({"name": name, "valueFrom": {"fieldRef": {"fieldPath": field_path}}})
+    return _encode(field_reference(name, field_path))
 
 
 @lru_cache(CACHE_SIZE)

@@ -28,7 +28,6 @@ from webhook.model.pod import (
     may_contain,
 )
 
-MULTINODE_LABELS = frozenset(names.MULTINODE_LABELS)
 _STEERING = (names.HAMI_SCHEDULER_POLICY, names.NUMA_BIND)
 _OUR_VOLUMES = (f'"{names.FILES_VOLUME}'.encode(),)  # the name of the other begins with it
 _OUR_PATHS = (f'"{names.SHARED_MEMORY_PATH}'.encode(), f'"{names.FILES_PATH}'.encode())
@@ -77,7 +76,7 @@ def key_of(
         cluster,
         pod.metadata is None,
         None if annotations is None else _relevant(annotations),
-        None if labels is None else (labels.get(names.GROUP), MULTINODE_LABELS.isdisjoint(labels)),
+        None if labels is None else (labels.get(names.GROUP), names.MULTINODE_LABELS.isdisjoint(labels)),
         spec.host_ipc,
         spec.host_pid,
         spec.host_network,

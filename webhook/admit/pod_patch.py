@@ -8,16 +8,18 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+from jsonpointer import escape
 
 from webhook.admit import entries
 from webhook.admit.container import PodContainer
 from webhook.model.outcome import AdmissionWarning, Reason
-from webhook.model.patch import Operation, escape
+from webhook.model.patch import Operation
 from webhook.model.pod import Affinity, Metadata, Pod, PodAffinity, PodSpec, Quantity, is_present
 
 _POD_AFFINITY = "/spec/affinity/podAffinity"
 
 
+# The keys that patches name are few and constant: resource names, annotations, fields.
 @lru_cache(maxsize=256)
 def _member(path: str, key: str) -> str:
     return f"{path}/{escape(key)}"

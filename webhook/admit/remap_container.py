@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from webhook.admit.entries import field_reference, literal
 from webhook.model import names
 from webhook.model.options import Carrier, Profile
 from webhook.model.pod import annotation_path
@@ -88,21 +89,21 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def environment(self) -> Iterator[dict[str, Any]]:
         """Its ``env``."""
-        yield _literal(names.ENV_DISABLE_CONTROL, "true")
+        yield literal(names.ENV_DISABLE_CONTROL, "true")
         if self.sees_all_gpus:
-            yield _literal(names.ENV_NVIDIA_VISIBLE_DEVICES, "all")
-            yield _literal(names.ENV_NVIDIA_DRIVER_CAPABILITIES, "utility")
-        yield _literal(names.REMAP_PROFILE, self.profile)
-        yield _literal(names.REMAP_REQUIRE_NVLINK, "true" if self.require_nvlink else "false")
-        yield _literal(names.REMAP_CONTAINERS, self.containers)
-        yield _reference(names.REMAP_NODE_NAME, "spec.nodeName")
-        yield _reference(names.REMAP_ALLOCATION, annotation_path(self.allocation_key))
-        yield _reference(names.REMAP_NODE_TOPOLOGY, annotation_path(names.NODE_TOPOLOGY))
+            yield literal(names.ENV_NVIDIA_VISIBLE_DEVICES, "all")
+            yield literal(names.ENV_NVIDIA_DRIVER_CAPABILITIES, "utility")
+        yield literal(names.REMAP_PROFILE, str(self.profile))
+        yield literal(names.REMAP_REQUIRE_NVLINK, "true" if self.require_nvlink else "false")
+        yield literal(names.REMAP_CONTAINERS, self.containers)
+        yield field_reference(names.REMAP_NODE_NAME, "spec.nodeName")
+        yield field_reference(names.REMAP_ALLOCATION, annotation_path(self.allocation_key))
+        yield field_reference(names.REMAP_NODE_TOPOLOGY, annotation_path(names.NODE_TOPOLOGY))
         for key in self.visible_device_keys:
             number = key.removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX)
-            yield _reference(names.REMAP_CUDA_VISIBLE_DEVICES_PREFIX + number, annotation_path(key))
+            yield field_reference(names.REMAP_CUDA_VISIBLE_DEVICES_PREFIX + number, annotation_path(key))
         if self.profile is Profile.POD_PEERS:
-            yield _reference(names.REMAP_VISIBLE_UUIDS, annotation_path(names.VISIBLE_UUIDS))
+            yield field_reference(names.REMAP_VISIBLE_UUIDS, annotation_path(names.VISIBLE_UUIDS))
 
     def is_form_of(self, document: dict[str, Any]) -> bool:
         """Whether a container is this one, with what API server and HAMi add to every container."""
@@ -130,14 +131,6 @@ def last_visible_devices(document: dict[str, Any]) -> str | None:
 def encode_container(container: RemapContainer) -> msgspec.Raw:
     """The container as JSON, which is the larger half of every patch."""
     return msgspec.Raw(msgspec.json.encode(container.build()))
-
-
-def _literal(name: str, value: str) -> dict[str, Any]:
-    return {"name": name, "value": str(value)}
-
-
-def _reference(name: str, field_path: str) -> dict[str, Any]:
-    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field_path}}}
 
 
 def _same(found: Any, expected: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from itertools import count
+from typing import Any
 
 import msgspec
 
@@ -58,6 +59,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The ``cuda-visible-devices`` annotation of each GPU container, by container name; empty without peers."""
     remap_container: PodContainer | None
     """Ours, from an earlier admission."""
+    remap_document: dict[str, Any]
+    """The same with all its fields."""
 
     @property
     def family(self) -> str:

@@ -1,19 +1,36 @@
-"""Names for our volumes that never meet a volume of the user's."""
+"""Our volumes, under names that never meet a volume of the user's."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from itertools import count
 
+from webhook.admit.pod_patch import PodPatch
 from webhook.model.pod import Volume
+from webhook.model.quantity import parse_quantity
 
 
-def own_volume(present: dict[str, Volume], name: str, is_ours: Callable[[Volume], bool]) -> tuple[str, bool]:
-    """The name that our volume has or gets (``name``, else ``name-2``, ...), and whether it is in the pod already."""
-    if name not in present:
-        return name, False
-    for number in count(1):
-        candidate = name if number == 1 else f"{name}-{number}"
-        if candidate not in present:
-            return candidate, False
-        if is_ours(present[candidate]):
-            return candidate, True
-    raise AssertionError("count() does not end")
+def numbered(name: str) -> Iterator[str]:
+    """``name``, ``name-2``, ``name-3``, ... without end."""
+    yield name
+    for number in count(2):
+        yield f"{name}-{number}"
+
+
+def provide_empty_dir(
+    patch: PodPatch, present: dict[str, Volume], name: str, *, size_limit: str, medium: str = ""
+) -> str:
+    """The name of our ``emptyDir``: the one of an earlier admission, else a new one under the first free name."""
+    volume = next(
+        candidate
+        for candidate in numbered(name)
+        if candidate not in present or _is_empty_dir(present[candidate], size_limit, medium)
+    )
+    if volume not in present:
+        patch.add_empty_dir(volume, medium=medium, size_limit=size_limit)
+    return volume
+
+
+def _is_empty_dir(volume: Volume, size_limit: str, medium: str) -> bool:
+    source = volume.empty_dir
+    if source is None or (source.medium or "") != medium or source.size_limit is None:
+        return False
+    return parse_quantity(source.size_limit, source=volume.name) == parse_quantity(size_limit, source="sizeLimit")

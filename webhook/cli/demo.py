@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import httpx
     from rich.console import Console
 
+    from webhook.config import AdmitPolicy
+    from webhook.state import State
     from webhook.workload import Injected
 
 START_TIMEOUT_SECONDS = 30.0
@@ -36,7 +38,9 @@ def demo(
     """Send the example workloads through a running webhook and show what becomes of them."""
     from rich.console import Console
 
+    from webhook.cli.inputs import read_settings
     from webhook.model.errors import ManifestError
+    from webhook.state.directory import load_directory
 
     files = sorted((examples / "workloads").glob("*.yaml"))
     if not files:
@@ -44,8 +48,10 @@ def demo(
             f"{examples}: expected workloads/*.yaml. Run this in a checkout, or name one with --examples"
         )
     console = Console(highlight=False, soft_wrap=True)
+    _, policy = read_settings(None)
+    state = load_directory(examples / "state")
     with _webhook(examples / "state", console) as client:
-        agreed = [_send(console, client, path, examples / "state", diff) for path in files]
+        agreed = [_send(console, client, path, policy, state, diff) for path in files]
     pods = sum(map(len, agreed))
     same = sum(map(sum, agreed))
     console.print(f"\n[bold]{pods} pods of {len(files)} workloads[/] went through the webhook over TLS.")
@@ -103,18 +109,17 @@ def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> 
     raise GpuTopologyError(f"the webhook did not start:\n{log.read_text(errors='replace')}")
 
 
-def _send(console: "Console", client: "httpx.Client", path: Path, state: Path, diff: bool) -> list[bool]:
+def _send(
+    console: "Console", client: "httpx.Client", path: Path, policy: "AdmitPolicy", state: "State", diff: bool
+) -> list[bool]:
     """Put one file through the webhook; says for each pod whether the server and the command line agree."""
     from rich.syntax import Syntax
 
     from webhook.cli.inject import unified_diff
-    from webhook.cli.inputs import read_settings
-    from webhook.state.directory import load_directory
     from webhook.workload import inject_manifest
 
     text = path.read_text(encoding="utf-8")
-    _, policy = read_settings(None)
-    injection = inject_manifest(text, path.name, policy, load_directory(state))
+    injection = inject_manifest(text, path.name, policy, state)
     console.print()
     console.rule(f"[bold]{path.stem}", align="left", style="dim")
     console.print(_comment(text), style="dim italic")

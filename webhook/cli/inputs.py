@@ -4,10 +4,9 @@ from pathlib import Path
 
 from webhook import __version__
 from webhook.config import AdmitPolicy, Config, admit_policy, parse_config
+from webhook.manifest.documents import read_yaml
 from webhook.model.errors import ConfigError, ManifestError
 from webhook.state.directory import DirectoryState, load_directory
-
-MAX_CONFIG_DOCUMENTS = 1
 
 
 def read_settings(path: Path | None) -> tuple[Config, AdmitPolicy]:
@@ -18,11 +17,9 @@ def read_settings(path: Path | None) -> tuple[Config, AdmitPolicy]:
     """
     if path is None:
         return Config(), admit_policy(Config(), version=__version__)
-    from webhook.manifest.documents import read_yaml
-
     try:
         documents = read_yaml(path)
-        if len(documents) > MAX_CONFIG_DOCUMENTS:
+        if len(documents) > 1:
             raise ConfigError(f"expected one YAML document, found {len(documents)}")
         config = parse_config(documents[0] if documents else None)
         return config, admit_policy(config, version=__version__)

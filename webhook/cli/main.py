@@ -16,7 +16,6 @@ REFUSED = 1
 
 app = typer.Typer(
     name="gpu-topology",
-    help="Gives multi-GPU pods on HAMi clusters their NVLink back.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -36,7 +35,7 @@ def _version(show: bool) -> None:
 def _root(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
-    pass
+    """Gives multi-GPU pods on HAMi clusters their NVLink back."""
 
 
 def main() -> None:

@@ -14,6 +14,9 @@ from ruamel.yaml.mergevalue import MergeValue
 
 from webhook.model.errors import ManifestError
 
+MAX_NODES = 50_000
+_ALIAS = re.compile(r"(?:^|[\s\[{,:-])\*[^\s*]", re.MULTILINE)
+
 
 def read_yaml(path: Path) -> list[Any]:
     """The documents of a file as plain values, empty documents left out.
@@ -26,10 +29,6 @@ def read_yaml(path: Path) -> list[Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: cannot be read: {reason(error)}") from None
     return [document for document in _load(YAML(typ="safe", pure=True), text, str(path)) if document is not None]
-
-
-MAX_NODES = 50_000
-_ALIAS = re.compile(r"(?:^|[\s\[{,:-])\*[^\s*]", re.MULTILINE)
 
 
 def reason(error: OSError | UnicodeDecodeError) -> str:

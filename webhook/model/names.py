@@ -67,11 +67,13 @@ WATCHED_VARIABLES = ("CUDA_", "NVIDIA_", NCCL_VARIABLE_PREFIX, REMAP_ENV_PREFIX)
 # How a container shows that its job spans nodes: the rendezvous variables of torchrun and LeaderWorkerSet.
 MULTINODE_VARIABLES = ("MASTER_ADDR", "PET_RDZV_ENDPOINT", "LWS_LEADER_ADDRESS")
 # Labels that the operators of such jobs put on their pods.
-MULTINODE_LABELS = (
-    "training.kubeflow.org/job-name",
-    "leaderworkerset.sigs.k8s.io/name",
-    "jobset.sigs.k8s.io/jobset-name",
-    "ray.io/cluster",
+MULTINODE_LABELS = frozenset(
+    (
+        "training.kubeflow.org/job-name",
+        "leaderworkerset.sigs.k8s.io/name",
+        "jobset.sigs.k8s.io/jobset-name",
+        "ray.io/cluster",
+    )
 )
 REMAP_PROFILE = REMAP_ENV_PREFIX + "PROFILE"
 REMAP_REQUIRE_NVLINK = REMAP_ENV_PREFIX + "REQUIRE_NVLINK"
@@ -85,7 +87,6 @@ REMAP_VISIBLE_UUIDS = REMAP_ENV_PREFIX + "VISIBLE_UUIDS"
 # Things in the pod.
 REMAP_CONTAINER = "gpu-topology-remap"
 REMAP_COMMAND = ("gpu-topology", "remap")
-REMAP_VARIABLES = (REMAP_ENV_PREFIX, ENV_DISABLE_CONTROL, ENV_NVIDIA_VISIBLE_DEVICES, ENV_NVIDIA_DRIVER_CAPABILITIES)
 FILES_VOLUME = "gpu-topology"
 FILES_PATH = "/run/gpu-topology"
 TOPOLOGY_FILE = FILES_PATH + "/nccl-topo.xml"

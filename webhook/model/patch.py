@@ -1,13 +1,9 @@
 """JSON Patch (RFC 6902) and JSON Pointer (RFC 6901)."""
 
-from functools import lru_cache
 from typing import Any
 
-import jsonpointer
 import msgspec
-
-# The keys that patches name are few and constant: resource names, annotations, fields.
-escape = lru_cache(maxsize=1024)(jsonpointer.escape)
+from jsonpointer import escape
 
 
 class Operation(msgspec.Struct, gc=False):

@@ -85,8 +85,7 @@ def decode_review(body: bytes) -> Request:
 
     Raises:
         MalformedReview: the body is not JSON, no ``admission.k8s.io/v1`` AdmissionReview, about something else than
-        pods,
-            or a field that we read has another type than in a pod.
+            pods, or a field that we read has another type than in a pod.
     """
     try:
         review = _decoder.decode(body)

@@ -83,6 +83,6 @@ def _level(subject: Subject) -> P2pLevel:
 
 
 def _spans_nodes(subject: Subject) -> bool:
-    if any(label in subject.pod.labels for label in names.MULTINODE_LABELS):
+    if not names.MULTINODE_LABELS.isdisjoint(subject.pod.labels):
         return True
     return any(name in one.env for one in subject.gpu_containers for name in names.MULTINODE_VARIABLES)

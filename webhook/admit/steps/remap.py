@@ -4,24 +4,19 @@ HAMi up to 2.9 and fixed 2.10 releases get an init container; HAMi 2.10.0, which
 containers finish, gets a restartable one, which never finishes.
 """
 
-from itertools import count
-
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.remap_container import RemapContainer, encode_container, last_visible_devices
 from webhook.admit.subject import Subject
 from webhook.admit.variables import offer_value
-from webhook.admit.volumes import own_volume
+from webhook.admit.volumes import numbered, provide_empty_dir
 from webhook.model import names
 from webhook.model.options import Carrier
 from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import Volume
-from webhook.model.quantity import parse_quantity
 
 PURPOSE = "verify the GPUs and write the NCCL topology file when it starts"
 
 _FILES_SIZE = "8Mi"
-_FILES_BYTES = parse_quantity(_FILES_SIZE, source="our volume")
 UNKNOWN_TOPOLOGY = "{}"
 _ALLOCATIONS = {"hami": names.HAMI_DEVICES_ALLOCATED, "volcano": names.VOLCANO_DEVICES_ALLOCATED}
 
@@ -34,9 +29,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
             text = "no topology file: this HAMi and Kubernetes allow no remap container"
             patch.warn(text, Reason.NO_TOPOLOGY_FILE)
         return
-    volume, exists = own_volume(subject.volumes, names.FILES_VOLUME, _is_files_volume)
-    if not exists:
-        patch.add_empty_dir(volume, size_limit=_FILES_SIZE)
+    volume = provide_empty_dir(patch, subject.volumes, names.FILES_VOLUME, size_limit=_FILES_SIZE)
     for one in subject.gpu_containers:
         mounted = one.mounts.get(names.FILES_PATH)
         if mounted is None:
@@ -83,7 +76,7 @@ def _entry(one: PodContainer, keys: dict[str, str]) -> str:
 
 def _mend(patch: PodPatch, subject: Subject, present: PodContainer, wanted: RemapContainer) -> None:
     """Bring the container of an earlier admission up to date."""
-    document = subject.spec.init_container_documents[int(present.path.rpartition("/")[2])]
+    document = subject.remap_document
     if not wanted.is_form_of(document):
         patch.replace_container(present, encode_container(wanted))
     elif wanted.sees_all_gpus and last_visible_devices(document) != "all":
@@ -92,14 +85,5 @@ def _mend(patch: PodPatch, subject: Subject, present: PodContainer, wanted: Rema
 
 
 def _free_name(containers: list[PodContainer]) -> str:
-    taken = [one.name for one in containers]
-    if names.REMAP_CONTAINER not in taken:
-        return names.REMAP_CONTAINER
-    return next(name for n in count(2) if (name := f"{names.REMAP_CONTAINER}-{n}") not in taken)
-
-
-def _is_files_volume(volume: Volume) -> bool:
-    source = volume.empty_dir
-    if source is None or source.medium or source.size_limit is None:
-        return False
-    return parse_quantity(source.size_limit, source=volume.name) == _FILES_BYTES
+    taken = {one.name for one in containers}
+    return next(name for name in numbered(names.REMAP_CONTAINER) if name not in taken)

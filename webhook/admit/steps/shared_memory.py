@@ -7,12 +7,10 @@ same volume inside a pod, the host's between pods. Source: NCCL src/init.cc, src
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
-from webhook.admit.volumes import own_volume
+from webhook.admit.volumes import provide_empty_dir
 from webhook.model import names
 from webhook.model.options import Profile
 from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import Volume
-from webhook.model.quantity import parse_quantity
 
 PURPOSE = "give it enough shared memory"
 
@@ -36,22 +34,9 @@ def plan(subject: Subject, patch: PodPatch) -> None:
             raise _refused(subject, f"volumes {' and '.join(volumes)}", "peers need one and the same")
         _mount(patch, bare, volumes[0])
     elif bare:
-        _mount_own_volume(subject, patch, bare)
-
-
-def _mount_own_volume(subject: Subject, patch: PodPatch, bare: list[PodContainer]) -> None:
-    size = subject.options.shm_size
-
-    def is_ours(volume: Volume) -> bool:
-        source = volume.empty_dir
-        if source is None or source.medium != "Memory" or source.size_limit is None:
-            return False
-        return parse_quantity(source.size_limit, source=volume.name) == parse_quantity(size, source="shm-size")
-
-    volume, exists = own_volume(subject.volumes, names.SHARED_MEMORY_VOLUME, is_ours)
-    if not exists:
-        patch.add_empty_dir(volume, medium="Memory", size_limit=size)
-    _mount(patch, bare, volume)
+        size = subject.options.shm_size
+        own = provide_empty_dir(patch, subject.volumes, names.SHARED_MEMORY_VOLUME, size_limit=size, medium="Memory")
+        _mount(patch, bare, own)
 
 
 def _mount(patch: PodPatch, bare: list[PodContainer], volume: str) -> None:
