@@ -1,5 +1,9 @@
-"""State from files: ``namespaces/*.yaml`` (manifests) and ``cluster.yaml`` (versions), read once."""
+"""State from files: ``namespaces/*.yaml`` (manifests), ``nodes/*.json`` (topologies), ``cluster.yaml`` (versions).
 
+They are read once.
+"""
+
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +14,8 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import ManifestError
 from webhook.model.pod import Fields, Metadata, Namespace
 from webhook.model.version import Version
+from webhook.topology.document import parse_topology
+from webhook.topology.model import NodeTopology
 
 _T = TypeVar("_T")
 
@@ -29,9 +35,13 @@ class DirectoryState:
 
     ready = True
 
-    def __init__(self, namespaces: dict[str, Namespace], facts: ClusterFacts) -> None:
+    def __init__(
+        self, namespaces: Mapping[str, Namespace], facts: ClusterFacts, nodes: Mapping[str, NodeTopology]
+    ) -> None:
         self._namespaces = namespaces
         self._facts = facts
+        self.nodes = nodes
+        """Topologies by the name of the node."""
 
     def namespace(self, name: str) -> Namespace:
         """The namespace of that manifest."""
@@ -47,16 +57,29 @@ def load_directory(root: Path) -> DirectoryState:
 
     Raises:
         ManifestError: ``root`` is no directory, or a file in it cannot be read as what it should be.
-        FormatError: a version in ``cluster.yaml`` is none.
+        FormatError: a version in ``cluster.yaml`` is none, or a topology contradicts itself.
     """
     if not root.is_dir():
-        raise ManifestError(f"{root}: expected a state directory (namespaces/, cluster.yaml), found none")
+        raise ManifestError(f"{root}: expected a state directory (namespaces/, nodes/, cluster.yaml), found none")
     namespaces = {}
     for path in sorted((root / "namespaces").glob("*.yaml")):
         for document in read_yaml(path):
             namespace = _read_namespace(path, document)
             namespaces[namespace.name] = namespace
-    return DirectoryState(namespaces, _read_cluster(root / "cluster.yaml"))
+    return DirectoryState(namespaces, _read_cluster(root / "cluster.yaml"), _read_nodes(root / "nodes"))
+
+
+def _read_nodes(directory: Path) -> dict[str, NodeTopology]:
+    nodes: dict[str, NodeTopology] = {}
+    for path in sorted(directory.glob("*.json")):
+        try:
+            topology = parse_topology(path.read_bytes(), source=str(path))
+        except OSError as error:
+            raise ManifestError(f"{path}: cannot be read: {error.strerror}") from None
+        if topology.node in nodes:
+            raise ManifestError(f"{path}: expected one topology of each node, found a second one of {topology.node}")
+        nodes[topology.node] = topology
+    return nodes
 
 
 def _read_namespace(path: Path, document: Any) -> Namespace:

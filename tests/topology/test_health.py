@@ -1,0 +1,107 @@
+"""Which state of the links is healthy."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.topology.machines import (
+    a100_pcie_bridged,
+    bent,
+    dgx1_v100,
+    gb200_tray,
+    h20,
+    hgx_h100,
+    l40s,
+    with_switch_links,
+    without,
+)
+from webhook.topology.health import HealthState, node_health
+from webhook.topology.model import UNKNOWN, Fabric, LostGpu, MigMode, NodeTopology, NvLink
+
+
+@pytest.mark.parametrize("topology", [hgx_h100(), dgx1_v100(), a100_pcie_bridged(), gb200_tray()], ids=lambda t: t.node)
+def test_machines_with_all_links_up_are_healthy(topology: NodeTopology) -> None:
+    health = node_health(topology)
+    assert (health.state, health.findings, health.ailing) == (HealthState.HEALTHY, (), ())
+
+
+@pytest.mark.parametrize(
+    "topology",
+    [l40s(), NodeTopology(node="n", source="nvml", problem="no NVIDIA driver")],
+    ids=["no NVLink", "no driver"],
+)
+def test_machines_without_nvlink_say_so(topology: NodeTopology) -> None:
+    health = node_health(topology)
+    assert (health.state, health.findings, health.ailing) == (HealthState.ABSENT, (), ())
+
+
+def test_links_down_to_a_switch_are_counted() -> None:
+    health = node_health(with_switch_links(hgx_h100(), 2, 10))
+    assert health.state is HealthState.DEGRADED
+    assert health.findings == ("GPU2 has links down: 8 of 18 to nvswitch",)
+    assert health.ailing == (2,)
+
+
+def test_a_link_whose_other_end_is_unknown_shows_by_comparison() -> None:
+    shorter = tuple(link for link in dgx1_v100().gpus[0].nvlinks if link.target != "GPU1")
+    topology = bent(dgx1_v100(), 0, nvlinks=(*shorter, NvLink(target=UNKNOWN, count=1, active=0)))
+    health = node_health(topology)
+    assert health.state is HealthState.DEGRADED
+    assert health.findings == ("GPU0 has 5 links up, other Tesla V100-SXM2-32GB here have 6",)
+
+
+def test_links_that_were_never_wired_are_no_fault() -> None:
+    """As on an H100 NVL: a bridge of 12 links, 6 more that lead nowhere."""
+    gpus = tuple(
+        replace(gpu, nvlinks=(*gpu.nvlinks, NvLink(target=UNKNOWN, count=6, active=0)))
+        for gpu in a100_pcie_bridged().gpus
+    )
+    assert node_health(replace(a100_pcie_bridged(), gpus=gpus)).state is HealthState.HEALTHY
+
+
+def test_all_links_down_is_absent_and_says_what_is_down() -> None:
+    gpus = tuple(replace(gpu, nvlinks=(NvLink(target="nvswitch", count=18, active=0),)) for gpu in hgx_h100().gpus[:2])
+    health = node_health(replace(hgx_h100(), gpus=gpus))
+    assert health.state is HealthState.ABSENT
+    assert health.findings == (
+        "GPU0 has links down: 18 of 18 to nvswitch",
+        "GPU1 has links down: 18 of 18 to nvswitch",
+    )
+
+
+def test_a_lost_gpu_degrades_its_node() -> None:
+    health = node_health(without(h20(), 3))
+    assert health.state is HealthState.DEGRADED
+    assert health.findings == ("GPU3 is lost: GPU is lost",)
+    assert health.ailing == (3,)
+
+
+def test_the_only_gpu_lost_leaves_no_nvlink() -> None:
+    topology = NodeTopology(node="n", source="nvml", lost=(LostGpu(index=0, problem="GPU is lost"),))
+    assert node_health(topology).state is HealthState.ABSENT
+
+
+def test_mig_mode_is_a_choice_and_no_fault() -> None:
+    topology = bent(hgx_h100(), 1, mig_mode=MigMode.ENABLED, nvlinks=(NvLink(target=UNKNOWN, count=18, active=0),))
+    assert node_health(topology).state is HealthState.HEALTHY
+
+
+@pytest.mark.parametrize(
+    ("fabric", "finding"),
+    [
+        (
+            Fabric(state="in-progress"),
+            "The NVLink fabric is in-progress: is the fabric manager running?",
+        ),
+        (Fabric(state="completed", status="NVML_ERROR_UNKNOWN"), "The NVLink fabric reports NVML_ERROR_UNKNOWN"),
+    ],
+)
+def test_a_fabric_that_is_not_ready_degrades_its_node(fabric: Fabric, finding: str) -> None:
+    health = node_health(replace(hgx_h100(), fabric=fabric))
+    assert (health.state, health.findings) == (HealthState.DEGRADED, (finding,))
+
+
+def test_gpus_of_other_products_are_not_compared() -> None:
+    topology = bent(a100_pcie_bridged(), 0, name="NVIDIA T400", nvlinks=())
+    topology = bent(topology, 1, name="NVIDIA T400", nvlinks=())
+    assert node_health(topology).state is HealthState.HEALTHY

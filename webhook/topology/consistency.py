@@ -1,0 +1,176 @@
+"""Whether a topology can be true: what contradicts itself is refused before anything is decided from it."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from webhook.model.errors import FormatError
+from webhook.topology.model import NVSWITCH, UNKNOWN, Cpu, Gpu, LostGpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
+from webhook.topology.pcie import PciePath
+
+BUS_ID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]")
+_CAPABILITY = re.compile(r"[0-9]{1,2}\.[0-9]")
+_HOST_BRIDGE = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}")
+_CPU_LIST = re.compile(r"[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*")
+_CPU_VENDOR = re.compile(r"[A-Za-z0-9 !]{0,12}")
+"""Twelve characters of CPUID. They go into the NCCL file, which knows no escapes."""
+_CPU_ARCHITECTURES = ("x86_64", "arm64", "ppc64")
+
+MAX_GPUS = 64
+"""More than any machine has: the work grows with the square, and a topology may come from a hostile writer."""
+MAX_NICS = 128
+MAX_SWITCHES = 512
+MAX_LINKS = 72
+"""NVML counts up to 36 links of a GPU (``NVML_NVLINK_MAX_LINKS``, nvml.h)."""
+
+
+def checked(topology: NodeTopology, *, source: str) -> NodeTopology:
+    """``topology`` with its GPUs in the order of their indices, if it does not contradict itself.
+
+    Args:
+        topology: As read or discovered.
+        source: How messages call it.
+
+    Raises:
+        FormatError: two devices share an index, UUID, bus id or name; a bus id, link, parent or path cannot be.
+    """
+    _check_sizes(topology, source)
+    _check_identities(topology, source)
+    for gpu in topology.gpus:
+        _check_gpu(gpu, source)
+    for cpu in topology.cpus:
+        _check_cpu(cpu, f"{source}: NUMA node {cpu.numa_node}")
+    _check_links(topology, source)
+    _check_parents(topology, source)
+    _check_distances(topology, source)
+    return replace(topology, gpus=tuple(sorted(topology.gpus, key=lambda gpu: gpu.index)))
+
+
+def _check_sizes(topology: NodeTopology, source: str) -> None:
+    for what, found, most in (
+        ("GPUs", len(topology.gpus) + len(topology.lost), MAX_GPUS),
+        ("NICs", len(topology.nics), MAX_NICS),
+        ("PCIe switches", len(topology.switches), MAX_SWITCHES),
+        ("NUMA nodes", len(topology.cpus), MAX_SWITCHES),
+    ):
+        if found > most:
+            raise FormatError(source, expected=f"at most {most} {what}", found=found)
+
+
+def _check_identities(topology: NodeTopology, source: str) -> None:
+    gpus: tuple[Gpu | LostGpu, ...] = (*topology.gpus, *topology.lost)
+    bus_ids = [gpu.pci_bus_id for gpu in gpus] + [switch.pci_bus_id for switch in topology.switches]
+    _check_unique(source, "index of a GPU", [gpu.index for gpu in gpus])
+    _check_unique(source, "UUID", [gpu.uuid for gpu in gpus if gpu.uuid])
+    _check_unique(source, "bus id", [bus_id for bus_id in bus_ids if bus_id])
+    _check_unique(source, "NIC", [nic.name for nic in topology.nics])
+    _check_unique(source, "NUMA node", [cpu.numa_node for cpu in topology.cpus])
+    for bus_id in (*bus_ids, *(nic.pci_bus_id for nic in topology.nics), *topology.nvswitches):
+        if bus_id and not BUS_ID.fullmatch(bus_id):
+            raise FormatError(source, expected="PCI bus ids such as 0000:1b:00.0", found=bus_id)
+    for device in _devices(topology):
+        if device.root and not _HOST_BRIDGE.fullmatch(device.root):
+            raise FormatError(f"{source}: {_name(device)}", expected="a host bridge such as 0000:15", found=device.root)
+        if device.pcie:
+            _check_pcie(device.pcie, f"{source}: {_name(device)}")
+
+
+def _check_unique(source: str, what: str, values: Iterable[object]) -> None:
+    twice = [value for value, count in Counter(values).items() if count > 1]
+    if twice:
+        raise FormatError(source, expected=f"each {what} once", found=f"{twice[0]} twice")
+
+
+def _check_pcie(pcie: Pcie, where: str) -> None:
+    if not (1 <= pcie.generation <= 8 and 1 <= pcie.width <= 32):
+        raise FormatError(
+            where, expected="a PCIe link such as generation 5, width 16", found=f"{pcie.generation}, {pcie.width}"
+        )
+
+
+def _check_gpu(gpu: Gpu, source: str) -> None:
+    if gpu.compute_capability and not _CAPABILITY.fullmatch(gpu.compute_capability):
+        raise FormatError(
+            f"{source}: {gpu.label}", expected="a compute capability such as 9.0", found=gpu.compute_capability
+        )
+    _check_cpu_list(gpu.cpu_affinity, f"{source}: {gpu.label}")
+    if gpu.c2c and not (1 <= gpu.c2c.links <= MAX_LINKS and gpu.c2c.bandwidth_mbps >= 1):
+        raise FormatError(f"{source}: {gpu.label}", expected="C2C links with a bandwidth", found=gpu.c2c)
+
+
+def _check_cpu(cpu: Cpu, where: str) -> None:
+    _check_cpu_list(cpu.affinity, where)
+    if cpu.arch not in _CPU_ARCHITECTURES:
+        raise FormatError(where, expected=" or ".join(_CPU_ARCHITECTURES), found=cpu.arch)
+    if not _CPU_VENDOR.fullmatch(cpu.vendor):
+        raise FormatError(where, expected="a CPU vendor such as GenuineIntel", found=cpu.vendor)
+
+
+def _check_cpu_list(cpus: str, where: str) -> None:
+    ranges = [part.split("-") for part in cpus.split(",")] if _CPU_LIST.fullmatch(cpus) else None
+    if cpus and (ranges is None or any(int(bounds[0]) > int(bounds[-1]) for bounds in ranges)):
+        raise FormatError(where, expected="a list of CPUs such as 0-47,96-143", found=cpus)
+
+
+def _check_links(topology: NodeTopology, source: str) -> None:
+    gpus = {gpu.label: gpu for gpu in topology.gpus}
+    for gpu in topology.gpus:
+        where = f"{source}: links of {gpu.label}"
+        _check_unique(where, "target", [link.target for link in gpu.nvlinks])
+        for link in gpu.nvlinks:
+            _check_link(gpu, link, gpus, where)
+
+
+def _check_link(gpu: Gpu, link: NvLink, gpus: dict[str, Gpu], where: str) -> None:
+    if not (0 <= link.active <= link.count and 1 <= link.count <= MAX_LINKS):
+        raise FormatError(
+            where, expected="1 or more links, active ones among them", found=f"{link.active}/{link.count}"
+        )
+    if link.target == UNKNOWN and link.active:
+        raise FormatError(where, expected="no active links to an unknown target", found=f"{link.active}")
+    if link.target in (NVSWITCH, UNKNOWN):
+        return
+    if link.target not in gpus or link.target == gpu.label:
+        raise FormatError(where, expected=f"another GPU, {NVSWITCH} or {UNKNOWN}", found=link.target)
+    if all(back.target != gpu.label for back in gpus[link.target].nvlinks):
+        raise FormatError(where, expected=f"links back from {link.target}", found="none")
+
+
+def _check_parents(topology: NodeTopology, source: str) -> None:
+    parents = {switch.pci_bus_id: switch.parent for switch in topology.switches}
+    for device in _devices(topology):
+        above, seen = device.parent, set[str]()
+        while above:
+            if above not in parents or above in seen:
+                expected = "PCIe switches of the list, and a CPU at the top"
+                raise FormatError(f"{source}: above {_name(device)}", expected=expected, found=above)
+            seen.add(above)
+            above = parents[above]
+
+
+def _check_distances(topology: NodeTopology, source: str) -> None:
+    devices: Sequence[tuple[str, Gpu | Nic]] = [
+        *((gpu.label, gpu) for gpu in topology.gpus),
+        *((f"NIC{position}", nic) for position, nic in enumerate(topology.nics)),
+    ]
+    paths = {(label, other): word for label, device in devices for other, word in device.distance}
+    labels = {label for label, _ in devices}
+    for (label, other), word in paths.items():
+        where = f"{source}: path from {label}"
+        if other not in labels or other == label:
+            raise FormatError(where, expected="the label of another GPU or NIC", found=other)
+        if word not in list(PciePath):
+            raise FormatError(f"{where} to {other}", expected=" or ".join(PciePath), found=word)
+        if paths.get((other, label), word) != word:
+            raise FormatError(f"{where} to {other}", expected=f"{paths[other, label]}, as on the way back", found=word)
+
+
+def _devices(topology: NodeTopology) -> tuple[Gpu | PciSwitch | Nic, ...]:
+    return (*topology.gpus, *topology.switches, *topology.nics)
+
+
+def _name(device: Gpu | PciSwitch | Nic) -> str:
+    if isinstance(device, Gpu):
+        return device.label
+    return device.name if isinstance(device, Nic) else device.pci_bus_id

@@ -1,0 +1,216 @@
+"""The written form of a topology: JSON, ``gpu.topology/v1 NodeTopology``.
+
+Within v1 members are only added, each with a default, and a reader ignores what it does not know. So an older webhook
+reads what a newer agent published, and the other way round. A change that old readers would misread is a v2.
+"""
+
+import json
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from webhook.model import names
+from webhook.model.errors import FormatError
+from webhook.topology.consistency import checked
+from webhook.topology.fields import Fields
+from webhook.topology.model import (
+    C2c,
+    Cpu,
+    Fabric,
+    Gpu,
+    LostGpu,
+    MigMode,
+    Nic,
+    NodeTopology,
+    NvLink,
+    Pcie,
+    PciSwitch,
+)
+
+API_VERSION = names.PREFIX + "v1"
+KIND = "NodeTopology"
+MAX_BYTES = 1024 * 1024
+"""A ConfigMap holds no more."""
+
+
+def format_topology(topology: NodeTopology, *, indent: int | None = None) -> str:
+    """The JSON form; ``parse_topology`` reads it back to an equal value. Members with their default are left out."""
+    document = {"apiVersion": API_VERSION, "kind": KIND} | _written(topology)
+    return json.dumps(document, indent=indent, separators=None if indent else (",", ":"))
+
+
+def parse_topology(text: str | bytes, *, source: str) -> NodeTopology:
+    """Read the JSON form.
+
+    Args:
+        text: What was published.
+        source: How messages call it, for example ``ConfigMap gpu-topology-node-1``.
+
+    Raises:
+        FormatError: it is no NodeTopology of v1, is larger than 1 MiB, or contradicts itself. Nothing is half-read.
+    """
+    if len(text) > MAX_BYTES:
+        raise FormatError(source, expected=f"at most {MAX_BYTES} bytes", found=f"{len(text)} bytes")
+    try:
+        value = json.loads(text, object_pairs_hook=_object)
+    except _DuplicateMemberError as error:
+        raise FormatError(source, expected="each member once", found=f"{error} twice") from None
+    except (ValueError, RecursionError) as error:
+        raise FormatError(source, expected=f"a {KIND} in JSON", found=f"something else: {error}") from None
+    document = Fields(source, "", value)
+    version, kind = document.text("apiVersion"), document.text("kind")
+    if (version, kind) != (API_VERSION, KIND):
+        raise FormatError(
+            source,
+            expected=f"{KIND} of {API_VERSION}",
+            found=f"{kind or 'no kind'} of {version or 'no version'}",
+            fix="Webhook and agent should be of the same release",
+        )
+    return checked(_read_topology(document), source=source)
+
+
+class _DuplicateMemberError(ValueError):
+    """A member of a JSON object stands there twice, so readers may disagree about it."""
+
+
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for name, value in members:
+        if name in result:
+            raise _DuplicateMemberError(name)
+        result[name] = value
+    return result
+
+
+_SPELLED = {"memory_mib": "memoryMiB", "bandwidth_mbps": "bandwidthMBps", "speed_gbps": "speedGbps"}
+_PAIRS = "distance"
+
+
+def _member(field: str) -> str:
+    first, *rest = field.split("_")
+    return _SPELLED.get(field) or first + "".join(word.capitalize() for word in rest)
+
+
+def _written(part: Any) -> dict[str, Any]:
+    """The members of a part that differ from their defaults."""
+    members = {}
+    for field in fields(part):
+        value = getattr(part, field.name)
+        if value != field.default:
+            members[_member(field.name)] = dict(value) if field.name == _PAIRS else _written_value(value)
+    return members
+
+
+def _written_value(value: Any) -> Any:
+    if is_dataclass(value):
+        return _written(value)
+    return [_written_value(entry) for entry in value] if isinstance(value, tuple) else value
+
+
+def _read_topology(document: Fields) -> NodeTopology:
+    return NodeTopology(
+        node=document.text("node", None),
+        source=document.text("source", None),
+        driver_version=document.text("driverVersion"),
+        cuda_version=document.text("cudaVersion"),
+        problem=document.text("problem"),
+        gpus=document.parts("gpus", _read_gpu),
+        lost=document.parts("lost", _read_lost),
+        nvswitches=document.texts("nvswitches"),
+        fabric=document.part("fabric", _read_fabric),
+        switches=document.parts("switches", _read_switch),
+        cpus=document.parts("cpus", _read_cpu),
+        nics=document.parts("nics", _read_nic),
+    )
+
+
+def _read_gpu(gpu: Fields) -> Gpu:
+    return Gpu(
+        index=gpu.number("index"),
+        uuid=gpu.text("uuid"),
+        pci_bus_id=gpu.text("pciBusId"),
+        name=gpu.text("name"),
+        minor=gpu.optional_number("minor"),
+        compute_capability=gpu.text("computeCapability"),
+        memory_mib=gpu.number("memoryMiB", 0),
+        numa_node=gpu.optional_number("numaNode"),
+        cpu_affinity=gpu.text("cpuAffinity"),
+        mig_mode=_read_mig_mode(gpu),
+        nvlinks=gpu.parts("nvlinks", _read_nvlink),
+        c2c=gpu.part("c2c", _read_c2c),
+        pcie=gpu.part("pcie", _read_pcie),
+        parent=gpu.text("parent"),
+        root=gpu.text("root"),
+        distance=gpu.pairs(_PAIRS),
+    )
+
+
+def _read_mig_mode(gpu: Fields) -> MigMode:
+    word = gpu.text("migMode", MigMode.UNSUPPORTED)
+    if word not in list(MigMode):
+        gpu.fail("migMode", " or ".join(MigMode), word)
+    return MigMode(word)
+
+
+def _read_nvlink(link: Fields) -> NvLink:
+    return NvLink(target=link.text("target", None), count=link.number("count"), active=link.number("active"))
+
+
+def _read_c2c(c2c: Fields) -> C2c:
+    return C2c(links=c2c.number("links"), bandwidth_mbps=c2c.number("bandwidthMBps"))
+
+
+def _read_pcie(pcie: Fields) -> Pcie:
+    return Pcie(generation=pcie.number("generation"), width=pcie.number("width"))
+
+
+def _read_lost(gpu: Fields) -> LostGpu:
+    return LostGpu(
+        index=gpu.number("index"),
+        problem=gpu.text("problem", None),
+        uuid=gpu.text("uuid"),
+        pci_bus_id=gpu.text("pciBusId"),
+    )
+
+
+def _read_fabric(fabric: Fields) -> Fabric:
+    return Fabric(
+        state=fabric.text("state", None),
+        status=fabric.text("status"),
+        cluster_uuid=fabric.text("clusterUuid"),
+        clique_id=fabric.number("cliqueId", 0),
+    )
+
+
+def _read_switch(switch: Fields) -> PciSwitch:
+    return PciSwitch(
+        pci_bus_id=switch.text("pciBusId", None),
+        parent=switch.text("parent"),
+        root=switch.text("root"),
+        numa_node=switch.optional_number("numaNode"),
+        pcie=switch.part("pcie", _read_pcie),
+    )
+
+
+def _read_cpu(cpu: Fields) -> Cpu:
+    return Cpu(
+        numa_node=cpu.number("numaNode"),
+        affinity=cpu.text("affinity"),
+        arch=cpu.text("arch", "x86_64"),
+        vendor=cpu.text("vendor"),
+        family=cpu.number("family", 0),
+        model=cpu.number("model", 0),
+    )
+
+
+def _read_nic(nic: Fields) -> Nic:
+    return Nic(
+        name=nic.text("name", None),
+        pci_bus_id=nic.text("pciBusId"),
+        numa_node=nic.optional_number("numaNode"),
+        link_layer=nic.text("linkLayer"),
+        speed_gbps=nic.number("speedGbps", 0),
+        pcie=nic.part("pcie", _read_pcie),
+        parent=nic.text("parent"),
+        root=nic.text("root"),
+        distance=nic.pairs(_PAIRS),
+    )

@@ -1,0 +1,71 @@
+"""Whether the NVLinks of a node do what they should."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from webhook.topology.model import UNKNOWN, Gpu, MigMode, NodeTopology
+
+
+class HealthState(StrEnum):
+    """The values of the node label ``gpu.topology/nvlink``."""
+
+    HEALTHY = "healthy"
+    DEGRADED = "degraded"
+    ABSENT = "absent"
+    """No link is up: the node has no NVLink, no GPU or no driver."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHealth:
+    """The state of a node's NVLinks, and why."""
+
+    state: HealthState
+    findings: tuple[str, ...]
+    """A sentence for each thing that is not as it should be."""
+    ailing: tuple[int, ...]
+    """Indices of the GPUs that have fewer links than they should, lost ones included."""
+
+
+def node_health(topology: NodeTopology) -> NodeHealth:
+    """Judge the links of a node by themselves and by each other.
+
+    NVML cannot tell a broken link from one that was never wired: an H100 NVL uses 12 of its 18. So a link counts as
+    down if its other end is known, or if GPUs of the same product have more.
+    """
+    ailing = {gpu.index: finding for gpu in topology.gpus if (finding := _finding(gpu, topology))}
+    lost = {gpu.index: f"GPU{gpu.index} is lost: {gpu.problem}" for gpu in topology.lost}
+    findings = (*ailing.values(), *lost.values(), *_fabric_findings(topology))
+    if not any(gpu.active_links for gpu in topology.gpus):
+        return NodeHealth(HealthState.ABSENT, findings, tuple(sorted(ailing | lost)))
+    state = HealthState.DEGRADED if findings else HealthState.HEALTHY
+    return NodeHealth(state, findings, tuple(sorted(ailing | lost)))
+
+
+def _finding(gpu: Gpu, topology: NodeTopology) -> str:
+    if gpu.mig_mode is MigMode.ENABLED:
+        return ""
+    down = [link for link in gpu.nvlinks if link.active < link.count and link.target != UNKNOWN]
+    if down:
+        targets = ", ".join(f"{link.count - link.active} of {link.count} to {link.target}" for link in down)
+        return f"{gpu.label} has links down: {targets}"
+    usual = _usual_links(gpu, topology)
+    if gpu.active_links < usual:
+        return f"{gpu.label} has {gpu.active_links} links up, other {gpu.name or 'GPUs'} here have {usual}"
+    return ""
+
+
+def _usual_links(gpu: Gpu, topology: NodeTopology) -> int:
+    """Links that most GPUs of the same product have up; where there is no majority, the most that one has."""
+    same = [peer.active_links for peer in topology.gpus if peer.name == gpu.name and peer.mig_mode is gpu.mig_mode]
+    links, _ = max(Counter(same).items(), key=lambda entry: (entry[1], entry[0]))
+    return links
+
+
+def _fabric_findings(topology: NodeTopology) -> Iterator[str]:
+    fabric = topology.fabric
+    if fabric and fabric.state not in ("completed", "unsupported"):
+        yield f"The NVLink fabric is {fabric.state}: is the fabric manager running?"
+    elif fabric and fabric.status not in ("", "success"):
+        yield f"The NVLink fabric reports {fabric.status}"

@@ -1,0 +1,205 @@
+"""What is known of one node: ``NodeTopology`` and its parts.
+
+Bus ids have a four-digit domain and are lower case (``0000:1b:00.0``), as in sysfs; NVML's own form is longer and upper
+case. Within a topology devices have the names of ``nvidia-smi topo -m``: ``GPU0`` is the GPU with the NVML index 0,
+``NIC0`` the first NIC. Beyond it a GPU is known by its UUID: indices may change when the driver starts again.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+NVSWITCH = "nvswitch"
+"""Target of links that end at a switch: which one does not matter, and virtual machines hide it."""
+UNKNOWN = "unknown"
+"""Target of links that are down and whose other end is not known."""
+
+
+class MigMode(StrEnum):
+    """Whether a GPU is cut into instances; between instances no NVLink exists."""
+
+    DISABLED = "disabled"
+    ENABLED = "enabled"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NvLink:
+    """The links of one GPU to one peer, bonded."""
+
+    target: str
+    """Label of the peer GPU such as ``GPU3``, ``nvswitch`` or ``unknown``."""
+    count: int
+    """Links, up or not."""
+    active: int
+    """Links that are up; only these carry anything."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class C2c:
+    """NVLink-C2C, which joins a GPU to the CPU of its superchip."""
+
+    links: int
+    bandwidth_mbps: int
+    """MB/s of each link and direction."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pcie:
+    """The most that a PCIe link can do; its present state depends on what the device is doing."""
+
+    generation: int
+    width: int
+    """Lanes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gpu:
+    """One GPU that NVML can reach."""
+
+    index: int
+    """NVML index on the host."""
+    uuid: str = ""
+    pci_bus_id: str = ""
+    """Empty, like the UUID, where the source does not tell."""
+    name: str = ""
+    minor: int | None = None
+    """N of ``/dev/nvidiaN``."""
+    compute_capability: str = ""
+    """Such as ``9.0``; empty if unknown."""
+    memory_mib: int = 0
+    numa_node: int | None = None
+    cpu_affinity: str = ""
+    """CPU list such as ``0-47,96-143``."""
+    mig_mode: MigMode = MigMode.UNSUPPORTED
+    nvlinks: tuple[NvLink, ...] = ()
+    c2c: C2c | None = None
+    pcie: Pcie | None = None
+    parent: str = ""
+    """Bus id of the PCIe switch above; empty directly below a root port, or if unknown."""
+    root: str = ""
+    """Host bridge at the top of its PCIe path, such as ``0000:15``; empty if unknown."""
+    distance: tuple[tuple[str, str], ...] = ()
+    """PCIe path to other devices, by their labels in the matrix, where the tree is unknown: ``("GPU1", "PIX")``."""
+
+    @property
+    def label(self) -> str:
+        """Its name in the matrix, as in ``nvidia-smi topo -m``."""
+        return f"GPU{self.index}"
+
+    @property
+    def sm(self) -> int:
+        """Compute capability as NCCL writes it, 90 for ``9.0``; 0 if unknown."""
+        major, _, minor = self.compute_capability.partition(".")
+        return int(major) * 10 + int(minor) if major.isdigit() and minor.isdigit() else 0
+
+    @property
+    def active_links(self) -> int:
+        """Links that are up, wherever they lead."""
+        return sum(link.active for link in self.nvlinks)
+
+    @property
+    def switch_links(self) -> int:
+        """Active links to NVSwitches."""
+        return self.links_to(NVSWITCH)
+
+    def links_to(self, target: str) -> int:
+        """Active links to a target, a label or ``nvswitch``. In MIG mode there are none."""
+        if self.mig_mode is MigMode.ENABLED:
+            return 0
+        return sum(link.active for link in self.nvlinks if link.target == target)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LostGpu:
+    """A GPU that the driver lists and cannot reach."""
+
+    index: int
+    problem: str
+    """What NVML said."""
+    uuid: str = ""
+    pci_bus_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PciSwitch:
+    """The upstream port of a PCIe switch."""
+
+    pci_bus_id: str
+    parent: str = ""
+    """Bus id of the switch above; empty directly below a root port."""
+    root: str = ""
+    numa_node: int | None = None
+    pcie: Pcie | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cpu:
+    """One NUMA node with CPUs."""
+
+    numa_node: int
+    affinity: str = ""
+    """CPU list such as ``0-47,96-143``."""
+    arch: str = "x86_64"
+    """``x86_64``, ``arm64`` or ``ppc64``, as NCCL calls them."""
+    vendor: str = ""
+    """Such as ``GenuineIntel`` or ``AuthenticAMD``, from CPUID."""
+    family: int = 0
+    model: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Nic:
+    """A network interface that can do RDMA."""
+
+    name: str
+    """Of the RDMA device, such as ``mlx5_0``."""
+    pci_bus_id: str = ""
+    numa_node: int | None = None
+    link_layer: str = ""
+    """``InfiniBand`` or ``Ethernet`` (RoCE)."""
+    speed_gbps: int = 0
+    """Gbit/s; 0 if unknown."""
+    pcie: Pcie | None = None
+    parent: str = ""
+    root: str = ""
+    distance: tuple[tuple[str, str], ...] = ()
+    """PCIe path to other devices by their labels in the matrix: ``("GPU0", "PIX")``, ``("NIC1", "NODE")``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fabric:
+    """State of the NVLink fabric, which the fabric manager configures."""
+
+    state: str
+    """``completed``, ``in-progress``, ``not-started`` or ``unsupported``."""
+    status: str = ""
+    """``success`` or the error of NVML."""
+    cluster_uuid: str = ""
+    clique_id: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeTopology:
+    """What is known of one node."""
+
+    node: str
+    source: str
+    """``nvml``, ``nvidia-smi`` or ``hami``."""
+    driver_version: str = ""
+    cuda_version: str = ""
+    problem: str = ""
+    """Why the picture is empty or incomplete, in a sentence."""
+    gpus: tuple[Gpu, ...] = ()
+    """In the order of their indices."""
+    lost: tuple[LostGpu, ...] = ()
+    nvswitches: tuple[str, ...] = ()
+    """Bus ids of the NVSwitches that the links name; empty where a virtual machine hides them."""
+    fabric: Fabric | None = None
+    switches: tuple[PciSwitch, ...] = ()
+    cpus: tuple[Cpu, ...] = ()
+    nics: tuple[Nic, ...] = ()
+    """In the order of their labels in the matrix, NIC0 first."""
+
+    def gpu(self, uuid: str) -> Gpu | None:
+        """The GPU with that UUID."""
+        return next((gpu for gpu in self.gpus if gpu.uuid == uuid), None)

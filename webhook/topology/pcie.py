@@ -1,0 +1,122 @@
+"""PCIe: the path between two devices of a node, and what goes through it."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from webhook.topology.model import Cpu, Gpu, Nic, NodeTopology, Pcie, PciSwitch
+
+
+class PciePath(StrEnum):
+    """The words of ``nvidia-smi topo -m``, nearest first."""
+
+    PIX = "PIX"
+    """Through one switch."""
+    PXB = "PXB"
+    """Through several switches."""
+    PHB = "PHB"
+    """Through the host bridge."""
+    NODE = "NODE"
+    """Between host bridges of one NUMA node. NCCL has no word for it and says PHB."""
+    SYS = "SYS"
+    """Between NUMA nodes."""
+
+    @property
+    def rank(self) -> int:
+        """0 for the nearest."""
+        return list(PciePath).index(self)
+
+
+# 100 Mbit/s of each lane and direction, after encoding and protocol: NCCL src/graph/topo.cc, kvDictPciGen.
+# A generation that NCCL does not know counts as the last one that it knows.
+_LANE_SPEED = {1: 15, 2: 30, 3: 60, 4: 120, 5: 240, 6: 480}
+_FALLBACK = Pcie(generation=3, width=16)
+"""What NCCL takes for a link that it cannot read: src/graph/topo.cc, ncclTopoAddPci."""
+
+_AMD, _ARM, _POWER, _ZHAOXIN = 16.0, 6.0, 32.0, 6.0
+_INTEL = ((0xCF, 40.0), (0x8F, 22.0), (0x55, 10.0), (0, 6.0))
+"""From which model on, GB/s."""
+_UNKNOWN_CPU = 6.0
+"""The least of all: promise nothing about a CPU that nobody named."""
+
+
+def link_bandwidth(pcie: Pcie | None) -> float:
+    """GB/s per direction of a PCIe link; an unknown one counts as generation 3 with 16 lanes, as in NCCL.
+
+    NCCL src/graph/topo.cc: width x speed / 80.
+    """
+    link = pcie or _FALLBACK
+    speed = _LANE_SPEED.get(link.generation, max(_LANE_SPEED.values()))
+    return link.width * speed / 80
+
+
+def socket_bandwidth(topology: NodeTopology) -> float:
+    """GB/s per direction between NUMA nodes, from the type of the first CPU: NCCL src/graph/topo.h and topo.cc."""
+    return _socket_bandwidth(topology.cpus[0]) if topology.cpus else _UNKNOWN_CPU
+
+
+def _socket_bandwidth(cpu: Cpu) -> float:
+    if cpu.arch == "arm64":
+        return _ARM
+    if cpu.arch == "ppc64":
+        return _POWER
+    match cpu.vendor:
+        case "AuthenticAMD":
+            return _AMD
+        case "GenuineIntel":
+            return next(bandwidth for model, bandwidth in _INTEL if cpu.model >= model)
+        case "CentaurHauls" | "  Shanghai  ":
+            return _ZHAOXIN
+    return _UNKNOWN_CPU
+
+
+class PcieTree:
+    """The PCIe devices of a node; answers for a pair of GPUs or NICs."""
+
+    def __init__(self, topology: NodeTopology) -> None:
+        self._switches = {switch.pci_bus_id: switch for switch in topology.switches}
+        self._labels = {nic.name: f"NIC{position}" for position, nic in enumerate(topology.nics)}
+        self.between_sockets = socket_bandwidth(topology)
+        """GB/s per direction."""
+
+    def path(self, one: Gpu | Nic, other: Gpu | Nic) -> PciePath:
+        """How two devices are joined. Where the tree is not known, what the source said; else their NUMA nodes."""
+        if one.root and other.root:
+            return self._path_in_tree(one, other)
+        said = dict(one.distance).get(self.label(other)) or dict(other.distance).get(self.label(one))
+        if said:
+            return PciePath(said)
+        return PciePath.NODE if one.numa_node == other.numa_node else PciePath.SYS
+
+    def bandwidth(self, one: Gpu | Nic, other: Gpu | Nic) -> float:
+        """GB/s per direction: the least of the links on the way, and of what joins the sockets."""
+        shared = {switch.pci_bus_id for switch in self._above(one)} & {
+            switch.pci_bus_id for switch in self._above(other)
+        }
+        links = [
+            link_bandwidth(device.pcie)
+            for end in (one, other)
+            for device in (end, *(switch for switch in self._above(end) if switch.pci_bus_id not in shared))
+        ]
+        if self.path(one, other) is PciePath.SYS:
+            links.append(self.between_sockets)
+        return min(links)
+
+    def label(self, device: Gpu | Nic) -> str:
+        """Its name in the matrix."""
+        return device.label if isinstance(device, Gpu) else self._labels[device.name]
+
+    def _path_in_tree(self, one: Gpu | Nic, other: Gpu | Nic) -> PciePath:
+        if one.parent and one.parent == other.parent:
+            return PciePath.PIX
+        if {switch.pci_bus_id for switch in self._above(one)} & {switch.pci_bus_id for switch in self._above(other)}:
+            return PciePath.PXB
+        if one.root == other.root:
+            return PciePath.PHB
+        return PciePath.NODE if one.numa_node == other.numa_node else PciePath.SYS
+
+    def _above(self, device: Gpu | Nic) -> Iterator[PciSwitch]:
+        above = device.parent
+        while above:
+            switch = self._switches[above]
+            yield switch
+            above = switch.parent

@@ -1,0 +1,127 @@
+"""Rings: the order in which the GPUs of a set pass data on, and how much of it.
+
+Bandwidths are GB/s per direction. A matrix of them holds at ``[i][j]`` what goes from member i to member j of a set;
+orders are positions in that set.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+
+Matrix = Sequence[Sequence[float]]
+
+EXACT_UP_TO = 8
+"""Members of a set whose best ring is found for certain; beyond, 2-opt improves a greedy one."""
+
+
+def ring_order(bandwidth: Matrix) -> tuple[int, ...]:
+    """The ring whose weakest hop is best and, among those, whose hops are best together; it begins with member 0.
+
+    Args:
+        bandwidth: A square of n x n. A hop counts as its slower direction, because neighbours exchange data both ways.
+    """
+    count = len(bandwidth)
+    hops = [[min(bandwidth[i][j], bandwidth[j][i]) if i != j else 0.0 for j in range(count)] for i in range(count)]
+    different = sorted({hops[i][j] for i, j in combinations(range(count), 2)}, reverse=True)
+    if count <= 3 or len(different) == 1:
+        return tuple(range(count))
+    if count > EXACT_UP_TO:
+        return _improved(_greedy(hops), hops)
+    return next(ring for weakest in different if (ring := _best_ring(hops, weakest)))
+
+
+def weakest_hop(order: Sequence[int], bandwidth: Matrix) -> float:
+    """GB/s of the slowest hop of a ring, either way round."""
+    return min(min(bandwidth[one][other], bandwidth[other][one]) for one, other in _hops(order))
+
+
+def cut_bandwidth(direct: Matrix, switched: Sequence[float], order: Sequence[int]) -> float:
+    """What rings over NVLink can carry together at most: the least that leaves any part of the set.
+
+    Each ring enters and leaves every part of the set at least once, so all rings together carry no more than the links
+    across the narrowest cut. NCCL builds rings that reach it but for the steps of its bandwidth table
+    (src/graph/search.cc, speedArrayIntra): 360 of 370.8 GB/s on HGX H100, all 120 on DGX-1.
+
+    Args:
+        direct: Direct links from member to member.
+        switched: What each member can send through NVSwitches.
+        order: A good ring. Up to eight members all cuts are tried, beyond only those that part an arc of it.
+    """
+    members = frozenset(range(len(switched)))
+    return min(
+        min(_across(inside, outside, direct, switched), _across(outside, inside, direct, switched))
+        for inside in _parts(order)
+        if (outside := members - inside)
+    )
+
+
+def _across(source: Iterable[int], target: Iterable[int], direct: Matrix, switched: Sequence[float]) -> float:
+    through_switches = min(sum(switched[one] for one in source), sum(switched[other] for other in target))
+    return through_switches + sum(direct[one][other] for one in source for other in target)
+
+
+def _parts(order: Sequence[int]) -> Iterator[frozenset[int]]:
+    count = len(order)
+    if count <= EXACT_UP_TO:
+        for size in range(1, count // 2 + 1):
+            yield from map(frozenset, combinations(order, size))
+        return
+    around = (*order, *order)
+    for size in range(1, count // 2 + 1):
+        for start in range(count):
+            yield frozenset(around[start : start + size])
+
+
+def _hops(order: Sequence[int]) -> Iterator[tuple[int, int]]:
+    return zip(order, (*order[1:], order[0]), strict=True)
+
+
+_Paths = dict[tuple[int, int], tuple[float, tuple[int, ...]]]
+"""By the members visited, as bits, and the last one: the sum of the hops and the path."""
+
+
+def _best_ring(hops: Matrix, weakest: float) -> tuple[int, ...]:
+    """The ring with the greatest sum of hops, none of them below ``weakest``; empty if there is none.
+
+    Held and Karp: for each set of members and each last one of them, the best path from member 0 through them all.
+    """
+    others = range(1, len(hops))
+    paths: _Paths = {(1 << last, last): (hops[0][last], (0, last)) for last in others if hops[0][last] >= weakest}
+    for _ in range(len(hops) - 2):
+        longer: _Paths = {}
+        for (visited, last), (total, path) in paths.items():
+            for following in others:
+                if visited >> following & 1 or hops[last][following] < weakest:
+                    continue
+                key, value = (visited | 1 << following, following), total + hops[last][following]
+                if key not in longer or value > longer[key][0]:
+                    longer[key] = (value, (*path, following))
+        paths = longer
+    closed = [(total + hops[last][0], path) for (_, last), (total, path) in paths.items() if hops[last][0] >= weakest]
+    return min(closed, key=lambda ring: (-ring[0], ring[1]))[1] if closed else ()
+
+
+def _greedy(hops: Matrix) -> list[int]:
+    order, left = [0], set(range(1, len(hops)))
+    while left:
+        following = max(left, key=lambda member: (hops[order[-1]][member], -member))
+        order.append(following)
+        left.remove(following)
+    return order
+
+
+def _improved(order: list[int], hops: Matrix) -> tuple[int, ...]:
+    """2-opt: turns stretches of the ring round for as long as that helps."""
+    best, worth = order, _worth(order, hops)
+    improved = True
+    while improved:
+        improved = False
+        for start, end in combinations(range(1, len(order)), 2):
+            turned = best[:start] + best[start : end + 1][::-1] + best[end + 1 :]
+            if (found := _worth(turned, hops)) > worth:
+                best, worth, improved = turned, found, True
+    return tuple(best)
+
+
+def _worth(order: Sequence[int], hops: Matrix) -> tuple[float, float]:
+    bandwidths = [hops[one][other] for one, other in _hops(order)]
+    return min(bandwidths), round(sum(bandwidths), 6)

@@ -1,0 +1,182 @@
+"""What a set of GPUs is worth to a job that uses all of them together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+
+from webhook.model.errors import FormatError
+from webhook.topology.connections import Connection, Connections, PathType, nvlink_bandwidth
+from webhook.topology.model import Gpu, NodeTopology
+from webhook.topology.pcie import PciePath, PcieTree
+from webhook.topology.ring import cut_bandwidth, ring_order, weakest_hop
+
+
+class LinkClass(StrEnum):
+    """How the GPUs of a set are linked: the values of the annotation ``gpu.topology/link``, best first."""
+
+    SINGLE = "single"
+    NVSWITCH = "NVSwitch"
+    NVLINK = "NVLink"
+    """Every pair has direct links."""
+    PARTIAL = "NVLink-partial"
+    """Some pairs have links, the others have not."""
+    PIX = "PIX"
+    PXB = "PXB"
+    PHB = "PHB"
+    SYS = "SYS"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two GPUs of a set, by index, and the connection between them: the slower of both directions."""
+
+    gpus: tuple[int, int]
+    connection: Connection
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NicAffinity:
+    """A NIC and the GPUs of a set that have no nearer one."""
+
+    name: str
+    path: PciePath
+    gpus: tuple[int, ...]
+    """Indices."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuSet:
+    """A set of GPUs, judged. GPUs are named by their index."""
+
+    gpus: tuple[int, ...]
+    """Ascending."""
+    link: LinkClass
+    weakest: Pair | None
+    """The pair with the least bandwidth; none in a set of one."""
+    mean_bandwidth: float
+    """GB/s per direction, over all pairs; 0 for a set of one."""
+    ring: tuple[int, ...]
+    """The order of the best ring."""
+    ring_bandwidth: float
+    """GB/s that each GPU can pass on in rings, all of them together; 0 for a set of one."""
+    numa_nodes: tuple[int, ...]
+    """Those that are known, ascending."""
+    nics: tuple[NicAffinity, ...]
+    """Nearest first."""
+
+    @property
+    def bandwidth(self) -> float:
+        """GB/s per direction of the weakest pair; 0 for a set of one."""
+        return self.weakest.connection.bandwidth if self.weakest else 0.0
+
+    @property
+    def all_reduce(self) -> float:
+        """GB/s of reduced data: each byte crosses a ring of n GPUs 2 (n - 1) / n times. 0 for a set of one."""
+        count = len(self.gpus)
+        return self.ring_bandwidth * count / (2 * (count - 1)) if count > 1 else 0.0
+
+    @property
+    def every_pair_has_nvlink(self) -> bool:
+        """Whether ``require-nvlink`` is met; a single GPU needs none."""
+        return self.link in (LinkClass.SINGLE, LinkClass.NVSWITCH, LinkClass.NVLINK)
+
+
+def assess(topology: NodeTopology, gpus: Sequence[int], connections: Connections | None = None) -> GpuSet:
+    """Judge a set.
+
+    Args:
+        topology: The node.
+        gpus: Indices of its GPUs, in any order; at least one.
+        connections: Of the node, if the caller has them already.
+
+    Raises:
+        FormatError: the node has no such GPU, or one stands there twice.
+    """
+    members = _members(topology, gpus)
+    between = connections or Connections(topology)
+    indices = tuple(gpu.index for gpu in members)
+    pairs = [_pair(between, one, other, indices) for one, other in combinations(indices, 2)]
+    bandwidth = [
+        [between.within(one, other, indices).bandwidth if one != other else 0.0 for other in indices] for one in indices
+    ]
+    ring = ring_order(bandwidth)
+    return GpuSet(
+        gpus=indices,
+        link=_link_class(members, pairs),
+        weakest=min(pairs, key=lambda pair: pair.connection.bandwidth, default=None),
+        mean_bandwidth=sum(pair.connection.bandwidth for pair in pairs) / len(pairs) if pairs else 0.0,
+        ring=tuple(indices[position] for position in ring),
+        ring_bandwidth=_ring_bandwidth(members, between, bandwidth, ring) if pairs else 0.0,
+        numa_nodes=tuple(sorted({gpu.numa_node for gpu in members if gpu.numa_node is not None})),
+        nics=_near_nics(topology, members),
+    )
+
+
+def _members(topology: NodeTopology, gpus: Sequence[int]) -> list[Gpu]:
+    known = {gpu.index: gpu for gpu in topology.gpus}
+    for index in gpus:
+        if index not in known or list(gpus).count(index) > 1:
+            listed = ", ".join(map(str, known)) or "it has none"
+            raise FormatError(
+                f"node {topology.node}", expected=f"indices of its GPUs ({listed}), each once", found=index
+            )
+    if not gpus:
+        raise FormatError(f"node {topology.node}", expected="at least one GPU", found="none")
+    return [known[index] for index in sorted(gpus)]
+
+
+def _pair(between: Connections, one: int, other: int, members: Sequence[int]) -> Pair:
+    both = (between.within(one, other, members), between.within(other, one, members))
+    return Pair((one, other), min(both, key=lambda connection: connection.bandwidth))
+
+
+_WITHOUT_NVLINK: Mapping[PathType, LinkClass] = {
+    PathType.C2C: LinkClass.PHB,  # through the CPU: the class names what NCCL_P2P_LEVEL can allow
+    PathType.PIX: LinkClass.PIX,
+    PathType.PXB: LinkClass.PXB,
+    PathType.PHB: LinkClass.PHB,
+    PathType.SYS: LinkClass.SYS,
+}
+
+
+def _link_class(members: Sequence[Gpu], pairs: Sequence[Pair]) -> LinkClass:
+    if not pairs:
+        return LinkClass.SINGLE
+    types = {pair.connection.type for pair in pairs}
+    if types == {PathType.NVL}:
+        return LinkClass.NVSWITCH if all(gpu.switch_links for gpu in members) else LinkClass.NVLINK
+    if PathType.NVL in types:
+        return LinkClass.PARTIAL
+    return _WITHOUT_NVLINK[max(types, key=lambda kind: kind.rank)]
+
+
+def _ring_bandwidth(
+    members: Sequence[Gpu], between: Connections, bandwidth: Sequence[Sequence[float]], ring: Sequence[int]
+) -> float:
+    direct = [[_direct_bandwidth(between, one, other) for other in members] for one in members]
+    switched = [nvlink_bandwidth(gpu, gpu.switch_links) for gpu in members]
+    return cut_bandwidth(direct, switched, ring) or weakest_hop(ring, bandwidth)
+
+
+def _direct_bandwidth(between: Connections, one: Gpu, other: Gpu) -> float:
+    if one is other or (one.switch_links and other.switch_links):
+        return 0.0
+    connection = between.direct(one.index, other.index)
+    return connection.bandwidth if connection.type is PathType.NVL else 0.0
+
+
+def _near_nics(topology: NodeTopology, members: Sequence[Gpu]) -> tuple[NicAffinity, ...]:
+    tree = PcieTree(topology)
+    near: dict[tuple[int, str], list[int]] = {}
+    for gpu in members:
+        paths = {nic.name: tree.path(gpu, nic) for nic in topology.nics}
+        nearest = min((path.rank for path in paths.values()), default=0)
+        for name, path in paths.items():
+            if path.rank == nearest:
+                near.setdefault((path.rank, name), []).append(gpu.index)
+    order = [nic.name for nic in topology.nics]
+    return tuple(
+        NicAffinity(name=name, path=list(PciePath)[rank], gpus=tuple(gpus))
+        for (rank, name), gpus in sorted(near.items(), key=lambda entry: (entry[0][0], order.index(entry[0][1])))
+    )
