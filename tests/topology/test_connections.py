@@ -154,7 +154,7 @@ def test_the_generation_and_the_links_make_the_bandwidth(capability: str, count:
         for index in range(2)
     )
     assert Connections(NodeTopology(node="n", source="nvml", gpus=gpus)).direct(0, 1) == Connection(
-        type=Connections(a100_pcie_bridged()).direct(0, 1).type, bandwidth=expected, links=count, pcie=PciePath.NODE
+        type=Connections(a100_pcie_bridged()).direct(0, 1).type, bandwidth=expected, links=count, pcie=PciePath.SYS
     )
 
 

@@ -32,5 +32,5 @@ class ConfigError(GpuTopologyError):
 
 def shorten(value: object) -> str:
     """A quoted form of ``value`` that fits into a message."""
-    text = value if isinstance(value, str) else repr(value)
+    text = value if isinstance(value, str) and value.isprintable() else repr(value)
     return f'"{text}"' if len(text) <= FOUND_LIMIT else f'"{text[:FOUND_LIMIT]}..." ({len(text)} characters)'

@@ -133,6 +133,7 @@ def _read_gpu(gpu: Fields) -> Gpu:
         compute_capability=gpu.text("computeCapability"),
         memory_mib=gpu.number("memoryMiB", 0),
         numa_node=gpu.optional_number("numaNode"),
+        own_numa_node=gpu.optional_number("ownNumaNode"),
         cpu_affinity=gpu.text("cpuAffinity"),
         mig_mode=_read_mig_mode(gpu),
         nvlinks=gpu.parts("nvlinks", _read_nvlink),

@@ -68,6 +68,9 @@ class Gpu:
     """Such as ``9.0``; empty if unknown."""
     memory_mib: int = 0
     numa_node: int | None = None
+    """Of the CPUs that are nearest."""
+    own_numa_node: int | None = None
+    """The NUMA node that its own memory is, on superchips."""
     cpu_affinity: str = ""
     """CPU list such as ``0-47,96-143``."""
     mig_mode: MigMode = MigMode.UNSUPPORTED

@@ -85,7 +85,7 @@ class PcieTree:
         said = dict(one.distance).get(self.label(other)) or dict(other.distance).get(self.label(one))
         if said:
             return PciePath(said)
-        return PciePath.NODE if one.numa_node == other.numa_node else PciePath.SYS
+        return PciePath.NODE if one.numa_node == other.numa_node is not None else PciePath.SYS
 
     def bandwidth(self, one: Gpu | Nic, other: Gpu | Nic) -> float:
         """GB/s per direction: the least of the links on the way, and of what joins the sockets."""

@@ -1,0 +1,5 @@
+"""The stub of NVML, for the tests of discovery."""
+
+from tests.nvml.stub import nvml_library, play
+
+__all__ = ["nvml_library", "play"]

@@ -1,0 +1,445 @@
+"""Machines of which one property is not as it should be, read through the real bindings."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.nvml.machines import Link, a100_pcie_bridged, dgx1_v100, gb200_tray, h20, hgx_a100, hidden_switches, l40s
+from tests.nvml.stub import Play
+from tests.topology import machines as topologies
+from webhook.discovery.discover import discover
+from webhook.topology.model import C2c, Cpu, Fabric, Gpu, LostGpu, MigMode, NodeTopology, NvLink, Pcie
+
+NO_LINKS: tuple[NvLink, ...] = ()
+
+
+def links_of(topology: NodeTopology, index: int) -> tuple[NvLink, ...]:
+    return next(gpu for gpu in topology.gpus if gpu.index == index).nvlinks
+
+
+def gpu_of(topology: NodeTopology, index: int) -> Gpu:
+    return next(gpu for gpu in topology.gpus if gpu.index == index)
+
+
+# Links
+
+
+def test_a_link_to_a_switch_that_is_down_still_counts_as_one_to_the_switches(play: Play) -> None:
+    found = discover(node="h20-node-1", root=play(h20().with_links_down(3, 11)))
+    assert found == topologies.with_switch_links(topologies.h20(), 3, 17)
+
+
+def test_a_gpu_that_lost_eight_of_eighteen_links_has_ten(play: Play) -> None:
+    found = discover(node="h20-node-1", root=play(h20().with_links_down(5, 10, 11, 12, 13, 14, 15, 16, 17)))
+    assert found == topologies.with_switch_links(topologies.h20(), 5, 10)
+
+
+def test_a_gpu_without_any_link_up_does_not_tell_where_its_links_lead(play: Play) -> None:
+    found = discover(node="n", root=play(h20().with_links_down(0, *range(18))))
+    assert links_of(found, 0) == (NvLink(target="unknown", count=18, active=0),)
+    assert links_of(found, 1) == (NvLink(target="nvswitch", count=18, active=18),)
+
+
+def test_a_direct_link_that_is_down_leads_nowhere_known(play: Play) -> None:
+    machine = dgx1_v100().with_links_down(0, 2).with_links_down(3, 0)
+    found = discover(node="n", root=play(machine))
+    assert links_of(found, 0) == (
+        NvLink(target="GPU1", count=1, active=1),
+        NvLink(target="GPU2", count=1, active=1),
+        NvLink(target="GPU3", count=1, active=1),
+        NvLink(target="GPU4", count=2, active=2),
+        NvLink(target="unknown", count=1, active=0),
+    )
+    assert links_of(found, 3) == (
+        NvLink(target="GPU0", count=1, active=1),
+        NvLink(target="GPU1", count=1, active=1),
+        NvLink(target="GPU2", count=2, active=2),
+        NvLink(target="GPU7", count=1, active=1),
+        NvLink(target="unknown", count=1, active=0),
+    )
+
+
+def test_a_direct_link_that_is_down_and_tells_its_end_is_one_of_that_bond(play: Play) -> None:
+    down = Link(state="down", type="gpu", remote="00000000:65:00.0")
+    found = discover(node="n", root=play(a100_pcie_bridged().with_link(0, 4, down)))
+    assert links_of(found, 0) == (NvLink(target="GPU1", count=12, active=11),)
+    assert links_of(found, 1) == (NvLink(target="GPU0", count=12, active=12),)
+
+
+def test_a_direct_link_that_only_one_end_reports_gets_an_end_that_carries_nothing(play: Play) -> None:
+    found = discover(node="n", root=play(a100_pcie_bridged().with_card(1, links=())))
+    assert links_of(found, 0) == (NvLink(target="GPU1", count=12, active=12),)
+    assert links_of(found, 1) == (NvLink(target="GPU0", count=12, active=0),)
+
+
+def test_a_link_in_the_middle_that_the_gpu_does_not_have_does_not_hide_those_after_it(play: Play) -> None:
+    found = discover(node="n", root=play(h20().with_link(2, 0, None).with_link(2, 9, None)))
+    assert links_of(found, 2) == (NvLink(target="nvswitch", count=16, active=16),)
+
+
+def test_a_link_that_sleeps_is_up(play: Play) -> None:
+    asleep = Link(state="sleep", remote="00000000:07:00.0")
+    found = discover(node="n", root=play(h20().with_link(2, 0, asleep)))
+    assert links_of(found, 2) == (NvLink(target="nvswitch", count=18, active=18),)
+
+
+def test_a_link_whose_traffic_is_disabled_is_not_up(play: Play) -> None:
+    blocked = Link(state="blocked", remote="00000000:07:00.0")
+    found = discover(node="n", root=play(h20().with_link(2, 0, blocked)))
+    assert links_of(found, 2) == (NvLink(target="nvswitch", count=18, active=17),)
+
+
+def test_a_link_that_gpus_may_not_use_for_each_other_is_not_up(play: Play) -> None:
+    useless = Link(p2p=False, remote="00000000:C4:00.0")
+    found = discover(node="n", root=play(hgx_a100().with_link(2, 0, useless)))
+    assert links_of(found, 2) == (NvLink(target="nvswitch", count=12, active=11),)
+
+
+def test_a_link_to_a_power_cpu_is_none_between_gpus(play: Play) -> None:
+    to_cpu = Link(type="cpu", remote="00000004:00:00.0")
+    found = discover(node="n", root=play(dgx1_v100().with_card(5, links=(to_cpu,) * 3)))
+    assert links_of(found, 5) == (
+        NvLink(target="GPU1", count=2, active=0),
+        NvLink(target="GPU4", count=1, active=0),
+        NvLink(target="GPU6", count=2, active=0),
+        NvLink(target="GPU7", count=1, active=0),
+    )
+
+
+def test_a_link_of_a_gpu_to_itself_leads_nowhere(play: Play) -> None:
+    own = Link(type="gpu", remote="00000000:17:00.0")
+    found = discover(node="n", root=play(a100_pcie_bridged().with_card(0, links=(own,)).with_card(1, links=())))
+    assert links_of(found, 0) == (NvLink(target="unknown", count=1, active=0),)
+    assert links_of(found, 1) == NO_LINKS
+
+
+@pytest.mark.parametrize("remote", ["-", "empty", "garbage", "fffffff:ffff:ff"])
+@pytest.mark.parametrize("type_", ["switch", "unknown", "-"])
+def test_an_active_link_whose_end_is_hidden_leads_to_a_switch(remote: str, type_: str, play: Play) -> None:
+    machine = hidden_switches().with_card(0, links=(Link(type=type_, remote=remote),) * 18)
+    assert discover(node="h100-vm", root=play(machine)) == topologies.hidden_switches()
+
+
+def test_an_active_link_to_a_gpu_that_is_hidden_leads_nowhere_known(play: Play) -> None:
+    machine = hidden_switches().with_card(0, links=(Link(type="gpu", remote="empty"),) * 4)
+    assert links_of(discover(node="n", root=play(machine)), 0) == (NvLink(target="unknown", count=4, active=0),)
+
+
+def test_a_driver_that_does_not_tell_types_leaves_it_to_the_bus_id(play: Play) -> None:
+    machine = dgx1_v100().with_lines("error nvmlDeviceGetNvLinkRemoteDeviceType 13")
+    assert discover(node="dgx1-v100", root=play(machine)) == topologies.dgx1_v100()
+
+
+def test_a_driver_that_tells_states_of_hopper_only_the_old_way_is_asked_that_way(play: Play) -> None:
+    machine = h20()
+    for index in range(8):
+        machine = machine.with_card(index, lines=("field 165 3",))
+    assert discover(node="h20-node-1", root=play(machine)) == topologies.h20()
+
+
+def test_the_state_of_links_of_hopper_is_a_field_value(play: Play) -> None:
+    machine = h20().with_lines("error nvmlDeviceGetNvLinkState 3")
+    assert discover(node="h20-node-1", root=play(machine)) == topologies.h20()
+
+
+# MIG
+
+
+def test_a_gpu_in_mig_mode_has_no_links_and_its_refused_peers_are_no_problem(play: Play) -> None:
+    pairs = [f"p2p 2 {other} 5" for other in (0, 1, 3, 4, 5, 6, 7)]
+    found = discover(node="h20-node-1", root=play(h20().with_mig(2).with_lines(*pairs)))
+    assert found == topologies.bent(topologies.h20(), 2, mig_mode=MigMode.ENABLED, nvlinks=())
+
+
+# Lost GPUs
+
+
+def test_a_gpu_that_fell_off_the_bus_is_lost_and_the_others_are_as_before(play: Play) -> None:
+    found = discover(node="h20-node-1", root=play(h20().with_lost(3)))
+    assert found.lost == (LostGpu(index=3, problem="GPU is lost"),)
+    assert [gpu.index for gpu in found.gpus] == [0, 1, 2, 4, 5, 6, 7]
+    assert found.gpus == tuple(gpu for gpu in topologies.h20().gpus if gpu.index != 3)
+    assert [switch.pci_bus_id for switch in found.switches] == [
+        "0000:0c:00.0",
+        "0000:2b:00.0",
+        "0000:45:00.0",
+        "0000:84:00.0",
+        "0000:ac:00.0",
+        "0000:c1:00.0",
+        "0000:d5:00.0",
+    ]
+    assert found.nics[0].distance == (
+        ("GPU0", "PIX"),
+        ("GPU1", "NODE"),
+        ("GPU2", "NODE"),
+        ("GPU4", "SYS"),
+        ("GPU5", "SYS"),
+        ("GPU6", "SYS"),
+        ("GPU7", "SYS"),
+        ("NIC1", "NODE"),
+        ("NIC2", "SYS"),
+        ("NIC3", "SYS"),
+        ("NIC4", "NODE"),
+    )
+    assert found.problem == ""
+
+
+@pytest.mark.parametrize(
+    ("function", "code", "lost"),
+    [
+        ("nvmlDeviceGetHandleByIndex_v2", 15, LostGpu(index=1, problem="GPU is lost")),
+        ("nvmlDeviceGetHandleByIndex_v2", 999, LostGpu(index=1, problem="Unknown Error")),
+        ("nvmlDeviceGetHandleByIndex_v2", 1, LostGpu(index=1, problem="Uninitialized")),
+        (
+            "nvmlDeviceGetHandleByIndex_v2",
+            4,
+            LostGpu(index=1, problem="Insufficient Permissions: this process may not open its device node"),
+        ),
+        ("nvmlDeviceGetPciInfo_v3", 15, LostGpu(index=1, problem="GPU is lost")),
+        ("nvmlDeviceGetUUID", 15, LostGpu(index=1, problem="GPU is lost", pci_bus_id="0000:2d:00.0")),
+        ("nvmlDeviceGetUUID", 16, LostGpu(index=1, problem="GPU requires restart", pci_bus_id="0000:2d:00.0")),
+        ("nvmlDeviceGetUUID", 29, LostGpu(index=1, problem="Invalid State", pci_bus_id="0000:2d:00.0")),
+        (
+            "nvmlDeviceGetNvLinkCapability",
+            15,
+            LostGpu(
+                index=1,
+                problem="GPU is lost",
+                uuid="GPU-4695a002-ab2d-092d-6db9-44e9ae3cb5a6",
+                pci_bus_id="0000:2d:00.0",
+            ),
+        ),
+        (
+            "nvmlDeviceGetMemoryInfo",
+            15,
+            LostGpu(
+                index=1,
+                problem="GPU is lost",
+                uuid="GPU-4695a002-ab2d-092d-6db9-44e9ae3cb5a6",
+                pci_bus_id="0000:2d:00.0",
+            ),
+        ),
+    ],
+)
+def test_a_gpu_that_cannot_be_reached_is_lost_with_what_nvml_said(
+    function: str, code: int, lost: LostGpu, play: Play
+) -> None:
+    found = discover(node="n", root=play(h20().with_error(1, function, code)))
+    assert found.lost == (lost,)
+    assert [gpu.index for gpu in found.gpus] == [0, 2, 3, 4, 5, 6, 7]
+
+
+def test_links_to_a_lost_gpu_lead_nowhere_known(play: Play) -> None:
+    found = discover(node="n", root=play(dgx1_v100().with_lost(3)))
+    assert links_of(found, 0) == (
+        NvLink(target="GPU1", count=1, active=1),
+        NvLink(target="GPU2", count=1, active=1),
+        NvLink(target="GPU4", count=2, active=2),
+        NvLink(target="unknown", count=2, active=0),
+    )
+
+
+def test_links_to_a_lost_gpu_are_no_switch_although_an_old_driver_does_not_tell_their_type(play: Play) -> None:
+    old = dgx1_v100().with_lines("error nvmlDeviceGetNvLinkRemoteDeviceType 13")
+    expected = (
+        NvLink(target="GPU3", count=1, active=1),
+        NvLink(target="GPU4", count=2, active=2),
+        NvLink(target="GPU5", count=1, active=1),
+        NvLink(target="unknown", count=2, active=0),
+    )
+    without_handle = discover(node="n", root=play(old.with_lost(6)))
+    assert links_of(without_handle, 7) == expected  # by its PCI class
+    with_handle = discover(node="n", root=play(old.with_error(6, "nvmlDeviceGetUUID", 15)))
+    assert links_of(with_handle, 7) == expected  # by its bus id
+    assert with_handle.nvswitches == without_handle.nvswitches == ()
+
+
+def test_a_machine_whose_gpus_are_all_lost_has_none(play: Play) -> None:
+    machine = a100_pcie_bridged()
+    for index in range(4):
+        machine = machine.with_lost(index)
+    found = discover(node="n", root=play(machine))
+    assert found.gpus == ()
+    assert [gpu.index for gpu in found.lost] == [0, 1, 2, 3]
+
+
+def test_a_gpu_that_is_lost_after_it_was_read_costs_only_what_pairs_tell(play: Play) -> None:
+    machine = h20().with_lines("error nvmlDeviceGetP2PStatus 15")
+    assert discover(node="h20-node-1", root=play(machine)) == topologies.h20()
+
+
+# C2C and fabric
+
+
+def test_c2c_links_that_are_down_do_not_count(play: Play) -> None:
+    c2c = (("up", 44712), ("down", 44712), ("up", 44712), ("up", 0))
+    found = discover(node="n", root=play(gb200_tray().with_card(2, c2c=c2c)))
+    assert gpu_of(found, 2).c2c == C2c(links=2, bandwidth_mbps=44712)
+
+
+def test_a_gpu_whose_c2c_links_are_all_down_has_none(play: Play) -> None:
+    found = discover(node="n", root=play(gb200_tray().with_card(2, c2c=(("down", 44712),))))
+    assert gpu_of(found, 2).c2c is None
+
+
+@pytest.mark.parametrize(
+    ("fabric", "expected"),
+    [
+        (
+            "2 0 0 00000000000000000000000000000000",
+            Fabric(state="in-progress", cluster_uuid="00000000-0000-0000-0000-000000000000"),
+        ),
+        (
+            "1 3 0 00000000000000000000000000000000",
+            Fabric(state="not-started", cluster_uuid="00000000-0000-0000-0000-000000000000"),
+        ),
+        (
+            "0 0 0 00000000000000000000000000000000",
+            Fabric(state="unsupported", cluster_uuid="00000000-0000-0000-0000-000000000000"),
+        ),
+        (
+            "3 10 4 5e3a91c470d24b6f8f15c2a9d4e60b37",
+            Fabric(
+                state="completed",
+                status="Timeout",
+                cluster_uuid="5e3a91c4-70d2-4b6f-8f15-c2a9d4e60b37",
+                clique_id=4,
+            ),
+        ),
+        (
+            "3 29 0 00000000000000000000000000000000",
+            Fabric(state="completed", status="Invalid State", cluster_uuid="00000000-0000-0000-0000-000000000000"),
+        ),
+        (
+            "9 0 0 00000000000000000000000000000000",
+            Fabric(state="state 9", cluster_uuid="00000000-0000-0000-0000-000000000000"),
+        ),
+    ],
+)
+def test_the_fabric_is_as_good_as_its_worst_gpu(fabric: str, expected: Fabric, play: Play) -> None:
+    found = discover(node="h20-node-1", root=play(h20().with_card(6, fabric=fabric)))
+    assert found.fabric == expected
+
+
+# P2P
+
+
+def test_a_pair_that_may_not_use_p2p_is_a_problem_of_the_node(play: Play) -> None:
+    found = discover(node="l40s", root=play(l40s().with_lines("p2p 0 3 1")))
+    assert found == replace(topologies.l40s(), problem="P2P between GPU0 and GPU3 is off: chipset not supported")
+
+
+def test_a_node_without_p2p_says_so_once(play: Play) -> None:
+    pairs = ["p2p 0 1 4", "p2p 0 2 4", "p2p 0 3 4", "p2p 1 2 4", "p2p 1 3 4", "p2p 2 3 4"]
+    found = discover(node="n", root=play(a100_pcie_bridged().with_lines(*pairs)))
+    assert found.problem == "P2P between all GPUs is off: disabled by a setting of the driver"
+
+
+def test_many_refused_pairs_are_counted_and_reasons_kept_apart(play: Play) -> None:
+    pairs = ["p2p 0 4 3", "p2p 0 5 3", "p2p 0 6 3", "p2p 0 7 3", "p2p 1 4 3", "p2p 2 3 9"]
+    found = discover(node="n", root=play(l40s().with_lines(*pairs)))
+    assert found.problem == (
+        "P2P between GPU0 and GPU4, GPU0 and GPU5, GPU0 and GPU6 and 2 more pairs is off: "
+        "topology of the I/O hub not supported; P2P between GPU2 and GPU3 is off: unknown status 9"
+    )
+
+
+# PCI
+
+
+def test_a_gpu_on_a_domain_of_five_digits_keeps_all_but_its_place(play: Play) -> None:
+    machine = a100_pcie_bridged().with_card(3, bus="10000:e3:00.0", links=()).with_card(2, links=())
+    found = discover(node="n", root=play(machine.with_lines("ancestor 0 3 50", "ancestor 2 3 40")))
+    assert found.problem == (
+        "GPU3 has the bus id 10000:e3:00.0, whose domain has more than four digits: "
+        "its place among the PCIe devices is unknown"
+    )
+    assert gpu_of(found, 3) == Gpu(
+        index=3,
+        uuid="GPU-00000000-0000-0000-0000-000000000003",
+        minor=3,
+        name="NVIDIA A100 80GB PCIe",
+        compute_capability="8.0",
+        memory_mib=81920,
+        mig_mode=MigMode.DISABLED,
+        pcie=Pcie(generation=4, width=16),
+        distance=(("GPU0", "SYS"), ("GPU2", "NODE")),
+    )
+
+
+def test_without_sysfs_nvml_tells_paths_and_cpus(play: Play, tmp_path: Path) -> None:
+    machine = h20().with_lines("ancestor 0 1 40", "ancestor 0 4 50", "ancestor 2 3 10", "ancestor 4 5 20")
+    play(machine.with_lines("ancestor 5 6 30", "ancestor 6 7 0", "ancestor 1 2 77"))
+    found = discover(node="n", root=tmp_path / "nothing")
+    assert [gpu.distance for gpu in found.gpus] == [
+        (("GPU1", "NODE"), ("GPU4", "SYS")),
+        (("GPU0", "NODE"),),
+        (("GPU3", "PIX"),),
+        (("GPU2", "PIX"),),
+        (("GPU0", "SYS"), ("GPU5", "PXB")),
+        (("GPU4", "PXB"), ("GPU6", "PHB")),
+        (("GPU5", "PHB"), ("GPU7", "PIX")),
+        (("GPU6", "PIX"),),
+    ]
+    assert [gpu.cpu_affinity for gpu in found.gpus] == ["0-47,96-143"] * 4 + ["48-95,144-191"] * 4
+    assert gpu_of(found, 0).pcie == Pcie(generation=5, width=16)
+    assert gpu_of(found, 0).numa_node is None
+    assert (found.switches, found.cpus, found.nics) == ((), (), ())
+
+
+def test_with_sysfs_gpus_need_no_paths_of_nvml(play: Play) -> None:
+    found = discover(node="h20-node-1", root=play(h20().with_lines("ancestor 0 1 10")))
+    assert found == topologies.h20()
+
+
+def test_where_nvml_does_not_tell_the_pcie_link_sysfs_does(play: Play) -> None:
+    machine = h20().with_error(0, "nvmlDeviceGetMaxPcieLinkWidth", 3)
+    found = discover(node="n", root=play(machine.with_device("0000:0f:00.0", width="8")))
+    assert gpu_of(found, 0).pcie == Pcie(generation=5, width=8)
+
+
+def test_cpus_of_the_numa_node_are_those_of_the_gpu_where_it_names_none(play: Play) -> None:
+    found = discover(node="n", root=play(h20().with_device("0000:87:00.0", cpus="")))
+    assert gpu_of(found, 4).cpu_affinity == "48-95,144-191"
+
+
+def test_a_numa_node_with_only_memory_is_no_cpu(play: Play) -> None:
+    found = discover(node="n", root=play(replace(gb200_tray(), numa_nodes=("0-71", "72-143", "", ""))))
+    assert found.cpus == (
+        Cpu(numa_node=0, affinity="0-71", arch="arm64"),
+        Cpu(numa_node=1, affinity="72-143", arch="arm64"),
+    )
+
+
+@pytest.mark.parametrize(("node", "expected"), [(2, 2), (-1, None)])
+def test_the_memory_of_a_superchip_may_be_a_numa_node(node: int, expected: int | None, play: Play) -> None:
+    found = discover(node="gb200-tray", root=play(gb200_tray().with_card(3, lines=(f"numa {node}",))))
+    assert found == topologies.bent(topologies.gb200_tray(), 3, own_numa_node=expected)
+
+
+# Texts
+
+
+def test_bytes_that_are_no_text_are_as_if_nvml_did_not_tell(play: Play) -> None:
+    machine = h20().with_card(0, name="NVIDIA \udcff").with_card(1, uuid="GPU-\udcfe").with_card(2, bus="\udcfd")
+    found = discover(node="n", root=play(machine))
+    assert [gpu_of(found, 0).name, gpu_of(found, 1).uuid, gpu_of(found, 2).pci_bus_id] == ["", "", ""]
+    assert (len(found.gpus), found.problem) == (8, "")
+
+
+def test_control_characters_in_names_are_left_out(play: Play) -> None:
+    found = discover(node="n", root=play(h20().with_card(0, name="NVIDIA\x1b[2J H20\t")))
+    assert gpu_of(found, 0).name == "NVIDIA[2J H20"
+
+
+def test_two_gpus_that_claim_one_uuid_are_refused_with_the_reason(play: Play) -> None:
+    found = discover(node="n", root=play(l40s().with_card(1, uuid="GPU-00000000-0000-0000-0000-000000000000")))
+    assert found == NodeTopology(
+        node="n",
+        source="nvml",
+        driver_version="570.133.20",
+        cuda_version="12.8",
+        problem="the machine contradicts itself: NVML and sysfs: expected each UUID once, "
+        'found "GPU-00000000-0000-0000-0000-000000000000 twice"',
+    )

@@ -1,0 +1,211 @@
+"""The real bindings call the stub: each function that we use arrives there, with the layouts and errors of NVML."""
+
+import ast
+import re
+from collections.abc import Iterator
+from ctypes import byref
+from pathlib import Path
+from typing import Any
+
+import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
+import pytest
+
+import webhook.discovery.nvml
+from tests.nvml.machines import Machine, dgx1_v100, gb200_tray, h20, write_machine
+from tests.nvml.stub import Play
+
+SOURCES = Path(webhook.discovery.nvml.__file__).parents[1]
+
+
+@pytest.fixture
+def handle(play: Play) -> Iterator[Any]:
+    """The first GPU of the tray, with NVML started."""
+    play(gb200_tray().with_lines("p2p 0 1 2", "ancestor 0 1 40").with_card(0, affinity=("ff", "1"), lines=("numa 2",)))
+    pynvml.nvmlInit()
+    yield pynvml.nvmlDeviceGetHandleByIndex(0)
+    pynvml.nvmlShutdown()
+
+
+def other() -> Any:
+    return pynvml.nvmlDeviceGetHandleByIndex(1)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        ("nvmlDeviceGetCount", 4),
+        ("nvmlSystemGetDriverVersion", "570.133.20"),
+        ("nvmlSystemGetCudaDriverVersion", 12080),
+    ],
+)
+@pytest.mark.usefixtures("handle")
+def test_a_question_to_the_system_reaches_the_stub(function: str, expected: object) -> None:
+    assert getattr(pynvml, function)() == expected
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "expected"),
+    [
+        ("nvmlDeviceGetUUID", [], "GPU-00000000-0000-0000-0000-000000000000"),
+        ("nvmlDeviceGetName", [], "NVIDIA GB200"),
+        ("nvmlDeviceGetMinorNumber", [], 0),
+        ("nvmlDeviceGetNumaNodeId", [], 2),
+        ("nvmlDeviceGetCudaComputeCapability", [], (10, 0)),
+        ("nvmlDeviceGetMigMode", [], [0, 0]),
+        ("nvmlDeviceGetMaxPcieLinkGeneration", [], 5),
+        ("nvmlDeviceGetMaxPcieLinkWidth", [], 16),
+        ("nvmlDeviceGetNvLinkCapability", [17, 0], 1),
+        ("nvmlDeviceGetNvLinkState", [17], 1),
+        ("nvmlDeviceGetNvLinkRemoteDeviceType", [17], 2),
+    ],
+)
+def test_a_question_about_a_gpu_reaches_the_stub(
+    function: str, arguments: list[int], expected: object, handle: Any
+) -> None:
+    assert getattr(pynvml, function)(handle, *arguments) == expected
+
+
+def test_bus_ids_have_the_layout_of_nvml(handle: Any) -> None:
+    info = pynvml.nvmlDeviceGetPciInfo(handle)
+    assert (info.busId, info.busIdLegacy) == ("00000008:01:00.0", "0008:01:00.0")
+    assert (info.domain, info.bus, info.device) == (8, 1, 0)
+
+
+def test_a_hidden_end_of_a_link_is_empty(handle: Any) -> None:
+    assert pynvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, 17).busId == ""
+
+
+def test_memory_has_the_layout_of_nvml(handle: Any) -> None:
+    assert pynvml.nvmlDeviceGetMemoryInfo(handle).total == 198674743296
+
+
+def test_an_affinity_has_words_of_64_bits(handle: Any) -> None:
+    assert list(pynvml.nvmlDeviceGetCpuAffinity(handle, 3)) == [255, 1, 0]
+
+
+def test_field_values_have_the_layout_of_nvml_and_an_error_each(handle: Any) -> None:
+    values = pynvml.nvmlDeviceGetFieldValues(handle, [(165, 17), (165, 18), 170, (171, 9), (172, 9), 1])
+    found = [(value.fieldId, value.scopeId, value.nvmlReturn, value.valueType, value.value.uiVal) for value in values]
+    assert found == [
+        (165, 17, 0, 1, 1),
+        (165, 18, 2, 1, 0),
+        (170, 0, 0, 1, 10),
+        (171, 9, 0, 1, 1),
+        (172, 9, 0, 1, 44712),
+        (1, 0, 3, 1, 0),
+    ]
+
+
+def test_the_fabric_has_the_layout_of_nvml(handle: Any) -> None:
+    info = pynvml.c_nvmlGpuFabricInfo_v2_t()
+    pynvml.nvmlDeviceGetGpuFabricInfoV(handle, byref(info))
+    assert (info.state, info.status, info.cliqueId) == (3, 0, 7)
+    assert bytes(info.clusterUuid).hex() == "5e3a91c470d24b6f8f15c2a9d4e60b37"
+
+
+def test_a_question_about_two_gpus_reaches_the_stub(handle: Any) -> None:
+    assert pynvml.nvmlDeviceGetP2PStatus(handle, other(), 0) == 2
+    assert pynvml.nvmlDeviceGetTopologyCommonAncestor(handle, other()) == 40
+
+
+def test_each_function_that_discovery_calls_is_tried_here() -> None:
+    tree = ast.parse(Path(webhook.discovery.nvml.__file__).read_text())
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr.startswith("nvml")}
+    tried = set(re.findall(r"nvml[A-Z]\w+", Path(__file__).read_text()))
+    assert len(used) > 20
+    assert used - tried == set()
+
+
+def test_no_other_module_loads_the_bindings() -> None:
+    importers = [path for path in SOURCES.rglob("*.py") if "import pynvml" in path.read_text()]
+    assert importers == [Path(webhook.discovery.nvml.__file__)]
+
+
+def raised(machine: Machine, play: Play, function: str, *arguments: object) -> int:
+    """The error of a function that is called for the first GPU of a machine."""
+    play(machine)
+    pynvml.nvmlInit()
+    try:
+        gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+        with pytest.raises(pynvml.NVMLError, match=r"\w") as error:
+            getattr(pynvml, function)(gpu, *arguments)
+    finally:
+        pynvml.nvmlShutdown()
+    return int(error.value.value)
+
+
+def test_a_link_beyond_the_last_is_an_invalid_argument(play: Play) -> None:
+    assert raised(h20(), play, "nvmlDeviceGetNvLinkState", 18) == 2
+
+
+def test_a_link_in_a_gap_is_not_supported(play: Play) -> None:
+    assert raised(h20().with_link(0, 4, None), play, "nvmlDeviceGetNvLinkState", 4) == 3
+
+
+def test_links_of_a_gpu_without_nvlink_are_not_supported(play: Play) -> None:
+    assert raised(h20().with_card(0, links=()), play, "nvmlDeviceGetNvLinkCapability", 0, 0) == 3
+
+
+def test_an_affinity_that_does_not_fit_is_an_insufficient_size(play: Play) -> None:
+    assert raised(h20(), play, "nvmlDeviceGetCpuAffinity", 2) == 7
+
+
+def test_a_gpu_before_mig_does_not_support_it(play: Play) -> None:
+    assert raised(dgx1_v100(), play, "nvmlDeviceGetMigMode") == 3
+
+
+def test_nothing_answers_before_nvml_is_started(play: Play) -> None:
+    play(h20())
+    pynvml.nvmlInit()
+    pynvml.nvmlShutdown()
+    with pytest.raises(pynvml.NVMLError, match="Uninitialized"):
+        pynvml.nvmlDeviceGetCount()
+
+
+def test_handles_die_with_nvml(play: Play) -> None:
+    play(h20())
+    pynvml.nvmlInit()
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    pynvml.nvmlShutdown()
+    pynvml.nvmlInit()
+    try:
+        with pytest.raises(pynvml.NVMLError, match="Invalid Argument"):
+            pynvml.nvmlDeviceGetName(gpu)
+    finally:
+        pynvml.nvmlShutdown()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "gpu 0 colour green",
+        "gpu 1 name NVIDIA H20",
+        "gpu 0 link 36 up switch -",
+        "gpu 0 link 0 up switch",
+        "gpu 0 link 0 half switch -",
+        "gpu 0 fabric 3 0 0 xyz",
+        "p2p 0 1",
+        "what is this",
+    ],
+)
+def test_a_line_that_the_stub_does_not_understand_stops_it(
+    line: str, play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    play(h20())
+    description = tmp_path / "wrong.txt"
+    description.write_text(f"# a machine that is none\ndriver 570\n\n{line}\n")
+    monkeypatch.setenv("NVML_STUB_MACHINE", str(description))
+    with pytest.raises(pynvml.NVMLError, match="Unknown Error"):
+        pynvml.nvmlInit()
+    assert capfd.readouterr().err == f"nvml_stub: {description}:4 is not understood\n"
+
+
+def test_a_description_that_is_not_there_stops_the_stub(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_machine(h20(), tmp_path)
+    play(h20())
+    monkeypatch.setenv("NVML_STUB_MACHINE", str(tmp_path / "gone.txt"))
+    with pytest.raises(pynvml.NVMLError, match="Unknown Error"):
+        pynvml.nvmlInit()
+    assert capfd.readouterr().err == f"nvml_stub: cannot open {tmp_path / 'gone.txt'}\n"

@@ -1,0 +1,83 @@
+"""Puts the stub of NVML where the driver's library would be, in this process or in one that a test starts.
+
+A folder of tests that wants it imports the fixtures into its ``conftest.py``.
+"""
+
+import ctypes
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.nvml.machines import Machine, write_machine
+
+SOURCE = Path(__file__).parent / "stub" / "nvml_stub.c"
+LIBRARY = "libnvidia-ml.so.1"
+DESCRIPTION = "NVML_STUB_MACHINE"
+"""Environment variable that names the machine to play."""
+
+Play = Callable[[Machine], Path]
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory that holds nothing but the stub: the LD_LIBRARY_PATH of a process that shall find it."""
+    return _compiled(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture
+def play(nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
+    """Plays a machine in this process, until the test ends or plays another; gives the root of its files."""
+    _load(nvml_library / LIBRARY)
+
+    numbers = count(1)
+
+    def start(machine: Machine) -> Path:
+        directory = tmp_path / f"machine-{next(numbers)}"
+        monkeypatch.setenv(DESCRIPTION, str(write_machine(machine, directory)))
+        return directory
+
+    return start
+
+
+def environment_of(library: Path, description: Path | None = None) -> dict[str, str]:
+    """The environment of a process that finds the library of this directory, and the machine that it shall play."""
+    kept = {name: value for name, value in os.environ.items() if name != DESCRIPTION}
+    played = {DESCRIPTION: str(description)} if description else {}
+    return kept | {"LD_LIBRARY_PATH": str(library)} | played
+
+
+def without_library(directory: Path) -> Path:
+    """A directory for LD_LIBRARY_PATH where the loader finds no NVML, not even on a machine that has one."""
+    (directory / LIBRARY).write_bytes(b"")  # the loader stops its search at a file that is no library
+    return directory
+
+
+@cache
+def _compiled(directory: Path) -> Path:
+    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", "cc"), "cc", "gcc", "clang"))), None)
+    if not compiler:
+        raise FileNotFoundError(
+            f"{SOURCE.name} stands in for a GPU driver and needs a C compiler: install gcc or set CC"
+        )
+    target = directory / "nvml-stub"
+    target.mkdir()
+    flags = ["-std=c11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"]
+    # The loader knows a library that is there already by this name.
+    command = [compiler, *flags, f"-Wl,-soname,{LIBRARY}", "-o", str(target / LIBRARY), str(SOURCE)]
+    subprocess.run(command, check=True)
+    return target
+
+
+@cache
+def _load(library: Path) -> ctypes.CDLL:
+    """Loads the stub, so that the bindings find it under the name of NVML."""
+    stub = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    if not hasattr(ctypes.CDLL(LIBRARY), "nvml_stub"):
+        raise RuntimeError("the NVML of a real driver was loaded before: run these tests in a process of their own")
+    return stub

@@ -1,0 +1,231 @@
+"""The file for NCCL: by hand for one machine, and by NCCL's own rules for all."""
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+
+from tests.topology.generated import topologies
+from tests.topology.machines import (
+    MACHINES,
+    a100_pcie_bridged,
+    bent,
+    dgx1_v100,
+    gb200_tray,
+    h20,
+    hgx_h100,
+    hidden_switches,
+    l40s,
+    with_switch_links,
+)
+from webhook.model.errors import FormatError
+from webhook.topology.model import NVSWITCH, Gpu, MigMode, Nic, NodeTopology, NvLink, Pcie
+from webhook.topology.nccl_check import check
+from webhook.topology.nccl_xml import cpu_mask, format_nccl_topology
+
+
+def parsed(topology: NodeTopology, *, host_indices: bool = False) -> ElementTree.Element:
+    return ElementTree.fromstring(format_nccl_topology(topology, host_indices=host_indices))  # noqa: S314 - our own
+
+
+def gpus(root: ElementTree.Element) -> dict[str, ElementTree.Element]:
+    return {pci.attrib["busid"]: gpu for pci in root.iter("pci") if (gpu := pci.find("gpu")) is not None}
+
+
+def test_a_machine_with_bridges_is_written_like_this() -> None:
+    two = replace(a100_pcie_bridged(), gpus=a100_pcie_bridged().gpus[:2])
+    assert (
+        format_nccl_topology(two)
+        == """\
+<system version="1">
+  <cpu numaid="0" affinity="000fffff,ff000000,0fffffff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="106">
+    <pci busid="0000:17:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
+      <gpu sm="80">
+        <nvlink target="0000:65:00.0" count="12" tclass="0x030200"/>
+      </gpu>
+    </pci>
+    <pci busid="0000:65:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
+      <gpu sm="80">
+        <nvlink target="0000:17:00.0" count="12" tclass="0x030200"/>
+      </gpu>
+    </pci>
+  </cpu>
+</system>
+"""
+    )
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("host_indices", [False, True])
+def test_nccl_takes_the_file_of_each_machine_as_it_is_written(name: str, host_indices: bool) -> None:
+    report = check(format_nccl_topology(MACHINES[name], host_indices=host_indices))
+    assert report.clean, "\n".join(map(str, report.findings))
+
+
+@given(topologies())
+def test_nccl_takes_any_file_that_we_write(topology: NodeTopology) -> None:
+    try:
+        text = format_nccl_topology(topology)
+    except FormatError:
+        assert not topology.cpus or all(gpu.mig_mode is MigMode.ENABLED for gpu in topology.gpus)
+    else:
+        assert check(text).accepted
+
+
+def test_gpus_and_nics_hang_where_they_are_plugged() -> None:
+    root = parsed(h20())
+    above = {child.attrib["busid"]: parent for parent in root.iter() for child in parent if child.tag == "pci"}
+    assert above["0000:0f:00.0"].attrib["busid"] == "0000:0c:00.0"
+    assert above["0000:0e:00.0"].attrib["busid"] == "0000:0c:00.0"
+    assert above["0000:0c:00.0"].attrib["numaid"] == "0"
+    assert above["0000:20:00.0"].attrib["numaid"] == "0"
+    assert above["0000:d5:00.0"].attrib["numaid"] == "1"
+
+
+def test_all_links_to_switches_are_one_element() -> None:
+    for gpu in gpus(parsed(with_switch_links(hgx_h100(), 2, 10))).values():
+        assert len(gpu) == 1
+    counts = [gpu[0].attrib["count"] for gpu in gpus(parsed(with_switch_links(hgx_h100(), 2, 10))).values()]
+    assert counts == ["18", "18", "10", "18", "18", "18", "18", "18"]
+
+
+def test_a_switch_that_nobody_names_has_the_name_that_nccl_gives_it() -> None:
+    link = gpus(parsed(hidden_switches()))["0001:00:00.0"][0]
+    assert link.attrib == {"target": "fffffff:ffff:ff", "count": "18", "tclass": "0x068000"}
+
+
+def test_direct_links_stand_on_both_sides() -> None:
+    links = {
+        (bus_id, link.attrib["target"]): link.attrib["count"]
+        for bus_id, gpu in gpus(parsed(dgx1_v100())).items()
+        for link in gpu
+    }
+    assert links["0000:06:00.0", "0000:0b:00.0"] == "2"
+    assert links["0000:0b:00.0", "0000:06:00.0"] == "2"
+    assert links["0000:06:00.0", "0000:07:00.0"] == "1"
+    assert ("0000:06:00.0", "0000:86:00.0") not in links
+    assert len(links) == 32
+
+
+def test_a_link_that_one_side_calls_down_stands_on_neither() -> None:
+    topology = bent(a100_pcie_bridged(), 1, nvlinks=(NvLink(target="GPU0", count=12, active=0),))
+    files = gpus(parsed(topology))
+    assert [len(files[bus_id]) for bus_id in ("0000:17:00.0", "0000:65:00.0", "0000:ca:00.0")] == [0, 0, 1]
+
+
+def test_a_gpu_in_mig_mode_is_left_out_with_the_links_to_it() -> None:
+    files = gpus(parsed(bent(a100_pcie_bridged(), 1, mig_mode=MigMode.ENABLED)))
+    assert list(files) == ["0000:17:00.0", "0000:ca:00.0", "0000:e3:00.0"]
+    assert len(files["0000:17:00.0"]) == 0
+
+
+def test_a_function_that_nccl_takes_for_a_partition_is_left_out() -> None:
+    files = gpus(parsed(bent(l40s(), 0, pci_bus_id="0000:21:00.1")))
+    assert "0000:21:00.1" not in files
+    assert len(files) == 7
+
+
+def test_c2c_stands_beside_the_links() -> None:
+    gpu = gpus(parsed(gb200_tray()))["0009:01:00.0"]
+    assert [(child.tag, child.attrib) for child in gpu] == [
+        ("nvlink", {"target": "fffffff:ffff:ff", "count": "18", "tclass": "0x068000"}),
+        ("c2c", {"bw": "44712", "count": "10"}),
+    ]
+
+
+def test_the_index_is_written_only_for_ranks_in_several_containers() -> None:
+    assert all("dev" not in gpu.attrib for gpu in gpus(parsed(h20())).values())
+    assert [gpu.attrib["dev"] for gpu in gpus(parsed(h20(), host_indices=True)).values()] == list("01234567")
+
+
+def test_devices_without_a_numa_node_are_below_a_cpu_that_nccl_calls_unknown() -> None:
+    cpus = parsed(hidden_switches()).findall("cpu")
+    assert [cpu.attrib["numaid"] for cpu in cpus] == ["-1"]
+    assert cpus[0].attrib["affinity"] == "ffffffff,ffffffff,ffffffff"
+    assert len(cpus[0]) == 8
+
+
+def test_what_is_not_known_of_pcie_is_written_as_nccl_would_take_it() -> None:
+    pci = parsed(bent(l40s(), 0, pcie=None)).find(".//pci[@busid='0000:21:00.0']")
+    assert pci is not None
+    assert (pci.attrib["link_speed"], pci.attrib["link_width"]) == ("8.0 GT/s PCIe", "16")
+
+
+@pytest.mark.parametrize(
+    ("generation", "speed"),
+    [(1, "2.5"), (2, "5.0"), (3, "8.0"), (4, "16.0"), (5, "32.0"), (6, "64.0"), (7, "64.0")],
+)
+def test_speeds_are_spelled_as_nccl_knows_them(generation: int, speed: str) -> None:
+    pci = parsed(bent(l40s(), 0, pcie=Pcie(generation=generation, width=8))).find(".//pci[@busid='0000:21:00.0']")
+    assert pci is not None
+    assert (pci.attrib["link_speed"], pci.attrib["link_width"]) == (f"{speed} GT/s PCIe", "8")
+
+
+def test_a_compute_capability_that_is_not_known_is_left_to_nccl() -> None:
+    assert "sm" not in gpus(parsed(bent(l40s(), 0, compute_capability="")))["0000:21:00.0"].attrib
+
+
+def many_gpus(count: int) -> tuple[Gpu, ...]:
+    links = (NvLink(target=NVSWITCH, count=18, active=18),)
+    return tuple(Gpu(index=100 + n, pci_bus_id=f"0002:{n:02x}:00.0", nvlinks=links) for n in range(count))
+
+
+def test_nics_give_way_when_nccl_would_have_no_room() -> None:
+    many = tuple(Nic(name=f"mlx5_{number}", pci_bus_id=f"0001:{number:02x}:00.0") for number in range(128))
+    assert "0001:" in format_nccl_topology(replace(h20(), nics=many))  # 171 elements
+    twice = replace(h20(), nics=many, gpus=(*h20().gpus, *many_gpus(32)))
+    text = format_nccl_topology(twice)
+    assert "0001:" not in text
+    assert text.count("<gpu") == 40
+
+
+def test_a_machine_too_large_for_nccl_is_refused() -> None:
+    machine = replace(h20(), gpus=many_gpus(67), nics=())
+    with pytest.raises(FormatError, match=r'^NCCL topology of node h20-node-1: expected at most 200 elements, found "'):
+        format_nccl_topology(machine)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "mask"),
+    [
+        ("", ""),
+        ("0", "00000001"),
+        ("0-3,32", "00000001,0000000f"),
+        ("0-47,96-143", "0000ffff,ffffffff,00000000,0000ffff,ffffffff"),
+        ("64", "00000001,00000000,00000000"),
+        ("31-32", "00000001,80000000"),
+    ],
+)
+def test_a_list_of_cpus_becomes_a_mask(cpus: str, mask: str) -> None:
+    assert cpu_mask(cpus) == mask
+
+
+def test_a_mask_that_nccl_has_no_room_for_is_left_out() -> None:
+    cpus = (replace(h20().cpus[0], affinity="0,1023"), h20().cpus[1])
+    attributes = [cpu.attrib for cpu in parsed(replace(h20(), cpus=cpus)).findall("cpu")]
+    assert "affinity" not in attributes[0]
+    assert "affinity" in attributes[1]
+
+
+@pytest.mark.parametrize(
+    ("topology", "message"),
+    [
+        (
+            replace(h20(), gpus=(), problem="no NVIDIA driver"),
+            'expected a GPU outside of MIG mode, found "no NVIDIA dri',
+        ),
+        (replace(h20(), gpus=()), 'expected a GPU outside of MIG mode, found "none"'),
+        (
+            replace(h20(), cpus=()),
+            'expected the vendor of the CPUs, found "none". The agent reads it from /proc/cpuinfo',
+        ),
+        (
+            bent(replace(h20(), source="nvidia-smi"), 3, pci_bus_id=""),
+            'expected the PCI bus id of each GPU, found "none of GPU3". A topology from nvidia-smi has none',
+        ),
+    ],
+)
+def test_what_cannot_be_written_says_why(topology: NodeTopology, message: str) -> None:
+    with pytest.raises(FormatError, match=f"^NCCL topology of node h20-node-1: {message}"):
+        format_nccl_topology(topology)

@@ -1,0 +1,1 @@
+"""Discovery: the topology of the machine that we run on, from NVML and sysfs."""

@@ -1,0 +1,263 @@
+"""From facts to the topology of a node: pure, so that every odd machine can be put to it as a value."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from webhook.discovery.facts import (
+    GpuFacts,
+    NicFacts,
+    NvmlFacts,
+    PairFacts,
+    PciFacts,
+    SysfsFacts,
+)
+from webhook.discovery.links import Targets, nvswitches, with_links_back
+from webhook.model.errors import FormatError
+from webhook.topology.consistency import BUS_ID, checked
+from webhook.topology.model import (
+    C2c,
+    Cpu,
+    Fabric,
+    Gpu,
+    LostGpu,
+    MigMode,
+    Nic,
+    NodeTopology,
+    NvLink,
+    Pcie,
+    PciSwitch,
+)
+from webhook.topology.pcie import PcieTree
+
+SOURCE = "nvml"
+_WORST_FIRST = ("not-started", "in-progress", "unsupported", "completed")
+_NAMED_PAIRS = 3
+"""A sentence does not name more."""
+
+
+def build_topology(nvml: NvmlFacts, sysfs: SysfsFacts, *, node: str) -> NodeTopology:
+    """The topology that the facts describe.
+
+    Facts that cannot all be true give a topology without devices, whose ``problem`` says what contradicts what.
+
+    Args:
+        nvml: What NVML says.
+        sysfs: What sysfs says of the GPUs that NVML names.
+        node: Name of the node.
+    """
+    tree = _Tree(sysfs.pci)
+    targets = Targets(nvml, sysfs)
+    topology = NodeTopology(
+        node=node,
+        source=SOURCE,
+        driver_version=_printable(nvml.driver_version),
+        cuda_version=nvml.cuda_version,
+        problem="; ".join(_problems(nvml)),
+        gpus=_gpus(nvml, sysfs, tree, targets),
+        lost=tuple(
+            LostGpu(
+                index=gpu.index,
+                problem=_printable(gpu.said),
+                uuid=_printable(gpu.uuid),
+                pci_bus_id=_short(gpu.bus_id),
+            )
+            for gpu in nvml.lost
+        ),
+        nvswitches=nvswitches(nvml, targets),
+        fabric=_fabric([gpu.fabric for gpu in nvml.gpus if gpu.fabric]),
+        switches=tree.switches([*(gpu.bus_id for gpu in nvml.gpus), *(nic.bus_id for nic in sysfs.nics)]),
+        cpus=_cpus(sysfs),
+        nics=tuple(_nic(nic, tree) for nic in sysfs.nics),
+    )
+    try:
+        return _with_distances(checked(topology, source="NVML and sysfs"), nvml.pairs)
+    except FormatError as error:
+        return NodeTopology(
+            node=node,
+            source=SOURCE,
+            driver_version=topology.driver_version,
+            cuda_version=topology.cuda_version,
+            problem=f"the machine contradicts itself: {error}",
+        )
+
+
+def _printable(text: str) -> str:
+    """Readers of a topology refuse control characters."""
+    return "".join(character for character in text if character.isprintable())
+
+
+def _short(bus_id: str) -> str:
+    """The bus id, if its domain has four digits; a topology has no room for more."""
+    return bus_id if BUS_ID.fullmatch(bus_id) else ""
+
+
+class _Tree:
+    """PCI devices by their bus ids, as parts of a topology need them."""
+
+    def __init__(self, devices: Mapping[str, PciFacts]) -> None:
+        self._devices = devices
+
+    def device(self, bus_id: str) -> PciFacts:
+        """What is known of a device. A switch above it that the topology cannot name is none."""
+        found = self._devices.get(bus_id, PciFacts(bus_id=bus_id))
+        return found if _short(found.parent) and found.parent in self._devices else replace(found, parent="")
+
+    def switches(self, below: Iterable[str]) -> tuple[PciSwitch, ...]:
+        """All switches above these devices, in the order of their bus ids."""
+        found: dict[str, PciSwitch] = {}
+        for bus_id in below:
+            above = self.device(bus_id).parent
+            while above and above not in found:
+                switch = self.device(above)
+                found[above] = PciSwitch(
+                    pci_bus_id=above,
+                    parent=switch.parent,
+                    root=switch.root,
+                    numa_node=switch.numa_node,
+                    pcie=_pcie(switch.generation, switch.width),
+                )
+                above = switch.parent
+        return tuple(found[bus_id] for bus_id in sorted(found))
+
+
+def _pcie(generation: int, width: int) -> Pcie | None:
+    """None for a link that no slot has: devices without a PCIe link of their own report such things."""
+    return Pcie(generation=generation, width=width) if 1 <= generation <= 8 and 1 <= width <= 32 else None
+
+
+def _gpus(nvml: NvmlFacts, sysfs: SysfsFacts, tree: _Tree, targets: Targets) -> tuple[Gpu, ...]:
+    nodes = sysfs.numa_nodes
+    return with_links_back([_gpu(gpu, tree.device(gpu.bus_id), targets.of(gpu), nodes) for gpu in nvml.gpus])
+
+
+def _gpu(gpu: GpuFacts, device: PciFacts, links: tuple[NvLink, ...], nodes: Mapping[int, str]) -> Gpu:
+    of_node = "" if device.numa_node is None else nodes.get(device.numa_node, "")
+    return Gpu(
+        index=gpu.index,
+        uuid=_printable(gpu.uuid),
+        pci_bus_id=_short(gpu.bus_id),
+        name=_printable(gpu.name),
+        minor=gpu.minor,
+        compute_capability="{}.{}".format(*gpu.capability) if gpu.capability else "",
+        memory_mib=gpu.memory_bytes // 2**20,
+        numa_node=device.numa_node,
+        own_numa_node=gpu.numa_node,
+        cpu_affinity=device.cpus or of_node or _cpu_list(gpu.cpu_words),
+        mig_mode=_mig_mode(gpu.mig_enabled),
+        nvlinks=links,
+        c2c=C2c(links=len(gpu.c2c_mbps), bandwidth_mbps=min(gpu.c2c_mbps)) if gpu.c2c_mbps else None,
+        pcie=_pcie(gpu.pcie_generation, gpu.pcie_width) or _pcie(device.generation, device.width),
+        parent=device.parent,
+        root=device.root,
+    )
+
+
+def _mig_mode(enabled: bool | None) -> MigMode:
+    if enabled is None:
+        return MigMode.UNSUPPORTED
+    return MigMode.ENABLED if enabled else MigMode.DISABLED
+
+
+def _cpu_list(words: Sequence[int]) -> str:
+    """``0-47,96-143`` for a mask in words of 64 bits, the least significant first."""
+    numbers = [64 * place + bit for place, word in enumerate(words) for bit in range(64) if word >> bit & 1]
+    ranges = [[number for _, number in run] for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in ranges)
+
+
+def _fabric(said: Sequence[Fabric]) -> Fabric | None:
+    """The worst of what the GPUs say."""
+    worst = min(said, key=_fabric_rank, default=None)
+    return replace(worst, status=_printable(worst.status)) if worst else None
+
+
+def _fabric_rank(fabric: Fabric) -> tuple[int, bool]:
+    rank = _WORST_FIRST.index(fabric.state) if fabric.state in _WORST_FIRST else 0
+    return rank, fabric.status == "success"
+
+
+def _cpus(sysfs: SysfsFacts) -> tuple[Cpu, ...]:
+    cpu = sysfs.cpu
+    return tuple(
+        Cpu(
+            numa_node=number,
+            affinity=cpus,
+            arch=cpu.arch,
+            vendor=_printable(cpu.vendor),
+            family=cpu.family,
+            model=cpu.model,
+        )
+        for number, cpus in sysfs.numa_nodes.items()
+        if cpus
+    )
+
+
+def _nic(nic: NicFacts, tree: _Tree) -> Nic:
+    device = tree.device(nic.bus_id)
+    return Nic(
+        name=_printable(nic.name),
+        pci_bus_id=_short(nic.bus_id),
+        numa_node=device.numa_node,
+        link_layer=_printable(nic.link_layer),
+        speed_gbps=nic.speed_gbps,
+        pcie=_pcie(device.generation, device.width),
+        parent=device.parent,
+        root=device.root,
+    )
+
+
+def _with_distances(topology: NodeTopology, pairs: Sequence[PairFacts]) -> NodeTopology:
+    """PCIe paths of the NICs, from the tree; those of GPUs that the tree does not hold, from NVML."""
+    topology = replace(topology, gpus=tuple(_with_paths(gpu, topology.gpus, pairs) for gpu in topology.gpus))
+    tree = PcieTree(topology)
+    return replace(topology, nics=tuple(replace(nic, distance=_paths(nic, topology, tree)) for nic in topology.nics))
+
+
+def _with_paths(gpu: Gpu, gpus: Sequence[Gpu], pairs: Sequence[PairFacts]) -> Gpu:
+    said = {frozenset((pair.one, pair.other)): pair.pcie for pair in pairs if pair.pcie}
+    others = [other for other in gpus if other is not gpu and not (gpu.root and other.root)]
+    words = [(other.label, said.get(frozenset((gpu.index, other.index)), "")) for other in others]
+    return replace(gpu, distance=tuple((label, word) for label, word in words if word))
+
+
+def _paths(nic: Nic, topology: NodeTopology, tree: PcieTree) -> tuple[tuple[str, str], ...]:
+    devices: tuple[Gpu | Nic, ...] = (*topology.gpus, *topology.nics)
+    others = [other for other in devices if other is not nic and _comparable(nic, other)]
+    return tuple((tree.label(other), tree.path(nic, other).value) for other in others)
+
+
+def _comparable(one: Gpu | Nic, other: Gpu | Nic) -> bool:
+    """Whether anything is known of the way between two devices."""
+    return bool(one.root and other.root) or None not in (one.numa_node, other.numa_node)
+
+
+def _problems(nvml: NvmlFacts) -> list[str]:
+    """Why the topology is empty or incomplete, a sentence each."""
+    wide = [
+        f"GPU{gpu.index} has the bus id {gpu.bus_id}, whose domain has more than four digits: "
+        "its place among the PCIe devices is unknown"
+        for gpu in nvml.gpus
+        if gpu.bus_id and not _short(gpu.bus_id)
+    ]
+    return [problem for problem in (nvml.problem, *wide, *_refusals(nvml)) if problem]
+
+
+def _refusals(nvml: NvmlFacts) -> list[str]:
+    """Pairs that may not read each other's memory. Instances of MIG never may, so there it is no problem."""
+    instances = {gpu.index for gpu in nvml.gpus if gpu.mig_enabled}
+    pairs = [pair for pair in nvml.pairs if not instances & {pair.one, pair.other}]
+    refused: dict[str, list[str]] = defaultdict(list)
+    for pair in pairs:
+        refused[pair.refusal].append(f"GPU{pair.one} and GPU{pair.other}")
+    return [
+        f"P2P between {_enumerated(refused[reason], of=len(pairs))} is off: {reason}" for reason in refused if reason
+    ]
+
+
+def _enumerated(pairs: Sequence[str], *, of: int) -> str:
+    if len(pairs) == of > 1:
+        return "all GPUs"
+    more = len(pairs) - _NAMED_PAIRS
+    return ", ".join(pairs[:_NAMED_PAIRS]) + (f" and {more} more pairs" if more > 0 else "")

@@ -1,0 +1,146 @@
+"""Facts about a machine as NVML and sysfs tell them, before anything is concluded from them.
+
+All bus ids are in the form of sysfs, ``0000:1b:00.0``; a domain may have more than four digits.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from webhook.topology.model import Fabric
+
+
+class Remote(StrEnum):
+    """What NVML says is at the other end of an NVLink."""
+
+    GPU = "gpu"
+    SWITCH = "switch"
+    CPU = "cpu"
+    """Of an IBM POWER machine."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkFacts:
+    """One NVLink of a GPU."""
+
+    up: bool
+    remote: Remote = Remote.UNKNOWN
+    remote_bus_id: str = ""
+    """Empty if NVML does not tell, as in a virtual machine that does not see the switch."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuFacts:
+    """One GPU that NVML can reach. What NVML does not tell is empty or None."""
+
+    index: int
+    uuid: str = ""
+    bus_id: str = ""
+    name: str = ""
+    minor: int | None = None
+    capability: tuple[int, int] | None = None
+    memory_bytes: int = 0
+    numa_node: int | None = None
+    """That the GPU's own memory is, on superchips; not that of the CPUs near it."""
+    cpu_words: tuple[int, ...] = ()
+    """CPU mask in words of 64 bits, the least significant first."""
+    mig_enabled: bool | None = None
+    """None: no MIG on this GPU."""
+    pcie_generation: int = 0
+    pcie_width: int = 0
+    links: tuple[LinkFacts, ...] = ()
+    c2c_mbps: tuple[int, ...] = ()
+    """MB/s of each NVLink-C2C that is up."""
+    fabric: Fabric | None = None
+    """What this GPU knows of it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LostFacts:
+    """A GPU that NVML counts and cannot reach."""
+
+    index: int
+    said: str
+    """The error of NVML."""
+    uuid: str = ""
+    bus_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairFacts:
+    """What NVML says of two GPUs, by their indices, ``one < other``."""
+
+    one: int
+    other: int
+    refusal: str = ""
+    """Why neither may read the other's memory, ``chipset not supported``; empty if they may, or NVML does not tell."""
+    pcie: str = ""
+    """How PCIe joins them, in the words of ``nvidia-smi topo -m``; empty if NVML does not tell."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NvmlFacts:
+    """What NVML says."""
+
+    driver_version: str = ""
+    cuda_version: str = ""
+    problem: str = ""
+    """Why there are no GPUs, and what to do about it."""
+    gpus: tuple[GpuFacts, ...] = ()
+    lost: tuple[LostFacts, ...] = ()
+    pairs: tuple[PairFacts, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PciFacts:
+    """What sysfs says of one PCI device."""
+
+    bus_id: str
+    device_class: str = ""
+    """Such as ``0x030200``, a GPU without a display."""
+    parent: str = ""
+    """Upstream port of the switch above; empty directly below a root port."""
+    root: str = ""
+    """Host bridge at the top, such as ``0000:15``."""
+    numa_node: int | None = None
+    cpus: str = ""
+    """CPU list such as ``0-47,96-143``."""
+    generation: int = 0
+    """The most that its link can do; 0 if unknown."""
+    width: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CpuFacts:
+    """The type of the first CPU, which is that of all."""
+
+    arch: str = "x86_64"
+    """``x86_64``, ``arm64`` or ``ppc64``, as NCCL calls them."""
+    vendor: str = ""
+    family: int = 0
+    model: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NicFacts:
+    """One RDMA device."""
+
+    name: str
+    bus_id: str
+    link_layer: str = ""
+    """``InfiniBand`` or ``Ethernet``."""
+    speed_gbps: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SysfsFacts:
+    """What sysfs and ``/proc/cpuinfo`` say."""
+
+    pci: Mapping[str, PciFacts] = field(default_factory=dict)
+    """By bus id: the devices asked for, the NICs, and the switches above all of these."""
+    numa_nodes: Mapping[int, str] = field(default_factory=dict)
+    """Their CPU lists, by their numbers; empty for a node that has only memory."""
+    cpu: CpuFacts = CpuFacts()
+    nics: tuple[NicFacts, ...] = ()
+    """By their names, numbers in them as numbers."""

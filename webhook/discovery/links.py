@@ -1,0 +1,80 @@
+"""Where NVLinks lead: single links as NVML lists them become bonds between the devices of a topology."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from webhook.discovery.facts import GpuFacts, LinkFacts, NvmlFacts, Remote, SysfsFacts
+from webhook.topology.consistency import BUS_ID
+from webhook.topology.model import NVSWITCH, UNKNOWN, Gpu, NvLink
+
+_DISPLAY_CLASS = "0x03"
+"""First byte of the PCI class of a GPU."""
+
+
+def unexplained_targets(nvml: NvmlFacts) -> list[str]:
+    """Bus ids of devices at the other end of links of which NVML does not say what they are; sysfs may know."""
+    links = [link for gpu in nvml.gpus for link in gpu.links]
+    return sorted({link.remote_bus_id for link in links if link.remote is Remote.UNKNOWN and link.remote_bus_id})
+
+
+class Targets:
+    """Where NVLinks lead."""
+
+    def __init__(self, nvml: NvmlFacts, sysfs: SysfsFacts) -> None:
+        self._labels = {gpu.bus_id: f"GPU{gpu.index}" for gpu in nvml.gpus if gpu.bus_id}
+        self._order = [*self._labels.values(), NVSWITCH, UNKNOWN]
+        self._no_switch = {gpu.bus_id for gpu in nvml.lost if gpu.bus_id} | {
+            bus_id for bus_id, device in sysfs.pci.items() if device.device_class.startswith(_DISPLAY_CLASS)
+        }
+
+    def of(self, gpu: GpuFacts) -> tuple[NvLink, ...]:
+        """The links of one GPU, bonded by target: GPUs first, in their order."""
+        targets = [(link, self.target(gpu, link)) for link in gpu.links if link.remote is not Remote.CPU]
+        up = {target for link, target in targets if link.up}
+        # A link that is down may not name its end. Where all others go to switches, so does this one.
+        silent = NVSWITCH if up == {NVSWITCH} else UNKNOWN
+        bonded: dict[str, list[LinkFacts]] = defaultdict(list)
+        for link, target in targets:
+            bonded[target or silent].append(link)
+        return tuple(
+            NvLink(
+                target=target,
+                count=len(bonded[target]),
+                active=0 if target == UNKNOWN else sum(link.up for link in bonded[target]),
+            )
+            for target in self._order
+            if target in bonded
+        )
+
+    def target(self, gpu: GpuFacts, link: LinkFacts) -> str:
+        """Label of a GPU, a switch, or unknown; empty if the link does not tell.
+
+        An end that nobody can name is a switch that a virtual machine hides, as in NCCL src/graph/xml.cc.
+        """
+        label = self._labels.get(link.remote_bus_id)
+        if label:
+            return label if link.remote_bus_id != gpu.bus_id else UNKNOWN
+        if link.remote is Remote.GPU or link.remote_bus_id in self._no_switch:
+            return UNKNOWN
+        return NVSWITCH if link.up or link.remote is Remote.SWITCH or link.remote_bus_id else ""
+
+
+def with_links_back(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """A link has two ends. One whose other end says nothing gets that end, which carries nothing."""
+    links = {gpu.label: {link.target: link for link in gpu.nvlinks} for gpu in gpus}
+    for label, outward in links.items():
+        for target, link in list(outward.items()):
+            if target in links and label not in links[target]:
+                links[target][label] = NvLink(target=label, count=link.count, active=0)
+    order = [*links, NVSWITCH, UNKNOWN]
+    return tuple(
+        replace(gpu, nvlinks=tuple(links[gpu.label][target] for target in order if target in links[gpu.label]))
+        for gpu in gpus
+    )
+
+
+def nvswitches(nvml: NvmlFacts, targets: Targets) -> tuple[str, ...]:
+    """Bus ids of the switches that links name."""
+    links = [(gpu, link) for gpu in nvml.gpus for link in gpu.links if BUS_ID.fullmatch(link.remote_bus_id)]
+    return tuple(sorted({link.remote_bus_id for gpu, link in links if targets.target(gpu, link) == NVSWITCH}))

@@ -1,0 +1,113 @@
+"""The matrix of a node, in the words and in the layout of ``nvidia-smi topo -m``."""
+
+from dataclasses import dataclass
+from itertools import combinations, permutations
+
+from webhook.topology.connections import Connections
+from webhook.topology.model import Gpu, Nic, NodeTopology
+from webhook.topology.pcie import PcieTree
+
+SELF = "X"
+UNKNOWN = "N/A"
+"""Stands where the source does not tell; ``nvidia-smi`` writes it too."""
+AFFINITY_COLUMNS = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
+
+# As nvidia-smi prints it, so that a comparison by words finds only what differs between machines.
+_LEGEND = """\
+Legend:
+
+  X    = Self
+  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)
+  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node
+  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)
+  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)
+  PIX  = Connection traversing at most a single PCIe bridge
+  NV#  = Connection traversing a bonded set of # NVLinks
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One device and its paths to all devices."""
+
+    label: str
+    words: tuple[str, ...]
+    """One for each column: ``X``, ``NV18``, ``PIX``, ``PXB``, ``PHB``, ``NODE``, ``SYS``; ``N/A`` if unknown."""
+    affinity: tuple[str, ...] = ()
+    """CPU list, NUMA node, and the NUMA node that the GPU itself is; a NIC has none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """GPUs first, then NICs, in rows and columns alike."""
+
+    rows: tuple[Row, ...]
+    nics: tuple[tuple[str, str], ...]
+    """Label and name of each NIC, such as ``("NIC0", "mlx5_0")``."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(row.label for row in self.rows)
+
+
+def matrix(topology: NodeTopology) -> Matrix:
+    """The matrix of the GPUs that can be reached, and of the NICs."""
+    words = _words(topology)
+    labels = [*(gpu.label for gpu in topology.gpus), *(f"NIC{position}" for position in range(len(topology.nics)))]
+    affinities = {gpu.label: _affinity(gpu, topology) for gpu in topology.gpus}
+    rows = tuple(
+        Row(label, tuple(words.get((label, other), SELF) for other in labels), affinities.get(label, ()))
+        for label in labels
+    )
+    return Matrix(rows, tuple((f"NIC{position}", nic.name) for position, nic in enumerate(topology.nics)))
+
+
+def format_matrix(found: Matrix) -> str:
+    """The text that ``nvidia-smi topo -m`` would print: the same words in each line, separated by the same tabs."""
+    lines = ["\t".join(("", *found.labels, *AFFINITY_COLUMNS))]
+    for row in found.rows:
+        words = [f" {word} " if word == SELF else word for word in row.words]
+        cpus, numa, own = row.affinity or ("", "", "")
+        lines.append("\t".join((row.label, *words, cpus, numa, "", own)))
+    lines += ["", _LEGEND]
+    if found.nics:
+        lines += ["NIC Legend:", "", *(f"  {label}: {name}" for label, name in found.nics), ""]
+    return "\n".join(lines)
+
+
+def _words(topology: NodeTopology) -> dict[tuple[str, str], str]:
+    """The word of each pair of different devices, by their labels."""
+    tree, connections = PcieTree(topology), Connections(topology)
+    devices: list[Gpu | Nic] = [*topology.gpus, *topology.nics]
+    words = {}
+    for one, other in combinations(devices, 2):
+        ends = (tree.label(one), tree.label(other))
+        words[ends] = words[ends[::-1]] = tree.path(one, other).value if _is_known(one, other, *ends) else UNKNOWN
+    for gpu, peer in permutations(topology.gpus, 2):
+        connection = connections.direct(gpu.index, peer.index)
+        if connection.links:
+            words[gpu.label, peer.label] = connection.word
+    return words
+
+
+def _is_known(one: Gpu | Nic, other: Gpu | Nic, label: str, other_label: str) -> bool:
+    """Whether anything tells the path: the PCIe tree, the source, or at least both NUMA nodes."""
+    return bool(
+        (one.root and other.root)
+        or other_label in dict(one.distance)
+        or label in dict(other.distance)
+        or (one.numa_node is not None and other.numa_node is not None)
+    )
+
+
+def _affinity(gpu: Gpu, topology: NodeTopology) -> tuple[str, str, str]:
+    """Its three last columns; those of the CPUs are blank where nothing is known of them, as under WSL."""
+    of_node = (cpu.affinity for cpu in topology.cpus if cpu.numa_node == gpu.numa_node)
+    cpus = gpu.cpu_affinity or next(of_node, "")
+    known = bool(cpus) or gpu.numa_node is not None
+    return cpus or UNKNOWN * known, _number(gpu.numa_node) if known else "", _number(gpu.own_numa_node)
+
+
+def _number(value: int | None) -> str:
+    return UNKNOWN if value is None else str(value)

@@ -1,0 +1,207 @@
+"""Writes a node's topology as the file that NCCL reads from ``NCCL_TOPO_FILE``.
+
+NCCL's parser is no XML parser: it stops at a declaration, a tab or a 256th element (src/graph/xml.cc), and takes what
+it does not know for something else. Hence the narrow form: blanks, double quotes, one tag on each line, bus ids as in
+sysfs, and for each GPU either all of its links or none. All ranks of a node must read the same bytes, so nothing in the
+file depends on who reads it; NCCL leaves out the GPUs that are not part of the job.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from webhook.model.errors import FormatError
+from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology, Pcie
+
+MAX_ELEMENTS = 200
+"""NCCL has room for 255 (src/graph/topo.h, NCCL_TOPO_XML_MAX_NODES) and adds NICs of its own to them."""
+MAX_AFFINITY = 253
+"""Characters of an attribute's value: src/graph/xml.h, MAX_STR_LEN."""
+
+_GPU_CLASS, _SWITCH_CLASS, _NVSWITCH_CLASS = "0x030200", "0x060400", "0x068000"
+_NIC_CLASS = {"InfiniBand": "0x020700"}
+_ETHERNET_CLASS = "0x020000"
+_HIDDEN = "fffffff:ffff:ff"
+"""How NCCL itself names a switch that a virtual machine hides: src/graph/xml.cc."""
+_SPEEDS = ("2.5", "5.0", "8.0", "16.0", "32.0", "64.0")
+"""GT/s by PCIe generation. Only with the word ``PCIe`` behind it does NCCL know 16.0 and 32.0: src/graph/topo.cc."""
+_NUMA_UNKNOWN = -1
+
+
+@dataclass(frozen=True)
+class _Element:
+    tag: str
+    attributes: tuple[tuple[str, str], ...]
+    children: list["_Element"] = field(default_factory=list)
+
+    def count(self) -> int:
+        return 1 + sum(child.count() for child in self.children)
+
+    def lines(self, indent: str = "") -> Iterator[str]:
+        start = f"{indent}<{self.tag}" + "".join(f' {name}="{value}"' for name, value in self.attributes)
+        if not self.children:
+            yield f"{start}/>"
+            return
+        yield f"{start}>"
+        for child in self.children:
+            yield from child.lines(indent + "  ")
+        yield f"{indent}</{self.tag}>"
+
+
+def format_nccl_topology(topology: NodeTopology, *, host_indices: bool = False) -> str:
+    """The file for all ranks of this node.
+
+    GPUs in MIG mode are left out, and those at a PCI function that NCCL takes for a partition: neither has NVLink.
+
+    Args:
+        topology: A node whose GPUs have bus ids.
+        host_indices: Write ``dev``, the NVML index on the host. NCCL takes it for an index within the container of the
+            rank: needed where ranks in different containers would else share one, wrong within a single container.
+
+    Raises:
+        FormatError: no GPU can be written, a bus id or the vendor of the CPUs is missing, or the machine is too large
+            for NCCL's parser.
+    """
+    where = f"NCCL topology of node {topology.node}"
+    gpus = _usable(topology, where)
+    _check_cpus(topology, where)
+    for nics in (topology.nics, ()):  # NCCL finds NICs by itself
+        system = _system(replace(topology, gpus=gpus, nics=nics), host_indices=host_indices)
+        if system.count() <= MAX_ELEMENTS:
+            return "\n".join(system.lines()) + "\n"
+    raise FormatError(where, expected=f"at most {MAX_ELEMENTS} elements", found=system.count())
+
+
+def _usable(topology: NodeTopology, where: str) -> tuple[Gpu, ...]:
+    nameless = [gpu.label for gpu in topology.gpus if not gpu.pci_bus_id]
+    if nameless:
+        fix = f"A topology from {topology.source} has none; the agent finds them through NVML"
+        raise FormatError(where, expected="the PCI bus id of each GPU", found=f"none of {nameless[0]}", fix=fix)
+    gpus = tuple(gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED and _is_whole(gpu.pci_bus_id))
+    if not gpus:
+        raise FormatError(where, expected="a GPU outside of MIG mode", found=topology.problem or "none")
+    return gpus
+
+
+def _check_cpus(topology: NodeTopology, where: str) -> None:
+    """NCCL completes a CPU by itself only if its own GPU is there, and stops at another one: src/graph/topo.cc."""
+    if any(cpu.arch == "x86_64" and not cpu.vendor for cpu in topology.cpus or (Cpu(numa_node=0),)):
+        fix = "The agent reads it from /proc/cpuinfo: is it mounted?"
+        raise FormatError(where, expected="the vendor of the CPUs", found="none", fix=fix)
+
+
+def _is_whole(bus_id: str) -> bool:
+    """NCCL 2.30 reads the low two bits of the PCI function as a partition: src/graph/topo.cc."""
+    return int(bus_id[-1]) % 4 == 0
+
+
+def _system(topology: NodeTopology, *, host_indices: bool) -> _Element:
+    system = _Element("system", (("version", "1"),))
+    cpus = {cpu.numa_node: cpu for cpu in topology.cpus}
+    elements: dict[int | str, _Element] = {}
+    switches = {switch.pci_bus_id: switch for switch in topology.switches}
+
+    def cpu_element(numa_node: int | None) -> _Element:
+        node = _NUMA_UNKNOWN if numa_node is None else numa_node
+        if node not in elements:
+            elements[node] = _cpu(node, cpus.get(node) or _like(topology.cpus, node))
+        return elements[node]
+
+    def above(parent: str, numa_node: int | None) -> _Element:
+        if not parent:
+            return cpu_element(numa_node)
+        if parent not in elements:
+            switch = switches[parent]
+            elements[parent] = _pci(parent, _SWITCH_CLASS, switch.pcie)
+            grandparent = above(switch.parent, numa_node if switch.numa_node is None else switch.numa_node)
+            grandparent.children.append(elements[parent])
+        return elements[parent]
+
+    for gpu in topology.gpus:
+        element = _pci(gpu.pci_bus_id, _GPU_CLASS, gpu.pcie)
+        element.children.append(_gpu(gpu, topology, host_indices=host_indices))
+        above(gpu.parent, gpu.numa_node).children.append(element)
+    for nic in topology.nics:
+        if nic.pci_bus_id:
+            above(nic.parent, nic.numa_node).children.append(_nic(nic))
+    system.children.extend(elements[node] for node in sorted(node for node in elements if isinstance(node, int)))
+    return system
+
+
+def _like(cpus: Sequence[Cpu], numa_node: int) -> Cpu:
+    """A NUMA node of which sysfs told nothing has the CPUs of all the others, and is of their kind."""
+    affinity = ",".join(cpu.affinity for cpu in cpus if cpu.affinity)
+    kind = cpus[0] if cpus else Cpu(numa_node=0)
+    return replace(kind, numa_node=max(numa_node, 0), affinity=affinity)
+
+
+def _cpu(node: int, cpu: Cpu) -> _Element:
+    attributes = [("numaid", str(node))]
+    mask = cpu_mask(cpu.affinity)
+    if mask and len(mask) <= MAX_AFFINITY:
+        attributes.append(("affinity", mask))
+    attributes.append(("arch", cpu.arch))
+    if cpu.vendor:
+        attributes += [("vendor", cpu.vendor), ("familyid", str(cpu.family)), ("modelid", str(cpu.model))]
+    return _Element("cpu", tuple(attributes))
+
+
+def cpu_mask(cpus: str) -> str:
+    """A CPU list as the mask of ``/sys/devices/system/node/node*/cpumap``: 32-bit words in hexadecimal, highest first.
+
+    Leading words without a CPU are left out. ``0-3,32`` gives ``00000001,0000000f``.
+    """
+    mask = 0
+    for part in filter(None, cpus.split(",")):
+        first, _, last = part.partition("-")
+        low, high = int(first), int(last or first)
+        mask |= ((1 << (high - low + 1)) - 1) << low
+    words = []
+    while mask:
+        words.append(f"{mask & 0xFFFFFFFF:08x}")
+        mask >>= 32
+    return ",".join(reversed(words))
+
+
+def _pci(bus_id: str, pci_class: str, pcie: Pcie | None) -> _Element:
+    # An unknown link is written as NCCL would read it: without a width it stops where sysfs is not mounted.
+    link = pcie or Pcie(generation=3, width=16)
+    speed = _SPEEDS[min(link.generation, len(_SPEEDS)) - 1]
+    return _Element(
+        "pci",
+        (
+            ("busid", bus_id),
+            ("class", pci_class),
+            ("link_speed", f"{speed} GT/s PCIe"),
+            ("link_width", str(link.width)),
+        ),
+    )
+
+
+def _gpu(gpu: Gpu, topology: NodeTopology, *, host_indices: bool) -> _Element:
+    attributes = [("dev", str(gpu.index))] if host_indices else []
+    if gpu.sm:
+        attributes.append(("sm", str(gpu.sm)))
+    element = _Element("gpu", tuple(attributes))
+    element.children.extend(_nvlinks(gpu, topology))
+    if gpu.c2c:
+        bandwidth = ("bw", str(gpu.c2c.bandwidth_mbps))
+        element.children.append(_Element("c2c", (bandwidth, ("count", str(gpu.c2c.links)))))
+    return element
+
+
+def _nvlinks(gpu: Gpu, topology: NodeTopology) -> Iterator[_Element]:
+    if gpu.switch_links:
+        target = next(iter(topology.nvswitches), _HIDDEN)
+        yield _nvlink(target, gpu.switch_links, _NVSWITCH_CLASS)
+    for peer in topology.gpus:
+        # A link that one side calls down is written by neither: NCCL fails on a link without its way back.
+        if gpu.links_to(peer.label) and peer.links_to(gpu.label):
+            yield _nvlink(peer.pci_bus_id, gpu.links_to(peer.label), _GPU_CLASS)
+
+
+def _nvlink(target: str, count: int, target_class: str) -> _Element:
+    return _Element("nvlink", (("target", target), ("count", str(count)), ("tclass", target_class)))
+
+
+def _nic(nic: Nic) -> _Element:
+    return _pci(nic.pci_bus_id, _NIC_CLASS.get(nic.link_layer, _ETHERNET_CLASS), nic.pcie)
