@@ -2,13 +2,21 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test run bench check lint lock clean
+.PHONY: demo test fast control-plane run bench check lint lock clean
 
 demo: .venv/installed       ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo
 
-test: check                 ## everything that CI runs
+test: check                 ## everything that CI runs; the control plane is built while the fast tests run
+	$(MAKE) --no-print-directory -j2 fast control-plane
+	$(BIN)/python -m pytest -m cluster tests/cluster
+
+fast: .venv/installed       ## the tests that need no cluster, with coverage
 	$(BIN)/python -m pytest --cov --cov-report=term
+
+# Without Go it fails here and is no error: the cluster tests decide whether they may be left out.
+control-plane: .venv/installed ## etcd and kube-apiserver for the cluster tests, built once and kept in ~/.cache
+	-nice $(BIN)/python -m tests.cluster.binaries
 
 check: .venv/installed      ## style, types, import contracts
 	$(BIN)/ruff format --check .

@@ -1,0 +1,78 @@
+"""Programs that live as long as the tests and no longer, and ports that they can be sure of."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+LEASH = Path(__file__).with_name("leash.py")
+DEADLINE_S = 120.0
+POLL_S = 0.05
+LAST_LINES = 30
+
+
+class NotRunningError(Exception):
+    """A program ended, or is not ready within the deadline; the text ends with the last lines of its log."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A running program and the file that takes its output."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def wait_until(self, is_ready: Callable[[], bool]) -> None:
+        """Returns once ``is_ready()`` holds.
+
+        Raises:
+            NotRunningError: the program ended before, or it took longer than the deadline.
+        """
+        deadline = time.monotonic() + DEADLINE_S
+        while not is_ready():
+            if (code := self.process.poll()) is not None:
+                raise NotRunningError(f"{self.name} ended with exit code {code}:\n{self._last_lines()}")
+            if time.monotonic() > deadline:
+                raise NotRunningError(f"{self.name} is not ready after {DEADLINE_S:.0f} s:\n{self._last_lines()}")
+            time.sleep(POLL_S)
+
+    def _last_lines(self) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-LAST_LINES:])
+
+
+@contextmanager
+def running(name: str, command: Sequence[str | Path], log: Path) -> Iterator[Program]:
+    """Starts ``command`` in a process group of its own; kills the group at the end, or when this process dies."""
+    leashed = [sys.executable, "-I", str(LEASH), str(os.getpid()), *map(str, command)]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            leashed, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        yield Program(name, process, log)
+    finally:
+        # Not SIGTERM: nothing of it is kept, and an API server takes its time to say goodbye to watchers.
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port of the loopback interface that is ours until the end.
+
+    The socket that holds it never listens, so it gets no connections. A program of the same user can listen there if it
+    sets SO_REUSEPORT too (socket(7)); no other can take the port between our choice and its start.
+    """
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        holder.bind(("127.0.0.1", 0))
+        port: int = holder.getsockname()[1]
+        yield port
