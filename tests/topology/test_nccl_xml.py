@@ -201,11 +201,11 @@ def test_a_list_of_cpus_becomes_a_mask(cpus: str, mask: str) -> None:
     assert cpu_mask(cpus) == mask
 
 
-def test_a_mask_that_nccl_has_no_room_for_is_left_out() -> None:
-    cpus = (replace(h20().cpus[0], affinity="0,1023"), h20().cpus[1])
-    attributes = [cpu.attrib for cpu in parsed(replace(h20(), cpus=cpus)).findall("cpu")]
-    assert "affinity" not in attributes[0]
-    assert "affinity" in attributes[1]
+@pytest.mark.parametrize("affinity", ["", "0,1023"])
+def test_a_mask_that_is_unknown_or_that_nccl_has_no_room_for_is_empty(affinity: str) -> None:
+    cpus = (replace(h20().cpus[0], affinity=affinity), h20().cpus[1])
+    masks = [cpu.attrib["affinity"] for cpu in parsed(replace(h20(), cpus=cpus)).findall("cpu")]
+    assert masks == ["00000000", "ffffffff,ffff0000,00000000,ffffffff,ffff0000,00000000"]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ _HIDDEN = "fffffff:ffff:ff"
 _SPEEDS = ("2.5", "5.0", "8.0", "16.0", "32.0", "64.0")
 """GT/s by PCIe generation. Only with the word ``PCIe`` behind it does NCCL know 16.0 and 32.0: src/graph/topo.cc."""
 _NUMA_UNKNOWN = -1
+_NO_CPUS = "00000000"
 
 
 @dataclass(frozen=True)
@@ -135,11 +136,10 @@ def _like(cpus: Sequence[Cpu], numa_node: int) -> Cpu:
 
 
 def _cpu(node: int, cpu: Cpu) -> _Element:
-    attributes = [("numaid", str(node))]
     mask = cpu_mask(cpu.affinity)
-    if mask and len(mask) <= MAX_AFFINITY:
-        attributes.append(("affinity", mask))
-    attributes.append(("arch", cpu.arch))
+    # NCCL completes only the CPU of its own GPU and then sees two of one node; an empty mask pins nothing and stays.
+    affinity = mask if mask and len(mask) <= MAX_AFFINITY else _NO_CPUS
+    attributes = [("numaid", str(node)), ("affinity", affinity), ("arch", cpu.arch)]
     if cpu.vendor:
         attributes += [("vendor", cpu.vendor), ("familyid", str(cpu.family)), ("modelid", str(cpu.model))]
     return _Element("cpu", tuple(attributes))
