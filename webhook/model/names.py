@@ -39,9 +39,22 @@ NODE_TOPOLOGY = PREFIX + "node-topology"
 OUTPUTS = frozenset({INJECTED, VISIBLE_UUIDS, NCCL_NVLS, LINK, BANDWIDTH, RING_ORDER, NUMA, SATISFIED, NODE_TOPOLOGY})
 OUTPUT_PREFIXES = (CUDA_VISIBLE_DEVICES_PREFIX, NCCL_ENV_PREFIX)
 
+# What the agent publishes of a node: a ConfigMap with a label, and a label and an annotation of the Node.
+NODE = PREFIX + "node"
+NVLINK = PREFIX + "nvlink"
+CORDONED = PREFIX + "cordoned"
+NODE_CONFIG_MAP_PREFIX = "gpu-topology-"
+TOPOLOGY_KEY = "topology.json"
+NCCL_TOPOLOGY_KEY = "nccl-topo.xml"
+AGENT_FIELD_MANAGER = "gpu-topology-agent"
+AGENT_CONTROLLER = PREFIX + "agent"
+
 # What other components own.
+HAMI_DEVICE_CORDON = "hami.io/device-cordon"
 HAMI_SCHEDULER_POLICY = "hami.io/gpu-scheduler-policy"
 HAMI_DEVICES_ALLOCATED = "hami.io/vgpu-devices-allocated"
+HAMI_NODE_REGISTER = "hami.io/node-nvidia-register"
+HAMI_NODE_SCORE = "hami.io/node-nvidia-score"
 VOLCANO_DEVICES_ALLOCATED = "volcano.sh/vgpu-ids-new"
 NUMA_BIND = "nvidia.com/numa-bind"
 VGPU_MODE = "nvidia.com/vgpu-mode"

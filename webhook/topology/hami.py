@@ -1,0 +1,134 @@
+"""The topology of a node from the annotations of HAMi's device plugin; used where no agent publishes one.
+
+They tell the GPUs, their NUMA nodes and, if HAMi rates pairs, the links and PCIe paths between GPUs. They tell no bus
+ids, NICs or CPUs. What they do not tell is left out, and ``problem`` says why.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import combinations
+
+from webhook.model import names
+from webhook.model.errors import FormatError
+from webhook.topology.consistency import checked
+from webhook.topology.hami_register import RegisteredGpu, parse_register
+from webhook.topology.hami_scores import Score, parse_scores
+from webhook.topology.model import Gpu, LostGpu, MigMode, NodeTopology
+from webhook.topology.pair_links import links_by_gpu
+from webhook.topology.products import product
+
+SOURCE = "hami"
+
+_UNHEALTHY = "HAMi reports it unhealthy"
+_NO_GPU = "HAMi registered no GPU."
+_NO_INDICES = "HAMi registered GPUs without indices; they are numbered in the order of its annotation."
+_NO_SCORES = (
+    "HAMi published no pair scores, so links are unknown: set gpuSchedulerPolicy to topology-aware in the values of its"
+    " chart (2.7 or later)."
+)
+_OTHER_SCORES = "HAMi's pair scores are not those of the GPUs that it registered, so links are unknown."
+_NO_SWITCHES = "HAMi before 2.10 does not see NVSwitches, so links are unknown: update HAMi."
+_MIG = "mig"
+_NAMED_PAIRS = 3
+
+_Gpus = Mapping[int, RegisteredGpu]
+_Scores = Mapping[tuple[int, int], Score]
+"""Of each pair, the lesser index first."""
+
+
+def read_hami(register: str, score: str | None, *, node: str, source: str) -> NodeTopology:
+    """Read what HAMi published of a node.
+
+    Args:
+        register: Value of the annotation ``hami.io/node-nvidia-register``. Its memory, and so ``memory_mib``, is
+            multiplied with HAMi's deviceMemoryScaling.
+        score: Value of the annotation ``hami.io/node-nvidia-score``; none if the node has none.
+        node: Name of the node.
+        source: How messages call what carries the annotations, for example ``Node gpu-1``.
+
+    Raises:
+        FormatError: an annotation is not what HAMi writes, or contradicts itself.
+    """
+    where = f"{source}: annotation {names.HAMI_NODE_REGISTER}"
+    registered = _by_index(parse_register(register, source=where), where)
+    healthy = {index: gpu for index, gpu in registered.items() if gpu.healthy}
+    rated = f"{source}: annotation {names.HAMI_NODE_SCORE}"
+    scores = _scores(healthy, parse_scores(score, source=rated) if score else {})
+    gpus = [_gpu(index, gpu, scores) for index, gpu in healthy.items()]
+    counts = {} if _is_blind(healthy, scores) else {pair: score.links for pair, score in scores.items() if score.rated}
+    links = links_by_gpu(counts, {gpu.index: gpu.sm for gpu in gpus}, source=rated)
+    lost = (
+        LostGpu(index=index, problem=_UNHEALTHY, uuid=gpu.uuid)
+        for index, gpu in sorted(registered.items())
+        if not gpu.healthy
+    )
+    topology = NodeTopology(
+        node=node,
+        source=SOURCE,
+        problem=" ".join(_problems(registered, healthy, scores, is_published=bool(score))),
+        gpus=tuple(replace(gpu, nvlinks=links[gpu.index]) for gpu in gpus),
+        lost=tuple(lost),
+    )
+    return checked(topology, source=where)
+
+
+def _by_index(registered: list[RegisteredGpu], where: str) -> _Gpus:
+    indices = [position if gpu.index is None else gpu.index for position, gpu in enumerate(registered)]
+    for what, values in (("UUID", [gpu.uuid for gpu in registered]), ("index", indices)):
+        value, count = max(Counter[object](values).items(), key=lambda entry: entry[1], default=("", 0))
+        if count > 1:
+            raise FormatError(where, expected=f"each {what} once", found=f"{value} {count} times")
+    return dict(zip(indices, registered, strict=True))
+
+
+def _scores(gpus: _Gpus, scores: Mapping[str, Mapping[str, Score]]) -> _Scores:
+    """The scores of all pairs; nothing unless all have one, because then they are of other GPUs."""
+    found = {
+        (one, other): scores[gpus[one].uuid][gpus[other].uuid]
+        for one, other in combinations(sorted(gpus), 2)
+        if gpus[other].uuid in scores.get(gpus[one].uuid, {})
+    }
+    return found if len(found) == len(gpus) * (len(gpus) - 1) // 2 else {}
+
+
+def _is_blind(gpus: _Gpus, scores: _Scores) -> bool:
+    """Whether HAMi saw no link, but GPUs whose boards always have them."""
+    boards = {index for index, gpu in gpus.items() if gpu.mode != _MIG and product(gpu.name).nvlink_board}
+    rated = any(score.rated and boards.issuperset(pair) for pair, score in scores.items())
+    return rated and not any(score.links for score in scores.values())
+
+
+def _gpu(index: int, gpu: RegisteredGpu, scores: _Scores) -> Gpu:
+    known = product(gpu.name)
+    return Gpu(
+        index=index,
+        uuid=gpu.uuid,
+        name=gpu.name,
+        compute_capability=known.compute_capability,
+        memory_mib=gpu.memory_mib,
+        numa_node=gpu.numa_node,
+        mig_mode=MigMode.ENABLED if gpu.mode == _MIG else MigMode.UNSUPPORTED,
+        pcie=known.pcie,
+        distance=tuple(
+            (f"GPU{one if other == index else other}", score.path.value)
+            for (one, other), score in scores.items()
+            if index in (one, other) and score.path
+        ),
+    )
+
+
+def _problems(registered: _Gpus, healthy: _Gpus, scores: _Scores, *, is_published: bool) -> Iterator[str]:
+    if not registered:
+        yield _NO_GPU
+    if any(gpu.index is None for gpu in registered.values()):
+        yield _NO_INDICES
+    if len(healthy) > 1 and not scores:
+        yield _OTHER_SCORES if is_published else _NO_SCORES
+    if _is_blind(healthy, scores):
+        yield _NO_SWITCHES
+    unrated = [f"GPU{one} and GPU{other}" for (one, other), score in scores.items() if not score.rated]
+    if unrated:
+        more = f" and {len(unrated) - _NAMED_PAIRS} other pairs" if len(unrated) > _NAMED_PAIRS else ""
+        pairs = ", ".join(unrated[:_NAMED_PAIRS])
+        yield f"HAMi found no path, or links in one direction only, between {pairs}{more}."

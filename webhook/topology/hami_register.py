@@ -1,0 +1,130 @@
+"""Reads the node annotation ``hami.io/node-nvidia-register``, in which HAMi's device plugin lists the GPUs of a node.
+
+Up to HAMi 2.7 each GPU is fields between commas, ended by a colon: HAMi pkg/util/util.go and pkg/device/devices.go,
+EncodeNodeDevices. From 2.8 on the list is JSON in which Go's ``omitempty`` leaves out what is 0, false or empty:
+pkg/device/devices.go, DeviceInfo and MarshalNodeDevices.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webhook.model.errors import FormatError
+from webhook.topology.consistency import MAX_GPUS
+from webhook.topology.document import MAX_BYTES
+from webhook.topology.fields import Fields
+
+_PREFIX = "NVIDIA-"
+_SHORT, _LONG = 7, 9
+"""Fields of a GPU in the old form; the short one has no index and no mode."""
+_ENDS_IN_COLON = "uuid,count,memory,cores,type,numa,health,index,mode: for each GPU"
+_TRUNCATED = "The annotation may be cut off: restart HAMi's device plugin on the node"
+_OLD_FORM = re.compile(r"\s*[^\s,:]+(,\d+){3},[^,:\n]*,-?\d+,(true|false)[,:]")
+_NEW_FORM = re.compile(r"\s*\[\s*(\{|\]\s*$)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegisteredGpu:
+    """One GPU as HAMi registered it."""
+
+    uuid: str
+    index: int | None
+    """NVML index on the host; none in the short form of HAMi 2.4 and earlier."""
+    memory_mib: int
+    """Multiplied with deviceMemoryScaling, except in MIG mode."""
+    name: str
+    """As NVML has it, without the word that HAMi puts in front."""
+    numa_node: int | None
+    """HAMi writes 0 also where sysfs tells none."""
+    healthy: bool
+    mode: str
+    """``hami-core``, ``mig`` or ``mps``; empty in the short form."""
+
+
+def looks_like_register(text: str) -> bool:
+    """Whether a text begins like the annotation, in either form."""
+    return bool(_OLD_FORM.match(text) or _NEW_FORM.match(text))
+
+
+def parse_register(text: str, *, source: str) -> list[RegisteredGpu]:
+    """Read the annotation, in either form.
+
+    Args:
+        text: Its value; nothing or an empty list is a node without GPUs.
+        source: How messages call the annotation.
+
+    Raises:
+        FormatError: a field is missing, surplus or not what it should be; there are more than 64 GPUs.
+    """
+    if len(text) > MAX_BYTES:
+        raise FormatError(source, expected=f"at most {MAX_BYTES} characters", found=f"{len(text)} characters")
+    text = text.strip()
+    gpus = _read_new(text, source) if text.startswith("[") else _read_old(text, source)
+    if len(gpus) > MAX_GPUS:
+        raise FormatError(source, expected=f"at most {MAX_GPUS} GPUs", found=len(gpus))
+    return gpus
+
+
+def plain_name(name: str) -> str:
+    """``NVIDIA H20`` for ``NVIDIA-NVIDIA H20``: up to 2.7 HAMi puts the brand before every name, later before some."""
+    return name.removeprefix(_PREFIX)
+
+
+def _read_old(text: str, source: str) -> list[RegisteredGpu]:
+    *gpus, rest = text.split(":")
+    if rest:
+        raise FormatError(source, expected=_ENDS_IN_COLON, found=rest, fix=_TRUNCATED)
+    return [_read_fields(gpu, f"{source}: GPU {position + 1}") for position, gpu in enumerate(gpus)]
+
+
+def _read_fields(text: str, where: str) -> RegisteredGpu:
+    fields = text.split(",")
+    if len(fields) not in (_SHORT, _LONG) or not fields[0] or not text.isprintable():
+        raise FormatError(where, expected=f"{_SHORT} or {_LONG} fields, the UUID first", found=text, fix=_TRUNCATED)
+    _number(fields, 1, "how many pods may share it", where)
+    _number(fields, 3, "cores in percent", where)
+    numa = _number(fields, 5, "a NUMA node", where, sign="-?")
+    if fields[6] not in ("true", "false"):
+        raise FormatError(where, expected="true or false for its health", found=fields[6])
+    return RegisteredGpu(
+        uuid=fields[0],
+        index=_number(fields, 7, "an index", where) if len(fields) == _LONG else None,
+        memory_mib=_number(fields, 2, "MiB of memory", where),
+        name=plain_name(fields[4]),
+        numa_node=numa if numa >= 0 else None,
+        healthy=fields[6] == "true",
+        mode=fields[8] if len(fields) == _LONG else "",
+    )
+
+
+def _number(fields: Sequence[str], position: int, what: str, where: str, sign: str = "") -> int:
+    if not re.fullmatch(sign + r"[0-9]{1,10}", fields[position]):
+        raise FormatError(where, expected=f"a number for {what}", found=fields[position])
+    return int(fields[position])
+
+
+def _read_new(text: str, source: str) -> list[RegisteredGpu]:
+    try:
+        gpus = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(source, expected="a list of GPUs in JSON", found=str(error), fix=_TRUNCATED) from None
+    return [_read_object(gpu, f"[{position}]", source) for position, gpu in enumerate(gpus)]
+
+
+def _read_object(value: object, path: str, source: str) -> RegisteredGpu:
+    gpu = Fields(source, path, value)
+    health = value.get("health", False) if isinstance(value, dict) else False
+    if not isinstance(health, bool):
+        gpu.fail("health", "true or false", health)
+    gpu.number("count", 0)
+    gpu.number("devcore", 0)
+    return RegisteredGpu(
+        uuid=gpu.text("id", None),
+        index=gpu.number("index", 0),
+        memory_mib=gpu.number("devmem", 0),
+        name=plain_name(gpu.text("type")),
+        numa_node=gpu.number("numa", 0),
+        healthy=health,
+        mode=gpu.text("mode"),
+    )

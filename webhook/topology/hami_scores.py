@@ -1,0 +1,101 @@
+"""Reads the node annotation ``hami.io/node-nvidia-score``, in which HAMi rates how each pair of GPUs is joined.
+
+A score is 100 for each NVLink plus the level of the PCIe path: HAMi pkg/device/nvidia/calculate_score.go. Only 0 has
+neither: there HAMi found nothing, or links in one direction that the other does not have.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.model.errors import FormatError
+from webhook.topology.consistency import MAX_GPUS, MAX_LINKS
+from webhook.topology.document import MAX_BYTES
+from webhook.topology.fields import Fields
+from webhook.topology.pcie import PciePath
+
+_LINK = 100
+_LEVELS: dict[int, PciePath | None] = {
+    0: None,
+    10: PciePath.SYS,
+    20: PciePath.NODE,
+    30: PciePath.PHB,
+    40: PciePath.PXB,
+    50: PciePath.PIX,
+    60: PciePath.PIX,  # two GPUs on one board, behind its switch
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How two GPUs are joined."""
+
+    value: int
+
+    @property
+    def links(self) -> int:
+        """NVLinks that both have, direct or to switches."""
+        return self.value // _LINK
+
+    @property
+    def path(self) -> PciePath | None:
+        """The PCIe path between them; none if HAMi does not know it."""
+        return _LEVELS[self.value % _LINK]
+
+    @property
+    def rated(self) -> bool:
+        """Whether the score says anything of the pair; 0 does not."""
+        return bool(self.value)
+
+
+def parse_scores(text: str, *, source: str) -> dict[str, dict[str, Score]]:
+    """The score of each pair by both UUIDs.
+
+    Raises:
+        FormatError: it is no list of scores, a GPU stands there twice, a pair is not rated alike both ways, or a
+            number is none of HAMi's scores.
+    """
+    if len(text) > MAX_BYTES:
+        raise FormatError(source, expected=f"at most {MAX_BYTES} characters", found=f"{len(text)} characters")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(source, expected="a list of scores in JSON", found=str(error)) from None
+    if not isinstance(value, list) or len(value) > MAX_GPUS:
+        raise FormatError(source, expected=f"a list of at most {MAX_GPUS} GPUs", found=value)
+    scores: dict[str, dict[str, Score]] = {}
+    for position, entry in enumerate(value):
+        gpu = Fields(source, f"[{position}]", entry)
+        uuid = gpu.text("uuid", None)
+        if uuid in scores:
+            gpu.fail("uuid", "each GPU once", f"{uuid} twice")
+        scores[uuid] = _read_row(uuid, entry.get("score"), f"{source}: [{position}].score")
+    _check_symmetry(scores, source)
+    return scores
+
+
+def _read_row(uuid: str, value: Any, where: str) -> dict[str, Score]:
+    """The scores of one GPU; ``omitempty`` leaves an empty row out."""
+    row = {} if value is None else value
+    if not isinstance(row, Mapping) or len(row) > MAX_GPUS or uuid in row or not all(map(str.isprintable, row)):
+        raise FormatError(where, expected="an object with the scores to other GPUs", found=ascii(value))
+    return {other: _read_score(score, f"{where}.{other}") for other, score in row.items()}
+
+
+def _read_score(value: Any, where: str) -> Score:
+    if isinstance(value, int) and not isinstance(value, bool):
+        links, level = divmod(value, _LINK)
+        if 0 <= links <= MAX_LINKS and level in _LEVELS:
+            return Score(value)
+    expected = "100 for each NVLink and 10 to 60 for the PCIe path, such as 1820"
+    raise FormatError(where, expected=expected, found=value)
+
+
+def _check_symmetry(scores: Mapping[str, Mapping[str, Score]], source: str) -> None:
+    for one, row in scores.items():
+        for other, score in row.items():
+            back = scores.get(other, {}).get(one, score)
+            if back != score:
+                expected = f"the same score in both directions between {one} and {other}"
+                raise FormatError(source, expected=expected, found=f"{score.value} and {back.value}")

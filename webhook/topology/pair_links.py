@@ -1,0 +1,68 @@
+"""From the number of NVLinks between the GPUs of each pair to the links of each GPU.
+
+Some sources count links only by pair and do not say whether a switch is between: ``NV18`` may be 18 links to the other
+GPU, or 18 to the switches that both reach. Two facts decide:
+
+- A link that ends at another GPU serves that one only: to all its peers together a GPU cannot have more than the chip
+  has. Links to switches serve every peer. So counts that add up to more than the chip has are links to switches.
+- All GPUs of such a node reach the switches, and a pair can use as many links as the lesser of both has.
+
+What does not add up to more is taken for direct links. That is wrong where a virtual machine has just two GPUs of a
+board with switches; the bandwidth between them is the same in both readings.
+"""
+
+from collections.abc import Mapping
+
+from webhook.model.errors import FormatError
+from webhook.topology.consistency import MAX_LINKS
+from webhook.topology.model import NVSWITCH, NvLink
+
+# The most NVLinks of a GPU, from this sm on: NCCL src/graph/xml.cc, ncclTopoGetXmlFromGpu.
+_MOST_LINKS = ((90, 18), (80, 12), (70, 6), (60, 4))
+_MOST_OF_ALL = 18
+
+
+def links_by_gpu(
+    counts: Mapping[tuple[int, int], int], sm: Mapping[int, int], *, source: str
+) -> dict[int, tuple[NvLink, ...]]:
+    """The links of each GPU. All of them are up: counts by pair leave out those that are down.
+
+    Args:
+        counts: Links of each pair of GPUs, the lesser index first; 0 for a pair without, no entry for an unknown one.
+        sm: Compute capability of every GPU as NCCL writes it, 90 for 9.0; 0 if unknown.
+        source: How messages call the origin of the counts.
+
+    Raises:
+        FormatError: neither direct links nor links to switches explain the counts.
+    """
+    peers: dict[int, dict[int, int]] = {gpu: {} for gpu in sm}
+    for (one, other), count in sorted(counts.items()):
+        if count > MAX_LINKS:
+            raise FormatError(f"{source}: GPU{one} to GPU{other}", expected=f"at most {MAX_LINKS} NVLinks", found=count)
+        if count:
+            peers[one][other] = peers[other][one] = count
+    if all(sum(links.values()) <= _most_links(sm[gpu]) for gpu, links in peers.items()):
+        return {gpu: tuple(_link(f"GPU{peer}", links[peer]) for peer in sorted(links)) for gpu, links in peers.items()}
+    reach = {gpu: max(links.values(), default=0) for gpu, links in peers.items()}
+    _check_switched(counts, reach, source)
+    return {gpu: (_link(NVSWITCH, links),) if links else () for gpu, links in reach.items()}
+
+
+def _most_links(sm: int) -> int:
+    return next((links for least, links in _MOST_LINKS if sm >= least), _MOST_OF_ALL)
+
+
+def _link(target: str, links: int) -> NvLink:
+    return NvLink(target=target, count=links, active=links)
+
+
+def _check_switched(counts: Mapping[tuple[int, int], int], reach: Mapping[int, int], source: str) -> None:
+    for (one, other), count in counts.items():
+        expected = min(reach[one], reach[other])
+        if count != expected:
+            raise FormatError(
+                f"{source}: GPU{one} to GPU{other}",
+                expected=f"NV{expected}, because both have so many links to NVSwitches",
+                found=f"NV{count}" if count else "no NVLink",
+                fix="NVSwitches that are split into partitions cannot be expressed; read each partition by itself",
+            )

@@ -1,0 +1,45 @@
+"""Reads the topology of a node from any of the texts that tell one."""
+
+from webhook.model import names
+from webhook.model.errors import FormatError
+from webhook.topology.document import KIND, MAX_BYTES, parse_topology
+from webhook.topology.hami import read_hami
+from webhook.topology.hami_register import looks_like_register
+from webhook.topology.model import NodeTopology
+from webhook.topology.smi import looks_like_smi, read_smi
+
+
+def read_topology(text: str | bytes, *, node: str, source: str) -> NodeTopology:
+    """Recognise what a text is, and read it.
+
+    Args:
+        text: A NodeTopology in JSON, what ``nvidia-smi topo -m`` printed (with or without ``nvidia-smi -L``), or the
+            value of HAMi's annotation ``hami.io/node-nvidia-register``.
+        node: Name of the node, for texts that do not tell it. A NodeTopology keeps its own.
+        source: How messages call the text, for example ``file node-1.txt``.
+
+    Raises:
+        FormatError: it is none of them, or not in order; it is no UTF-8 or larger than 1 MiB.
+    """
+    if len(text) > MAX_BYTES:
+        raise FormatError(source, expected=f"at most {MAX_BYTES} bytes", found=f"{len(text)} bytes")
+    plain = (text if isinstance(text, str) else _decoded(text, source)).removeprefix("\ufeff")
+    if plain.lstrip().startswith("{"):
+        return parse_topology(plain, source=source)
+    if looks_like_smi(plain):
+        return read_smi(plain, node=node, source=source)
+    if looks_like_register(plain):
+        return read_hami(plain, None, node=node, source=source)
+    raise FormatError(
+        source,
+        expected=f"a {KIND} in JSON, the output of nvidia-smi topo -m, or HAMi's annotation {names.HAMI_NODE_REGISTER}",
+        found=ascii(plain.strip()) if plain.strip() else "nothing",
+    )
+
+
+def _decoded(text: bytes, source: str) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        fix = "PowerShell writes UTF-16; save it as UTF-8"
+        raise FormatError(source, expected="a text in UTF-8", found=str(error), fix=fix) from None

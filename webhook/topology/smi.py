@@ -1,0 +1,131 @@
+"""The topology of a node from what ``nvidia-smi topo -m`` and ``nvidia-smi -L`` printed there.
+
+The matrix tells neither bus ids nor what is between two GPUs: ``pair_links`` tells NVSwitches from direct links.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from webhook.model.errors import FormatError
+from webhook.topology.consistency import checked
+from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology
+from webhook.topology.pair_links import links_by_gpu
+from webhook.topology.products import ARM, product
+from webhook.topology.smi_listing import ListedGpu, parse_listing
+from webhook.topology.smi_matrix import CPU_AFFINITY, GPU_NUMA_ID, NUMA_AFFINITY, SmiMatrix, parse_matrix
+from webhook.topology.smi_text import lines_of
+
+SOURCE = "nvidia-smi"
+
+_NO_UUIDS = "Nothing tells the UUIDs of the GPUs: add the output of nvidia-smi -L."
+_NO_NVLINKS = "The legend of the matrix has no NVLinks, so it may be that of nvidia-smi topo -mp, which hides them."
+_TRACE = re.compile(r"\bCPU\s+Affinity\b|^[ \t]*GPU \d+: \S|\(UUID: GPU-", re.MULTILINE)
+
+
+def looks_like_smi(text: str) -> bool:
+    """Whether a text holds output of ``nvidia-smi topo -m`` or ``nvidia-smi -L``, complete or not."""
+    return bool(_TRACE.search(text))
+
+
+def read_smi(matrix: str, listing: str = "", *, node: str, source: str) -> NodeTopology:
+    """Read what nvidia-smi printed, whatever stands before, between and after it.
+
+    Args:
+        matrix: The output of ``nvidia-smi topo -m``; that of ``nvidia-smi -L`` may stand in the same text.
+        listing: The output of ``nvidia-smi -L``, if it is a text of its own. Without any, GPUs have no names and UUIDs.
+        node: Name of the node.
+        source: How messages call the text, for example ``file node-1.txt``.
+
+    Raises:
+        FormatError: there is no matrix, or not all of it; it contradicts itself or the list; it is larger than 1 MiB.
+    """
+    lines = lines_of(matrix, source=source)
+    found = parse_matrix(lines, source=source)
+    listed = parse_listing([*lines, *lines_of(listing, source=f"{source}: list")])
+    if listed and listed.keys() != set(found.gpus):
+        raise FormatError(
+            f"{source}: list of nvidia-smi -L",
+            expected=f"the GPUs of the matrix, {_names(found.gpus)}",
+            found=_names(sorted(listed)),
+            fix="Run both commands on the node itself; a container has GPUs of its own numbers",
+        )
+    return checked(_topology(found, listed, node, source), source=source)
+
+
+def _names(indices: Iterable[int]) -> str:
+    return ", ".join(f"GPU{index}" for index in indices)
+
+
+def _topology(found: SmiMatrix, listed: Mapping[int, ListedGpu], node: str, source: str) -> NodeTopology:
+    unlinked = [_gpu(index, found, listed.get(index)) for index in found.gpus]
+    links = links_by_gpu(found.links(), {gpu.index: gpu.sm for gpu in unlinked}, source=source)
+    return NodeTopology(
+        node=node,
+        source=SOURCE,
+        problem=" ".join(_problems(found, listed)),
+        gpus=tuple(replace(gpu, nvlinks=links[gpu.index]) for gpu in unlinked),
+        cpus=_cpus(unlinked, found),
+        nics=tuple(
+            Nic(name=name, distance=found.distance(f"NIC{position}")) for position, name in enumerate(found.nics)
+        ),
+    )
+
+
+def _problems(found: SmiMatrix, listed: Mapping[int, ListedGpu]) -> Iterator[str]:
+    if not any(gpu.uuid for gpu in listed.values()):
+        yield _NO_UUIDS
+    if not found.has_nvlinks and not any(found.links().values()):
+        yield _NO_NVLINKS
+
+
+def _gpu(index: int, found: SmiMatrix, listed: ListedGpu | None) -> Gpu:
+    name = listed.name if listed else ""
+    known = product(name)
+    return Gpu(
+        index=index,
+        uuid=listed.uuid if listed else "",
+        name=name,
+        compute_capability=known.compute_capability,
+        numa_node=_numa_node(found.affinities[index]),
+        own_numa_node=_own_numa_node(found.affinities[index]),
+        cpu_affinity=found.affinities[index].get(CPU_AFFINITY, ""),
+        mig_mode=MigMode.ENABLED if listed and listed.mig else MigMode.UNSUPPORTED,
+        pcie=known.pcie,
+        distance=found.distance(f"GPU{index}"),
+    )
+
+
+def _numa_node(values: Mapping[str, str]) -> int | None:
+    """The NUMA node of a GPU; none if several are equally near, as a virtual machine may have it.
+
+    On Grace superchips GPUs are NUMA nodes as well. There the list has the node of the CPUs first, and behind it those
+    of MIG instances: ``0,3-9,11-17``.
+    """
+    nodes = values.get(NUMA_AFFINITY, "")
+    first = re.match(r"\d+", nodes)
+    return int(first[0]) if first and (GPU_NUMA_ID in values or first[0] == nodes) else None
+
+
+def _own_numa_node(values: Mapping[str, str]) -> int | None:
+    return int(values[GPU_NUMA_ID]) if GPU_NUMA_ID in values else None
+
+
+def _cpus(gpus: list[Gpu], found: SmiMatrix) -> tuple[Cpu, ...]:
+    """The NUMA nodes near which GPUs are; vendors are unknown."""
+    affinities: dict[int, set[str]] = {}
+    for gpu in gpus:
+        if gpu.numa_node is not None:
+            affinities.setdefault(gpu.numa_node, set()).add(gpu.cpu_affinity)
+    cpus = (
+        Cpu(numa_node=node, affinity=lists.pop() if len(lists) == 1 else "")
+        for node, lists in sorted(affinities.items())
+    )
+    return tuple(replace(cpu, arch=ARM) if _is_superchip(gpus, found) else cpu for cpu in cpus)
+
+
+def _is_superchip(gpus: list[Gpu], found: SmiMatrix) -> bool:
+    """Whether the GPUs have Arm CPUs of their own: by name, else because only such GPUs are NUMA nodes."""
+    if any(gpu.name for gpu in gpus):
+        return any(product(gpu.name).cpu_arch == ARM for gpu in gpus)
+    return any(GPU_NUMA_ID in values for values in found.affinities.values())

@@ -1,0 +1,77 @@
+"""Reads the names and UUIDs that ``nvidia-smi -L`` lists."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from webhook.model.errors import FormatError
+from webhook.topology.smi_text import Line
+
+_GPU = re.compile(r"GPU (\d{1,3}): (.*)")
+_UUID = re.compile(r"([^()]{1,96}) \(UUID: (GPU-[0-9A-Za-z-]{1,60})\)")
+_LONGEST_NAME = 96
+"""``NVML_DEVICE_NAME_V2_BUFFER_SIZE`` of nvml.h."""
+_MIG = re.compile(r"MIG \S+ +Device +\d+:.*")
+_MIG_UUID = re.compile(r"MIG \S+ +Device +\d+: \(UUID: MIG-[0-9A-Za-z/-]{1,100}\)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedGpu:
+    """One GPU of the list."""
+
+    index: int
+    name: str
+    uuid: str = ""
+    """Empty in lists that leave UUIDs out, such as that of PyTorch's collect_env."""
+    mig: bool = False
+    """Whether instances are listed below it."""
+
+
+def parse_listing(lines: Sequence[Line]) -> dict[int, ListedGpu]:
+    """Find the list in a text; the GPUs by index, none if there is no list.
+
+    A GPU may be listed again in the same words, as ``nvidia-smi nvlink -s`` does.
+
+    Raises:
+        FormatError: a line is cut off, two GPUs share an index or UUID, or only some have UUIDs.
+    """
+    listed: dict[int, ListedGpu] = {}
+    last: int | None = None
+    for line in lines:
+        text = line.text.strip()
+        if found := _GPU.fullmatch(text):
+            gpu = _read_gpu(line.checked(), int(found[1]), found[2])
+            known = listed.setdefault(gpu.index, gpu)
+            if known != replace(gpu, mig=known.mig):
+                fix = "Leave out the lists of containers; they number their GPUs anew"
+                raise FormatError(line.where, expected=f"GPU {gpu.index} once", found=text, fix=fix)
+            last = gpu.index
+        elif _MIG.fullmatch(text):
+            if last is None or not _MIG_UUID.fullmatch(line.checked().text.strip()):
+                raise FormatError(line.where, expected="a MIG device with its UUID below its GPU", found=text)
+            listed[last] = replace(listed[last], mig=True)
+    _check_uuids(lines, list(listed.values()))
+    return listed
+
+
+def _read_gpu(line: Line, index: int, rest: str) -> ListedGpu:
+    found = _UUID.fullmatch(rest)
+    if found:
+        return ListedGpu(index=index, name=found[1], uuid=found[2])
+    if "(" in rest or not 0 < len(rest) <= _LONGEST_NAME:
+        raise FormatError(line.where, expected=f"GPU {index}: NAME (UUID: GPU-...)", found=line.text.strip())
+    return ListedGpu(index=index, name=rest)
+
+
+def _check_uuids(lines: Sequence[Line], gpus: Sequence[ListedGpu]) -> None:
+    uuids = [gpu.uuid for gpu in gpus if gpu.uuid]
+    if uuids and len(uuids) < len(gpus):
+        without = next(gpu.index for gpu in gpus if not gpu.uuid)
+        raise FormatError(_where(lines, without), expected="a UUID for each GPU or for none", found="no UUID")
+    twice = next((gpu for gpu in gpus if uuids.count(gpu.uuid) > 1), None)
+    if twice:
+        raise FormatError(_where(lines, gpus[-1].index), expected="each UUID once", found=f"{twice.uuid} twice")
+
+
+def _where(lines: Sequence[Line], index: int) -> str:
+    return next(line.where for line in lines if line.text.strip().startswith(f"GPU {index}:"))
