@@ -519,4 +519,8 @@ def without(topology: NodeTopology, index: int) -> NodeTopology:
     """One GPU has fallen off the bus."""
     gone = topology.gpus[index]
     lost = LostGpu(index=index, problem="GPU is lost", uuid=gone.uuid, pci_bus_id=gone.pci_bus_id)
-    return replace(topology, gpus=tuple(gpu for gpu in topology.gpus if gpu.index != index), lost=(lost,))
+    nics = tuple(
+        replace(nic, distance=tuple(path for path in nic.distance if path[0] != gone.label)) for nic in topology.nics
+    )
+    gpus = tuple(gpu for gpu in topology.gpus if gpu.index != index)
+    return replace(topology, gpus=gpus, lost=(lost,), nics=nics)

@@ -59,6 +59,11 @@ def test_links_that_were_never_wired_are_no_fault() -> None:
     assert node_health(replace(a100_pcie_bridged(), gpus=gpus)).state is HealthState.HEALTHY
 
 
+def test_cards_without_a_bridge_beside_as_many_with_one_are_no_fault() -> None:
+    topology = bent(bent(a100_pcie_bridged(), 2, nvlinks=()), 3, nvlinks=())
+    assert node_health(topology).state is HealthState.HEALTHY
+
+
 def test_all_links_down_is_absent_and_says_what_is_down() -> None:
     gpus = tuple(replace(gpu, nvlinks=(NvLink(target="nvswitch", count=18, active=0),)) for gpu in hgx_h100().gpus[:2])
     health = node_health(replace(hgx_h100(), gpus=gpus))

@@ -313,7 +313,7 @@ def test_what_nccl_keeps_for_itself_is_named_once() -> None:
     )
 
 
-@pytest.mark.parametrize("element", ["gpu", "pci", "cpu", "system"])
+@pytest.mark.parametrize("element", ["nvlink", "gpu", "pci", "cpu", "system"])
 def test_keep_makes_nccl_keep_gpus_of_others(element: str) -> None:
     reason = aborts(edited(SWITCHED, (f"<{element} ", f'<{element} keep="1" ')))
     assert 'expected no keep, found "1": NCCL keeps GPUs that are not part of the job. ' in reason

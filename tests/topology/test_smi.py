@@ -284,6 +284,21 @@ def test_a_list_may_be_there_twice_with_other_lines_between() -> None:
     assert read(TWO, TWO_LISTED + TWO_LISTED.replace("\n", "\n" + links)) == read(TWO, TWO_LISTED)
 
 
+def test_lists_of_containers_beside_that_of_the_node_do_not_matter() -> None:
+    in_a_container = "GPU 0: NVIDIA A40 (UUID: GPU-bb)\n"
+    assert read(TWO, TWO_LISTED + in_a_container) == read(TWO, TWO_LISTED)
+    assert read(TWO, in_a_container + TWO_LISTED) == read(TWO, TWO_LISTED)
+
+
+def test_several_lists_of_containers_alone_tell_no_uuids() -> None:
+    found = read(TWO, "GPU 0: NVIDIA A40 (UUID: GPU-bb)\nand in the other one\nGPU 0: NVIDIA A40 (UUID: GPU-aa)\n")
+    assert [gpu.uuid for gpu in found.gpus] == ["", ""]
+    assert found.problem == (
+        "Nothing tells the UUIDs of the GPUs: add the output of nvidia-smi -L. "
+        "None of the lists of nvidia-smi -L is that of the node: containers number their GPUs anew."
+    )
+
+
 def test_a_list_may_lack_uuids() -> None:
     found = read(TWO, "GPU models and configuration: \nGPU 0: NVIDIA A40\nGPU 1: NVIDIA A40\n")
     assert [(gpu.name, gpu.uuid) for gpu in found.gpus] == [("NVIDIA A40", ""), ("NVIDIA A40", "")]
@@ -382,7 +397,10 @@ def test_a_matrix_that_is_not_in_order_is_refused(bent: str, message: str) -> No
         ),
         (TWO_LISTED + "GPU 2: NVIDIA A40 (UUID: GPU-cc)\n", 'GPU0, GPU1, found "GPU0, GPU1, GPU2"'),
         (TWO_LISTED.replace("bb", "aa"), 'list: line 2: expected each UUID once, found "GPU-aa twice"'),
-        (TWO_LISTED + TWO_LISTED.replace("aa", "cc"), "list: line 3: expected GPU 0 once, .* Leave out the lists of"),
+        (
+            TWO_LISTED + TWO_LISTED.replace("aa", "cc"),
+            'list of nvidia-smi -L: expected one list of the GPUs of the matrix, found "2 that differ". Leave out',
+        ),
         (
             TWO_LISTED.replace(" (UUID: GPU-bb)", ""),
             'list: line 2: expected a UUID for each GPU or for none, found "no',

@@ -57,9 +57,12 @@ def _finding(gpu: Gpu, topology: NodeTopology) -> str:
 
 
 def _usual_links(gpu: Gpu, topology: NodeTopology) -> int:
-    """Links that most GPUs of the same product have up; where there is no majority, the most that one has."""
+    """Links that most GPUs of the same product have up.
+
+    Where as many have fewer, they are no fault: of four cards two may share a bridge and two have none.
+    """
     same = [peer.active_links for peer in topology.gpus if peer.name == gpu.name and peer.mig_mode is gpu.mig_mode]
-    links, _ = max(Counter(same).items(), key=lambda entry: (entry[1], entry[0]))
+    links, _ = max(Counter(same).items(), key=lambda entry: (entry[1], -entry[0]))
     return links
 
 

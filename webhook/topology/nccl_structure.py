@@ -154,7 +154,7 @@ def _cpu_needs(cpu: Element) -> tuple[str, ...]:
 def _keep(place: Place) -> Iterator[Finding]:
     """NCCL removes GPUs that are not part of the job, unless something makes it keep them."""
     element = place.element
-    if not any(one.name in ("nvlink", "c2c") for one in below(element)):
+    if not any(one.name in ("nvlink", "c2c") for one in (element, *below(element))):
         return
     words = fails("Add NVLink error : could not find DEV for GPU")
     if element.get("keep") == "1":

@@ -59,7 +59,7 @@ class GpuSet:
     ring: tuple[int, ...]
     """The order of the best ring."""
     ring_bandwidth: float
-    """GB/s that each GPU can pass on in rings, all of them together; 0 for a set of one."""
+    """GB/s that each GPU can pass on in rings, all of them together: an upper bound (``ring``). 0 for a set of one."""
     numa_nodes: tuple[int, ...]
     """Those that are known, ascending."""
     nics: tuple[NicAffinity, ...]

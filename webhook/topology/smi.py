@@ -4,7 +4,7 @@ The matrix tells neither bus ids nor what is between two GPUs: ``pair_links`` te
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from webhook.model.errors import FormatError
@@ -12,7 +12,7 @@ from webhook.topology.consistency import checked
 from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology
 from webhook.topology.pair_links import links_by_gpu
 from webhook.topology.products import ARM, product
-from webhook.topology.smi_listing import ListedGpu, parse_listing
+from webhook.topology.smi_listing import ListedGpu, parse_listings
 from webhook.topology.smi_matrix import CPU_AFFINITY, GPU_NUMA_ID, NUMA_AFFINITY, SmiMatrix, parse_matrix
 from webhook.topology.smi_text import lines_of
 
@@ -20,6 +20,7 @@ SOURCE = "nvidia-smi"
 
 _NO_UUIDS = "Nothing tells the UUIDs of the GPUs: add the output of nvidia-smi -L."
 _NO_NVLINKS = "The legend of the matrix has no NVLinks, so it may be that of nvidia-smi topo -mp, which hides them."
+_OTHER_LISTS = "None of the lists of nvidia-smi -L is that of the node: containers number their GPUs anew."
 _TRACE = re.compile(r"\bCPU\s+Affinity\b|^[ \t]*GPU \d+: \S|\(UUID: GPU-", re.MULTILINE)
 
 
@@ -42,15 +43,30 @@ def read_smi(matrix: str, listing: str = "", *, node: str, source: str) -> NodeT
     """
     lines = lines_of(matrix, source=source)
     found = parse_matrix(lines, source=source)
-    listed = parse_listing([*lines, *lines_of(listing, source=f"{source}: list")])
-    if listed and listed.keys() != set(found.gpus):
+    lists = parse_listings([*lines, *lines_of(listing, source=f"{source}: list")])
+    listed = _list_of_node(lists, found.gpus, f"{source}: list of nvidia-smi -L")
+    topology = _topology(found, listed, node, source)
+    if lists and not listed:
+        topology = replace(topology, problem=f"{topology.problem} {_OTHER_LISTS}")
+    return checked(topology, source=source)
+
+
+def _list_of_node(lists: Sequence[Mapping[int, ListedGpu]], gpus: Sequence[int], where: str) -> Mapping[int, ListedGpu]:
+    """The list with the GPUs of the matrix. A single list must be it; of several, none may be."""
+    of_node = [listed for listed in lists if listed.keys() == set(gpus)]
+    if len(lists) == 1 and not of_node:
         raise FormatError(
-            f"{source}: list of nvidia-smi -L",
-            expected=f"the GPUs of the matrix, {_names(found.gpus)}",
-            found=_names(sorted(listed)),
+            where,
+            expected=f"the GPUs of the matrix, {_names(gpus)}",
+            found=_names(sorted(lists[0])),
             fix="Run both commands on the node itself; a container has GPUs of its own numbers",
         )
-    return checked(_topology(found, listed, node, source), source=source)
+    if len(of_node) > 1:
+        fix = "Leave out the lists of other nodes and of containers"
+        raise FormatError(
+            where, expected="one list of the GPUs of the matrix", found=f"{len(of_node)} that differ", fix=fix
+        )
+    return of_node[0] if of_node else {}
 
 
 def _names(indices: Iterable[int]) -> str:

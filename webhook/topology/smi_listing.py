@@ -27,31 +27,33 @@ class ListedGpu:
     """Whether instances are listed below it."""
 
 
-def parse_listing(lines: Sequence[Line]) -> dict[int, ListedGpu]:
-    """Find the list in a text; the GPUs by index, none if there is no list.
+def parse_listings(lines: Sequence[Line]) -> list[dict[int, ListedGpu]]:
+    """Find the lists in a text: of each the GPUs by index.
 
-    A GPU may be listed again in the same words, as ``nvidia-smi nvlink -s`` does.
+    A GPU may be listed again in the same words, as ``nvidia-smi nvlink -s`` does. In other words it begins another
+    list: pages that describe a fault hold lists of containers, which number their GPUs anew.
 
     Raises:
-        FormatError: a line is cut off, two GPUs share an index or UUID, or only some have UUIDs.
+        FormatError: a line is cut off, two GPUs of a list share a UUID, or only some have UUIDs.
     """
-    listed: dict[int, ListedGpu] = {}
+    lists: list[dict[int, ListedGpu]] = []
     last: int | None = None
     for line in lines:
         text = line.text.strip()
         if found := _GPU.fullmatch(text):
             gpu = _read_gpu(line.checked(), int(found[1]), found[2])
-            known = listed.setdefault(gpu.index, gpu)
-            if known != replace(gpu, mig=known.mig):
-                fix = "Leave out the lists of containers; they number their GPUs anew"
-                raise FormatError(line.where, expected=f"GPU {gpu.index} once", found=text, fix=fix)
+            known = lists[-1].get(gpu.index, gpu) if lists else None
+            if known is None or known != replace(gpu, mig=known.mig):
+                lists.append({})
+            lists[-1].setdefault(gpu.index, gpu)
             last = gpu.index
         elif _MIG.fullmatch(text):
             if last is None or not _MIG_UUID.fullmatch(line.checked().text.strip()):
                 raise FormatError(line.where, expected="a MIG device with its UUID below its GPU", found=text)
-            listed[last] = replace(listed[last], mig=True)
-    _check_uuids(lines, list(listed.values()))
-    return listed
+            lists[-1][last] = replace(lists[-1][last], mig=True)
+    for listed in lists:
+        _check_uuids(lines, list(listed.values()))
+    return lists
 
 
 def _read_gpu(line: Line, index: int, rest: str) -> ListedGpu:
