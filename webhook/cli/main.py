@@ -9,7 +9,7 @@ import typer
 
 from certs.errors import BundleError
 from webhook import __version__
-from webhook.cli import demo, inject, serve
+from webhook.cli import agent, demo, inject, serve
 from webhook.model.errors import GpuTopologyError
 
 REFUSED = 1
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 app.command()(serve.serve)
 app.command()(inject.inject)
+app.command()(agent.agent)
 app.command()(demo.demo)
 
 

@@ -1,0 +1,155 @@
+"""The metrics say what the node is like now, and what the agent has done."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from tests.agent.looks import driver_away, look
+from tests.topology.machines import bent, hgx_h100, l40s, with_switch_links, without
+from webhook.agent.metrics import families
+from webhook.agent.status import Count, Status
+from webhook.topology.model import Fabric, MigMode, NodeTopology
+
+A_PAIR = replace(hgx_h100(), gpus=hgx_h100().gpus[:2])
+EVERYTHING = """\
+# HELP gpu_topology_agent_build_info 1; the label names the version of the agent.
+# TYPE gpu_topology_agent_build_info gauge
+gpu_topology_agent_build_info{version="9.8.7"} 1.0
+# HELP gpu_topology_nvlink_links NVLinks of a GPU. Some products never use all of their links.
+# TYPE gpu_topology_nvlink_links gauge
+gpu_topology_nvlink_links{gpu="0",state="up",uuid="GPU-00000000-0000-0000-0000-000000000000"} 18.0
+gpu_topology_nvlink_links{gpu="0",state="down",uuid="GPU-00000000-0000-0000-0000-000000000000"} 0.0
+gpu_topology_nvlink_links{gpu="1",state="up",uuid="GPU-00000000-0000-0000-0000-000000000001"} 12.0
+gpu_topology_nvlink_links{gpu="1",state="down",uuid="GPU-00000000-0000-0000-0000-000000000001"} 6.0
+# HELP gpu_topology_gpus GPUs of the node by state.
+# TYPE gpu_topology_gpus gauge
+gpu_topology_gpus{state="healthy"} 1.0
+gpu_topology_gpus{state="degraded"} 1.0
+gpu_topology_gpus{state="mig"} 0.0
+gpu_topology_gpus{state="lost"} 0.0
+# HELP gpu_topology_health 1 for the state of the node's NVLinks.
+# TYPE gpu_topology_health gauge
+gpu_topology_health{state="healthy"} 0.0
+gpu_topology_health{state="degraded"} 1.0
+gpu_topology_health{state="absent"} 0.0
+# HELP gpu_topology_fabric_state 1 for the state of the NVLink fabric, if it has one.
+# TYPE gpu_topology_fabric_state gauge
+gpu_topology_fabric_state{state="completed"} 1.0
+gpu_topology_fabric_state{state="in-progress"} 0.0
+gpu_topology_fabric_state{state="not-started"} 0.0
+gpu_topology_fabric_state{state="unsupported"} 0.0
+# HELP gpu_topology_publication_age_seconds Seconds since the cluster was last known to have the newest topology, \
+or since the start.
+# TYPE gpu_topology_publication_age_seconds gauge
+gpu_topology_publication_age_seconds 75.0
+# HELP gpu_topology_publication_in_step Whether the last publication worked.
+# TYPE gpu_topology_publication_in_step gauge
+gpu_topology_publication_in_step 1.0
+# HELP gpu_topology_discovery_seconds Seconds that the last discovery took.
+# TYPE gpu_topology_discovery_seconds gauge
+gpu_topology_discovery_seconds 0.25
+# HELP gpu_topology_discoveries_total Discoveries by what became of them.
+# TYPE gpu_topology_discoveries_total counter
+gpu_topology_discoveries_total{outcome="complete"} 2.0
+gpu_topology_discoveries_total{outcome="problem"} 0.0
+gpu_topology_discoveries_total{outcome="bug"} 0.0
+# HELP gpu_topology_errors_total Rounds that failed, by what was wrong.
+# TYPE gpu_topology_errors_total counter
+gpu_topology_errors_total{kind="api"} 1.0
+gpu_topology_errors_total{kind="configuration"} 0.0
+gpu_topology_errors_total{kind="bug"} 0.0
+# HELP gpu_topology_api_errors_total Requests that failed.
+# TYPE gpu_topology_api_errors_total counter
+gpu_topology_api_errors_total{kind="away"} 1.0
+gpu_topology_api_errors_total{kind="conflict"} 0.0
+gpu_topology_api_errors_total{kind="not-found"} 0.0
+gpu_topology_api_errors_total{kind="refused"} 0.0
+# HELP gpu_topology_writes_total Objects written to the cluster.
+# TYPE gpu_topology_writes_total counter
+gpu_topology_writes_total{object="configmap"} 1.0
+gpu_topology_writes_total{object="node"} 0.0
+gpu_topology_writes_total{object="event"} 0.0
+"""
+
+
+class _Collected(Collector):
+    def __init__(self, metrics: list[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        return iter(self._metrics)
+
+
+def text(status: Status, now: float = 100.0) -> str:
+    """The exposition, as Prometheus gets it."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collected(list(families(status, now=now, version="9.8.7"))))
+    return generate_latest(registry).decode()
+
+
+def of(topology: NodeTopology) -> list[str]:
+    return text(Status(confirmed_at=0.0, look=look(topology))).splitlines()
+
+
+def test_everything_there_is() -> None:
+    status = Status(
+        confirmed_at=25.0,
+        look=look(with_switch_links(A_PAIR, 1, 12)),
+        discovery_seconds=0.25,
+        in_step=True,
+    )
+    for what, word in (
+        (Count.DISCOVERIES, "complete"),
+        (Count.DISCOVERIES, "complete"),
+        (Count.ERRORS, "api"),
+        (Count.API_ERRORS, "away"),
+        (Count.WRITES, "configmap"),
+    ):
+        status = status.counted(what, word)
+    assert text(status) == EVERYTHING
+
+
+def test_before_the_first_discovery_nothing_is_said_of_the_node() -> None:
+    lines = text(Status(confirmed_at=40.0)).splitlines()
+    assert "gpu_topology_publication_age_seconds 60.0" in lines
+    assert "gpu_topology_publication_in_step 0.0" in lines
+    assert not [line for line in lines if line.startswith(("gpu_topology_health", "gpu_topology_nvlink"))]
+
+
+def test_a_lost_gpu_is_counted_and_its_links_are_gone() -> None:
+    lines = of(without(hgx_h100(), 2))
+    assert 'gpu_topology_gpus{state="lost"} 1.0' in lines
+    assert 'gpu_topology_gpus{state="healthy"} 7.0' in lines
+    assert not [line for line in lines if 'gpu="2"' in line]
+
+
+def test_gpus_in_mig_mode_are_counted_apart() -> None:
+    assert 'gpu_topology_gpus{state="mig"} 1.0' in of(bent(hgx_h100(), 2, mig_mode=MigMode.ENABLED))
+
+
+@pytest.mark.parametrize(
+    "topology", [driver_away(hgx_h100()), NodeTopology(node="cpu-only", source="nvml")], ids=["no driver", "no GPU"]
+)
+def test_a_node_without_gpus_has_zeros(topology: NodeTopology) -> None:
+    lines = of(topology)
+    assert 'gpu_topology_gpus{state="healthy"} 0.0' in lines
+    assert 'gpu_topology_health{state="absent"} 1.0' in lines
+
+
+def test_a_machine_without_a_fabric_is_in_none_of_its_states() -> None:
+    lines = [line for line in of(l40s()) if line.startswith("gpu_topology_fabric_state{")]
+    assert len(lines) == 4
+    assert all(line.endswith(" 0.0") for line in lines)
+
+
+def test_a_state_of_the_fabric_that_is_new_to_us_is_shown() -> None:
+    lines = of(replace(hgx_h100(), fabric=Fabric(state="dreaming")))
+    assert 'gpu_topology_fabric_state{state="dreaming"} 1.0' in lines
+
+
+def test_the_age_is_never_negative() -> None:
+    assert "gpu_topology_publication_age_seconds 0.0" in text(Status(confirmed_at=100.5)).splitlines()

@@ -1,0 +1,265 @@
+"""``gpu-topology agent`` as people and kubelets run it, where no API server answers."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.agent.looks import nowhere
+from tests.nvml import machines as played
+from tests.nvml.machines import Machine, write_machine
+from tests.nvml.stub import environment_of, without_library
+from tests.server.conftest import free_port, until
+from webhook.topology.document import parse_topology
+
+ROOT = Path(__file__).parents[2]
+VARIABLES = ("NODE_NAME", "POD_NAMESPACE", "KUBERNETES_SERVICE_HOST", "HTTPS_PROXY", "HTTP_PROXY")
+NO_DRIVER = (
+    "libnvidia-ml.so.1 is not here: install the NVIDIA driver or, in a container, use NVIDIA's runtime with the "
+    "driver capability utility"
+)
+
+
+class Computer:
+    """A machine with or without a driver, on which the command is run."""
+
+    def __init__(self, library: Path, directory: Path) -> None:
+        self._library = library
+        self.root = directory / "root"
+        self._empty = directory / "no-driver"
+        self._empty.mkdir()
+
+    def environment(self, machine: Machine | None) -> dict[str, str]:
+        if machine is None:
+            found = environment_of(without_library(self._empty))
+        else:
+            found = environment_of(self._library, write_machine(machine, self.root))
+        return {key: value for key, value in found.items() if key not in VARIABLES} | {"COLUMNS": "200"}
+
+    def run(
+        self, *arguments: str | Path, machine: Machine | None, variables: Mapping[str, str] | None = None
+    ) -> tuple[int, str, str]:
+        """Exit code and what was said."""
+        command = [sys.executable, "-m", "webhook", "agent", "--root", str(self.root), *map(str, arguments)]
+        environment = self.environment(machine) | dict(variables or {})
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60, check=False
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def computer(nvml_library: Path, tmp_path: Path) -> Computer:
+    return Computer(nvml_library, tmp_path)
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Path:
+    """For a server that does not answer."""
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(nowhere(f"https://127.0.0.1:{free_port()}")))
+    return path
+
+
+def test_a_dry_run_prints_what_would_be_published(computer: Computer) -> None:
+    code, out, err = computer.run("--dry-run", "--node", "node-1", "--namespace", "ns", machine=played.hgx_h100())
+    assert (code, err) == (0, "")
+    assert out.splitlines()[:2] == [
+        "# Node node-1: label gpu.topology/nvlink=healthy",
+        "# ConfigMap, owned by Node node-1:",
+    ]
+    config_map = yaml.safe_load(out)
+    assert {key: config_map[key] for key in ("apiVersion", "kind", "metadata")} == {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "gpu-topology-node-1",
+            "namespace": "ns",
+            "labels": {"gpu.topology/node": "node-1"},
+        },
+    }
+    topology = parse_topology(config_map["data"]["topology.json"], source="test")
+    assert (topology.node, len(topology.gpus), topology.gpus[0].active_links) == ("node-1", 8, 18)
+    assert config_map["data"]["nccl-topo.xml"].startswith('<system version="1">\n')
+
+
+def test_a_dry_run_says_what_is_wrong(computer: Computer) -> None:
+    machine = played.hgx_h100().with_links_down(3, 0, 1)
+    code, out, err = computer.run("--dry-run", "--once", "--node", "node-1", machine=machine)
+    assert (code, err) == (0, "")
+    head = [line for line in out.splitlines() if line.startswith("#")]
+    assert head[0] == "# Node node-1: label gpu.topology/nvlink=degraded"
+    assert head[1].startswith("# Finding: GPU3 has ")
+    assert head[2].startswith("# Event Warning NVLinkDown: GPU3 GPU-")
+    assert head[2].endswith(": 16 of 18 links up")
+
+
+def test_a_dry_run_tells_of_a_lost_gpu_and_goes_on(computer: Computer) -> None:
+    code, out, _ = computer.run("--dry-run", "--node", "node-1", machine=played.hgx_h100().with_lost(2))
+    assert code == 0
+    assert "# Event Warning GpuLost: GPU2" in out
+    topology = parse_topology(yaml.safe_load(out)["data"]["topology.json"], source="test")
+    assert (len(topology.gpus), len(topology.lost)) == (7, 1)
+
+
+def test_a_dry_run_of_an_incomplete_picture_says_what_is_missing(computer: Computer) -> None:
+    machine = played.hgx_h100().with_lines("p2p 0 3 1")
+    code, out, err = computer.run("--dry-run", "--node", "node-1", machine=machine)
+    assert code == 0
+    assert err.startswith("gpu-topology: incomplete: ")
+    problem = parse_topology(yaml.safe_load(out)["data"]["topology.json"], source="test").problem
+    assert err == f"gpu-topology: incomplete: {problem}\n"
+
+
+@pytest.mark.parametrize("options", [("--dry-run",), ("--dry-run", "--once")])
+def test_a_dry_run_without_a_driver_says_so(computer: Computer, options: tuple[str, ...]) -> None:
+    code, out, err = computer.run(*options, "--node", "node-1", machine=None)
+    assert (code, err) == (1, f"gpu-topology: no topology of node node-1: {NO_DRIVER}\n")
+    assert "label gpu.topology/nvlink=absent" in out
+    assert yaml.safe_load(out)["data"].keys() == {"topology.json"}
+
+
+def test_a_dry_run_takes_the_name_of_the_machine_if_it_is_told_none(computer: Computer) -> None:
+    _, out, _ = computer.run("--dry-run", machine=played.hgx_h100())
+    assert out.startswith(f"# Node {socket.gethostname().lower()}: ")
+
+
+def test_a_dry_run_takes_names_from_variables(computer: Computer) -> None:
+    variables = {"NODE_NAME": "node-7", "POD_NAMESPACE": "ns-7"}
+    _, out, _ = computer.run("--dry-run", machine=played.hgx_h100(), variables=variables)
+    metadata = yaml.safe_load(out)["metadata"]
+    assert (metadata["name"], metadata["namespace"]) == ("gpu-topology-node-7", "ns-7")
+
+
+def test_a_dry_run_does_not_load_the_client_of_the_cluster() -> None:
+    program = (
+        "import sys; import webhook.agent.preview, webhook.cli.agent; print([name for name in "
+        "('kubernetes', 'urllib3', 'prometheus_client') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--namespace", "ns"), "Invalid value for --node: expected a name, or the variable NODE_NAME"),
+        (("--node", "n"), "Invalid value for --namespace: expected a name, or the variable POD_NAMESPACE"),
+        (("--node", "n", "--namespace", "ns", "--interval", "0"), "Invalid value for '--interval'"),
+        (("--node", "n", "--namespace", "ns", "--interval", "nan"), "Invalid value for '--interval'"),
+    ],
+)
+def test_wrong_usage_is_said(computer: Computer, given: tuple[str, ...], said: str) -> None:
+    code, _, err = computer.run(*given, machine=None)
+    assert code == 2
+    assert said in err
+
+
+def test_outside_of_a_cluster_a_kubeconfig_is_asked_for(computer: Computer) -> None:
+    code, out, err = computer.run("--node", "n", "--namespace", "ns", machine=None)
+    assert (code, out) == (1, "")
+    assert err.startswith("gpu-topology: expected to run as a pod with a service account: ")
+    assert err.endswith("Outside of a cluster give --kubeconfig FILE\n")
+
+
+def test_one_round_without_an_api_server_fails_with_the_reason(computer: Computer, kubeconfig: Path) -> None:
+    options = ("--once", "--node", "n", "--namespace", "ns", "--kubeconfig", kubeconfig)
+    code, out, err = computer.run(*options, machine=played.hgx_h100())
+    assert code == 1
+    assert err.startswith("gpu-topology: get node n: the API server cannot be reached: ")
+    assert [json.loads(line)["message"] for line in out.splitlines()] == ["discovered", "failed"]
+
+
+def test_a_port_in_use_is_named(computer: Computer, kubeconfig: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        options = ("--node", "n", "--namespace", "ns", "--kubeconfig", kubeconfig, "--host", "127.0.0.1")
+        code, _, err = computer.run(*options, "--port", str(port), machine=None)
+    assert code == 1
+    assert err == (
+        f"gpu-topology: cannot listen on 127.0.0.1 port {port}: Address already in use. "
+        "Choose others with --host and --port\n"
+    )
+
+
+class Running:
+    """An agent that runs."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, out: Path) -> None:
+        self.process, self._port, self._out = process, port, out
+
+    def get(self, path: str) -> httpx.Response:
+        return httpx.get(f"http://127.0.0.1:{self._port}{path}", trust_env=False, timeout=30)
+
+    def metrics(self) -> list[str]:
+        try:
+            return self.get("/metrics").text.splitlines()
+        except httpx.TransportError:
+            assert self.process.poll() is None, self._out.read_text()
+            return []
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._out.read_text().splitlines()]
+
+
+@pytest.fixture
+def running(computer: Computer, kubeconfig: Path, tmp_path: Path) -> Iterator[Running]:
+    """An agent whose API server does not answer, after its first round."""
+    port, out = free_port(), tmp_path / "out"
+    command = [sys.executable, "-m", "webhook", "agent", "--node", "n", "--namespace", "ns", "--interval", "600"]
+    command += ["--kubeconfig", str(kubeconfig), "--root", str(computer.root)]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    with out.open("wb") as file:
+        environment = computer.environment(played.hgx_h100())
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, cwd=ROOT, env=environment)
+    agent = Running(process, port, out)
+    try:
+        until(lambda: 'gpu_topology_errors_total{kind="api"} 1.0' in agent.metrics(), "the first round")
+        yield agent
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait(30)
+
+
+def test_metrics_are_served_while_the_api_server_is_away(running: Running) -> None:
+    metrics = running.metrics()
+    assert 'gpu_topology_health{state="healthy"} 1.0' in metrics
+    assert "gpu_topology_publication_in_step 0.0" in metrics
+    assert running.get("/healthz").json() == {"status": "ok"}
+    ready = running.get("/readyz")
+    assert ready.status_code == 503
+    assert ready.json()["status"].startswith("get node n: the API server cannot be reached: ")
+    assert running.get("/").status_code == 404
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_program(running: Running, how: signal.Signals) -> None:
+    running.process.send_signal(how)
+    assert running.process.wait(30) == 0
+    lines = running.lines()
+    assert lines[0]["message"] == "started"
+    assert lines[-1] == {"message": "stopping", "node": "n", "signal": how.name}
+
+
+def test_a_client_that_hangs_up_is_not_worth_a_line(running: Running) -> None:
+    port = running.get("/healthz").url.port
+    assert port is not None
+    for request in (b"", b"GET /metrics HTTP/1.1\r\n", b"nonsense\r\n\r\n", b"POST /metrics HTTP/1.0\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(request)
+    assert running.get("/healthz").status_code == 200
+    assert {line["message"] for line in running.lines()} <= {"started", "discovered", "failed"}
+
+
+def test_every_line_of_the_log_names_the_node(running: Running) -> None:
+    assert {line["node"] for line in running.lines()} == {"n"}

@@ -1,0 +1,614 @@
+"""The agent at a real API server, with no more than the permissions that it says it needs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from kubernetes.client import (
+    ApiException,
+    CoreV1Api,
+    EventsV1Api,
+    RbacAuthorizationV1Api,
+    RbacV1Subject,
+    V1ClusterRole,
+    V1ClusterRoleBinding,
+    V1ConfigMap,
+    V1Node,
+    V1ObjectMeta,
+    V1PolicyRule,
+    V1Role,
+    V1RoleBinding,
+    V1RoleRef,
+    V1ServiceAccount,
+)
+
+from tests.agent.looks import driver_away
+from tests.cluster.control_plane import ControlPlane, wait_until_allowed
+from tests.nvml import machines as played
+from tests.nvml.machines import write_machine
+from tests.nvml.stub import environment_of, nvml_library, without_library
+from tests.server.conftest import free_port, until
+from tests.topology.machines import hgx_h100, uuid, with_switch_links
+from webhook.agent.log import AgentLog
+from webhook.agent.publication import Object, Terms
+from webhook.agent.rounds import Agent, Nature
+from webhook.agent.status import Count
+from webhook.kube.client import ApiServer, connect
+from webhook.kube.permissions import AGENT, Permission, Scope
+from webhook.topology.document import parse_topology
+from webhook.topology.model import NodeTopology
+
+__all__ = ["nvml_library"]
+
+pytestmark = pytest.mark.cluster
+
+ROOT = Path(__file__).parents[2]
+RBAC = "rbac.authorization.k8s.io"
+CORDON, CORDONED, LABEL = "hami.io/device-cordon", "gpu.topology/cordoned", "gpu.topology/nvlink"
+DEGRADED = with_switch_links(hgx_h100(), 3, 12)
+
+
+@dataclass
+class Site:
+    """A node of the cluster and a service account for its agent."""
+
+    admin: CoreV1Api
+    control_plane: ControlPlane
+    namespace: str
+    node: str
+    kubeconfig: Path
+    log: Path
+    topology: NodeTopology = field(default_factory=hgx_h100)
+    seconds: float = 1000.0
+    descriptors: list[int] = field(default_factory=list)
+
+    def agent(self, *, cordon: bool = False, connected: Callable[[], ApiServer] | None = None) -> Agent:
+        """A new agent, as after a restart."""
+        self.descriptors.append(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+        return Agent(
+            self.node,
+            Terms(namespace=self.namespace, cordon=cordon),
+            interval=60.0,
+            discover=lambda: replace(self.topology, node=self.node),
+            connect=connected or partial(connect, self.kubeconfig, user_agent="test"),
+            log=AgentLog(self.descriptors[-1], node=self.node),
+            nature=Nature(clock=lambda: self.seconds, now=lambda: datetime.now(UTC), chance=lambda: 0.5),
+        )
+
+    def round(self, agent: Agent, topology: NodeTopology | None = None) -> None:
+        """The next discovery and publication, which must work."""
+        self.topology = topology or self.topology
+        self.seconds += 600.0
+        agent.wake()
+        assert agent.status.failure == ""
+
+    def config_map(self) -> V1ConfigMap:
+        return self.admin.read_namespaced_config_map(f"gpu-topology-{self.node}", self.namespace)
+
+    def published(self) -> NodeTopology:
+        return parse_topology((self.config_map().data or {})["topology.json"], source="test")
+
+    def metadata(self) -> V1ObjectMeta:
+        metadata = self.admin.read_node(self.node).metadata
+        assert metadata is not None
+        return metadata
+
+    def annotation(self, key: str) -> str | None:
+        return (self.metadata().annotations or {}).get(key)
+
+    def label(self) -> str | None:
+        return (self.metadata().labels or {}).get(LABEL)
+
+    def annotate(self, *, cordon: str | None) -> None:
+        """An administrator writes HAMi's list."""
+        patch = {"metadata": {"annotations": {CORDON: cordon}}}
+        self.admin.patch_node(self.node, patch, _content_type="application/merge-patch+json")
+
+    def events(self) -> list[tuple[str, str, str]]:
+        """Type, reason and note of the node's events, in the order of their reasons."""
+        found = EventsV1Api(self.admin.api_client).list_namespaced_event("default").items
+        mine = [event for event in found if event.regarding and event.regarding.name == self.node]
+        told = [(event.type or "", event.reason or "", event.note or "") for event in mine]
+        return sorted(told, key=lambda event: event[1])
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+MakeSite = Callable[[tuple[Permission, ...]], Site]
+
+
+@pytest.fixture
+def make_site(admin: CoreV1Api, control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[MakeSite]:
+    """Makes a node, and a service account for its agent with these permissions."""
+    made: list[Site] = []
+
+    def make(permissions: tuple[Permission, ...]) -> Site:
+        node = f"node-of-{namespace}"
+        labels = {"kubernetes.io/os": "linux"}  # of an object that is created with nothing nobody tracks who writes it
+        admin.create_node(V1Node(metadata=V1ObjectMeta(name=node, labels=labels)))
+        kubeconfig = permitted(admin, control_plane, namespace, permissions)
+        made.append(Site(admin, control_plane, namespace, node, kubeconfig, tmp_path / "log"))
+        return made[-1]
+
+    yield make
+    for site in made:
+        for descriptor in site.descriptors:
+            os.close(descriptor)
+
+
+@pytest.fixture
+def site(make_site: MakeSite) -> Site:
+    """A new node, and an agent with exactly the permissions of the list."""
+    return make_site(AGENT)
+
+
+def permitted(
+    admin: CoreV1Api, control_plane: ControlPlane, namespace: str, permissions: tuple[Permission, ...]
+) -> Path:
+    """A kubeconfig for a service account that may do that and nothing else."""
+    admin.create_namespaced_service_account(namespace, V1ServiceAccount(metadata=V1ObjectMeta(name="agent")))
+    rbac = RbacAuthorizationV1Api(admin.api_client)
+    subjects = [RbacV1Subject(kind="ServiceAccount", name="agent", namespace=namespace)]
+    for number, permission in enumerate(permissions):
+        name = f"{namespace}-{number}"
+        metadata = V1ObjectMeta(name=name)
+        rule = V1PolicyRule(
+            api_groups=[permission.group], resources=[permission.resource], verbs=list(permission.verbs)
+        )
+        if permission.scope is Scope.CLUSTER:
+            role_ref = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=name)
+            rbac.create_cluster_role(V1ClusterRole(metadata=metadata, rules=[rule]))
+            rbac.create_cluster_role_binding(
+                V1ClusterRoleBinding(metadata=metadata, role_ref=role_ref, subjects=subjects)
+            )
+        else:
+            place = namespace if permission.scope is Scope.OWN_NAMESPACE else "default"
+            role_ref = V1RoleRef(api_group=RBAC, kind="Role", name=name)
+            rbac.create_namespaced_role(place, V1Role(metadata=metadata, rules=[rule]))
+            rbac.create_namespaced_role_binding(
+                place, V1RoleBinding(metadata=metadata, role_ref=role_ref, subjects=subjects)
+            )
+    kubeconfig = control_plane.kubeconfig_for(namespace, "agent")
+    with control_plane.client(kubeconfig) as client:
+        for permission in permissions:
+            place = {Scope.CLUSTER: "", Scope.OWN_NAMESPACE: namespace}.get(permission.scope, "default")
+            for verb in permission.verbs:
+                wait_until_allowed(client, place, verb, permission.resource, group=permission.group)
+    return kubeconfig
+
+
+def test_the_first_round_publishes_everything(site: Site) -> None:
+    site.round(site.agent())
+    config_map = site.config_map()
+    assert config_map.metadata is not None
+    assert config_map.metadata.labels == {"gpu.topology/node": site.node}
+    (owner,) = config_map.metadata.owner_references or []
+    assert (owner.kind, owner.name, owner.uid) == ("Node", site.node, site.metadata().uid)
+    assert sorted(config_map.data or {}) == ["nccl-topo.xml", "topology.json"]
+    assert site.published() == replace(hgx_h100(), node=site.node)
+    assert site.label() == "healthy"
+    assert site.events() == []
+
+
+def test_what_the_agent_writes_bears_its_name(site: Site) -> None:
+    site.round(site.agent())
+    metadata = site.config_map().metadata
+    assert metadata is not None
+    assert [(entry.manager, entry.operation) for entry in metadata.managed_fields or []] == [
+        ("gpu-topology-agent", "Apply")
+    ]
+    managers = [entry.manager for entry in site.metadata().managed_fields or []]
+    assert "gpu-topology-agent" in managers
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
+def test_a_round_without_news_writes_nothing(site: Site, *, restarted: bool) -> None:
+    agent = site.agent(cordon=True)
+    site.round(agent, DEGRADED)
+    before = (site.config_map().metadata, site.metadata(), site.events())
+    second = site.agent(cordon=True) if restarted else agent
+    site.round(second)
+    assert (site.config_map().metadata, site.metadata(), site.events()) == before
+    assert second.status.count(Count.API_ERRORS) == {}
+
+
+def test_a_change_is_published_with_its_label_and_its_event(site: Site) -> None:
+    agent = site.agent()
+    site.round(agent)
+    before = site.config_map().metadata
+    site.round(agent, DEGRADED)
+    after = site.config_map().metadata
+    assert before is not None
+    assert after is not None
+    assert after.resource_version != before.resource_version
+    assert after.uid == before.uid
+    assert site.published() == replace(DEGRADED, node=site.node)
+    assert site.label() == "degraded"
+    assert site.events() == [("Warning", "NVLinkDown", f"GPU3 {uuid(3)}: 12 of 18 links up, 18 before")]
+
+
+def test_an_event_is_found_as_kubectl_describe_looks_for_it(site: Site) -> None:
+    site.round(site.agent(), DEGRADED)
+    selector = f"involvedObject.kind=Node,involvedObject.name={site.node},involvedObject.uid={site.metadata().uid}"
+    (event,) = site.admin.list_namespaced_event("default", field_selector=selector).items
+    assert (event.type, event.reason) == ("Warning", "NVLinkDown")
+    assert event.reporting_component == "gpu.topology/agent"
+    assert event.reporting_instance == site.node
+
+
+def test_what_changed_while_the_agent_was_away_is_told(site: Site) -> None:
+    site.round(site.agent(), DEGRADED)
+    site.round(site.agent(), hgx_h100())
+    assert [event[1] for event in site.events()] == ["NVLinkDown", "NVLinkRestored"]
+
+
+def test_a_link_that_goes_down_again_is_told_again(site: Site) -> None:
+    agent = site.agent()
+    for topology in (hgx_h100(), DEGRADED, hgx_h100(), DEGRADED):
+        site.round(agent, topology)
+    assert [event[1] for event in site.events()] == ["NVLinkDown", "NVLinkDown", "NVLinkRestored"]
+
+
+def test_an_event_that_is_there_already_is_no_error(site: Site) -> None:
+    event: Object = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": f"{site.node}.0123456789abcdef", "namespace": "default"},
+        "eventTime": "2026-11-20T18:30:15.000250Z",
+        "type": "Normal",
+        "reason": "GpuReturned",
+        "action": "Discover",
+        "note": "GPU3",
+        "regarding": {"apiVersion": "v1", "kind": "Node", "name": site.node},
+        "reportingController": "gpu.topology/agent",
+        "reportingInstance": site.node,
+    }
+    api = connect(site.kubeconfig, user_agent="test")
+    api.create_event(event)
+    api.create_event(event)
+    api.close()
+    assert len(site.events()) == 1
+
+
+def test_a_driver_that_is_away_is_published(site: Site) -> None:
+    agent = site.agent()
+    site.round(agent)
+    site.round(agent, driver_away(hgx_h100()))
+    assert site.published().problem == "libnvidia-ml.so.1 is not here"
+    assert sorted(site.config_map().data or {}) == ["topology.json"]
+    assert site.label() == "absent"
+    site.round(agent, hgx_h100())
+    assert sorted(site.config_map().data or {}) == ["nccl-topo.xml", "topology.json"]
+    assert [event[1] for event in site.events()] == ["TopologyReadable", "TopologyUnreadable"]
+
+
+def test_a_deleted_config_map_is_written_again(site: Site) -> None:
+    agent = site.agent()
+    site.round(agent, DEGRADED)
+    before = site.events()
+    site.admin.delete_namespaced_config_map(f"gpu-topology-{site.node}", site.namespace)
+    site.round(agent)
+    assert site.published() == replace(DEGRADED, node=site.node)
+    assert site.events() == before
+
+
+def test_what_somebody_edited_is_repaired_and_what_they_added_stays(site: Site) -> None:
+    agent = site.agent()
+    site.round(agent)
+    patch = {
+        "metadata": {"labels": {"gpu.topology/node": "other", "team": "ml"}, "ownerReferences": None},
+        "data": {"topology.json": "{}", "nccl-topo.xml": None, "notes": "rack 7"},
+    }
+    name = f"gpu-topology-{site.node}"
+    site.admin.patch_namespaced_config_map(name, site.namespace, patch, _content_type="application/merge-patch+json")
+    site.round(agent)
+    config_map = site.config_map()
+    assert config_map.metadata is not None
+    assert config_map.metadata.labels == {"gpu.topology/node": site.node, "team": "ml"}
+    assert [owner.kind for owner in config_map.metadata.owner_references or []] == ["Node"]
+    assert sorted(config_map.data or {}) == ["nccl-topo.xml", "notes", "topology.json"]
+    assert site.published() == replace(hgx_h100(), node=site.node)
+
+
+def test_a_wrong_label_is_corrected(site: Site) -> None:
+    agent = site.agent()
+    site.round(agent)
+    patch = {"metadata": {"labels": {LABEL: None, "team": "ml"}}}
+    site.admin.patch_node(site.node, patch, _content_type="application/merge-patch+json")
+    site.round(agent)
+    assert site.label() == "healthy"
+    assert (site.metadata().labels or {})["team"] == "ml"
+
+
+def test_a_cordon_comes_and_goes_beside_that_of_an_administrator(site: Site) -> None:
+    site.annotate(cordon="GPU-of-an-admin")
+    agent = site.agent(cordon=True)
+    site.round(agent, DEGRADED)
+    assert site.annotation(CORDON) == f"GPU-of-an-admin,{uuid(3)}"
+    assert site.annotation(CORDONED) == f"{uuid(3)}=links"
+    site.round(agent, hgx_h100())
+    assert site.annotation(CORDON) == "GPU-of-an-admin"
+    assert site.annotation(CORDONED) is None
+    assert [event[1] for event in site.events()] == ["GpuCordoned", "GpuUncordoned", "NVLinkDown", "NVLinkRestored"]
+
+
+def test_a_cordon_is_taken_back_after_a_restart_without_the_option(site: Site) -> None:
+    site.round(site.agent(cordon=True), DEGRADED)
+    site.round(site.agent())
+    assert site.annotation(CORDON) is None
+    assert site.annotation(CORDONED) is None
+
+
+def test_an_administrator_who_uncordons_wins(site: Site) -> None:
+    agent = site.agent(cordon=True)
+    site.round(agent, DEGRADED)
+    site.annotate(cordon=None)
+    site.round(agent)
+    assert site.annotation(CORDON) is None
+
+
+class Interrupted(ApiServer):
+    """A connection at whose other end somebody writes the Node right after we have read it."""
+
+    interruptions: list[Callable[[], None]]
+
+    def node(self, name: str) -> Object:
+        found = super().node(name)
+        if self.interruptions:
+            self.interruptions.pop(0)()
+        return found
+
+
+def interrupted(site: Site, *interruptions: Callable[[], None]) -> Callable[[], ApiServer]:
+    left = list(interruptions)
+
+    def connected() -> ApiServer:
+        api = connect(site.kubeconfig, user_agent="test")
+        api.__class__ = Interrupted
+        assert isinstance(api, Interrupted)
+        api.interruptions = left
+        return api
+
+    return connected
+
+
+def test_who_writes_the_node_at_the_same_time_loses_nothing(site: Site) -> None:
+    first, second = partial(site.annotate, cordon="GPU-x"), partial(site.annotate, cordon="GPU-x,GPU-y")
+    agent = site.agent(cordon=True, connected=interrupted(site, first, second))
+    site.round(agent, DEGRADED)
+    assert site.annotation(CORDON) == f"GPU-x,GPU-y,{uuid(3)}"
+    assert agent.status.count(Count.API_ERRORS) == {"conflict": 2}
+    assert [event[1] for event in site.events()] == ["GpuCordoned", "NVLinkDown"]
+
+
+def test_a_cordon_that_an_administrator_writes_first_is_his(site: Site) -> None:
+    site.round(site.agent(), DEGRADED)
+    agent = site.agent(cordon=True, connected=interrupted(site, partial(site.annotate, cordon=uuid(3))))
+    site.round(agent)
+    assert site.annotation(CORDON) == uuid(3)
+    assert site.annotation(CORDONED) is None
+    assert agent.status.count(Count.WRITES) == {}
+
+
+def test_a_node_that_is_written_all_the_time_is_tried_again_later(site: Site) -> None:
+    busy = [partial(site.annotate, cordon=f"GPU-{number}") for number in range(5)]
+    agent = site.agent(cordon=True, connected=interrupted(site, *busy))
+    site.topology = DEGRADED
+    agent.wake()
+    assert "the object has been modified" in agent.status.failure
+    site.round(agent)
+    assert site.annotation(CORDON) == f"GPU-4,{uuid(3)}"
+
+
+def test_a_label_does_not_conflict_with_other_writers(site: Site) -> None:
+    agent = site.agent(connected=interrupted(site, partial(site.annotate, cordon="GPU-x")))
+    site.round(agent)
+    assert site.label() == "healthy"
+    assert agent.status.count(Count.API_ERRORS) == {}
+
+
+def test_an_api_server_that_returns_gets_what_was_discovered_meanwhile(site: Site) -> None:
+    right = site.kubeconfig.read_text()
+    site.kubeconfig.write_text(right.replace(site.control_plane.url, f"https://127.0.0.1:{free_port()}"))
+    agent = site.agent()
+    agent.wake()
+    assert "cannot be reached" in agent.status.failure
+    site.kubeconfig.write_text(right)
+    site.round(agent, DEGRADED)
+    assert site.published() == replace(DEGRADED, node=site.node)
+    assert site.lines()[-1] == {"message": "recovered", "node": site.node, "failures": 1}
+
+
+def test_an_api_server_that_cannot_be_trusted_gets_nothing(site: Site) -> None:
+    config = json.loads(site.kubeconfig.read_text())
+    del config["clusters"][0]["cluster"]["certificate-authority"]
+    site.kubeconfig.write_text(json.dumps(config))
+    agent = site.agent()
+    agent.wake()
+    assert "CERTIFICATE_VERIFY_FAILED" in agent.status.failure
+    assert agent.status.count(Count.API_ERRORS) == {"away": 1}
+
+
+def test_a_token_that_has_ended_may_be_replaced(site: Site) -> None:
+    config = json.loads(site.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": "ended"}
+    site.kubeconfig.write_text(json.dumps(config))
+    agent = site.agent()
+    agent.wake()
+    assert agent.status.failure == f"get node {site.node}: Unauthorized (401)"
+    assert agent.status.count(Count.API_ERRORS) == {"away": 1}
+
+
+def test_a_node_that_does_not_exist_is_named_with_the_option(site: Site) -> None:
+    site.node = "no-such-node"
+    agent = site.agent()
+    agent.wake()
+    assert agent.status.failure == (
+        'get node no-such-node: nodes "no-such-node" not found (404). --node, or NODE_NAME, must be the name of a Node'
+    )
+
+
+def test_a_namespace_of_others_is_named(site: Site) -> None:
+    site.namespace = "kube-system"
+    agent = site.agent()
+    agent.wake()
+    assert f"get ConfigMap kube-system/gpu-topology-{site.node}: " in agent.status.failure
+    assert "is forbidden" in agent.status.failure
+
+
+@pytest.mark.parametrize(
+    ("scope", "resource", "verb"),
+    [(permission.scope, permission.resource, verb) for permission in AGENT for verb in permission.verbs],
+)
+def test_every_permission_is_needed(make_site: MakeSite, scope: Scope, resource: str, verb: str) -> None:
+    fewer = tuple(
+        replace(permission, verbs=tuple(each for each in permission.verbs if each != verb))
+        if (permission.scope, permission.resource) == (scope, resource)
+        else permission
+        for permission in AGENT
+    )
+    site = make_site(tuple(permission for permission in fewer if permission.verbs))
+    site.topology = DEGRADED
+    agent = site.agent()
+    agent.wake()
+    assert agent.status.count(Count.API_ERRORS)["refused"] >= 1
+    (failed,) = [line["error"] for line in site.lines() if line["message"] == "failed"]
+    assert f"cannot {verb} resource" in failed
+    assert resource in failed
+
+
+def test_events_that_are_refused_stop_nothing(make_site: MakeSite) -> None:
+    site = make_site(AGENT[:2])
+    site.round(site.agent(), DEGRADED)
+    assert site.label() == "degraded"
+    assert site.published() == replace(DEGRADED, node=site.node)
+
+
+def test_a_refused_label_does_not_keep_the_topology_back(make_site: MakeSite) -> None:
+    site = make_site((replace(AGENT[0], verbs=("get",)), *AGENT[1:]))
+    agent = site.agent()
+    agent.wake()
+    assert "cannot patch resource" in agent.status.failure
+    assert site.published() == replace(hgx_h100(), node=site.node)
+
+
+def test_a_node_with_the_longest_name_is_published(site: Site) -> None:
+    site.node = ".".join(["gpu-node-with-a-long-name"] * 9 + ["z" * 19])
+    assert len(site.node) == 253
+    site.admin.create_node(V1Node(metadata=V1ObjectMeta(name=site.node)))
+    try:
+        site.round(site.agent(cordon=True), DEGRADED)
+        (config_map,) = site.admin.list_namespaced_config_map(site.namespace, label_selector="gpu.topology/node").items
+        assert parse_topology((config_map.data or {})["topology.json"], source="test").node == site.node
+        assert [event[1] for event in site.events()] == ["GpuCordoned", "NVLinkDown"]
+    finally:
+        site.admin.delete_node(site.node)
+
+
+def test_the_program_publishes_watches_and_stops(site: Site, nvml_library: Path, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    environment = environment_of(nvml_library, write_machine(played.hgx_h100(), root))
+    port = free_port()
+    command = [sys.executable, "-m", "webhook", "agent", "--node", site.node, "--namespace", site.namespace]
+    command += ["--root", str(root), "--kubeconfig", str(site.kubeconfig), "--interval", "1"]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    with site.log.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env=environment)
+    try:
+        until(lambda: is_ready(process, port, site.log), "readiness")
+        assert site.label() == "healthy"
+        assert len(site.published().gpus) == 8
+        play(played.hgx_h100().with_links_down(3, 0, 1), root)
+        until(lambda: site.label() == "degraded", "the label")
+        until(lambda: [event[1] for event in site.events()] == ["NVLinkDown"], "the event")
+        play(played.hgx_h100().with_lost(2), root)
+        until(lambda: len(site.published().lost) == 1, "the lost GPU")
+        metrics = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text.splitlines()
+        assert 'gpu_topology_gpus{state="lost"} 1.0' in metrics
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait(30)
+    assert site.published().problem == ""
+    lines = site.lines()
+    assert lines[0]["message"] == "started"
+    assert lines[-1] == {"message": "stopping", "node": site.node, "signal": "SIGTERM"}
+
+
+def play(machine: played.Machine, root: Path) -> None:
+    """From the next discovery on, the driver shows this machine."""
+    description = root / "next.txt"
+    description.write_text("".join(f"{line}\n" for line in played.description_of(machine)))
+    description.rename(root / "nvml.txt")
+
+
+def is_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> bool:
+    assert process.poll() is None, log.read_text()
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200
+    except httpx.TransportError:
+        time.sleep(0.05)
+        return False
+
+
+def test_one_round_of_the_program(site: Site, nvml_library: Path, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    environment = environment_of(nvml_library, write_machine(played.hgx_h100(), root))
+    environment |= {"NODE_NAME": site.node, "POD_NAMESPACE": site.namespace}
+    command = [sys.executable, "-m", "webhook", "agent", "--once", "--root", str(root)]
+    command += ["--kubeconfig", str(site.kubeconfig)]
+    done = subprocess.run(command, capture_output=True, cwd=ROOT, env=environment, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len(site.published().gpus) == 8
+    wrote = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(line["message"], line.get("kind")) for line in wrote] == [
+        ("discovered", None),
+        ("wrote", "Node"),
+        ("wrote", "ConfigMap"),
+    ]
+
+
+def test_one_round_of_the_program_without_a_driver_publishes_that_and_fails(site: Site, tmp_path: Path) -> None:
+    environment = environment_of(without_library(tmp_path))
+    command = [sys.executable, "-m", "webhook", "agent", "--once", "--node", site.node, "--namespace", site.namespace]
+    command += ["--root", str(tmp_path / "root"), "--kubeconfig", str(site.kubeconfig)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"gpu-topology: published, but nothing is known of node {site.node}: libnvidia-ml")
+    assert site.published().problem.startswith("libnvidia-ml.so.1 is not here")
+    assert site.label() == "absent"
+
+
+def test_a_client_of_the_agent_may_not_do_more(site: Site) -> None:
+    with site.control_plane.client(site.kubeconfig) as client:
+        core = CoreV1Api(client)
+        for refused in (
+            partial(core.list_node),
+            partial(core.delete_node, site.node),
+            partial(core.list_namespaced_config_map, site.namespace),
+            partial(core.delete_namespaced_config_map, "x", site.namespace),
+            partial(core.read_namespaced_config_map, "x", "default"),
+            partial(core.list_namespaced_pod, site.namespace),
+        ):
+            with pytest.raises(ApiException, match="forbidden"):
+                refused()

@@ -1,0 +1,140 @@
+"""What has happened to a node's GPUs and links between two looks at it, for the node's Events."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from webhook.agent.look import Look, counterpart, is_readable, vanished
+from webhook.topology.model import Fabric, Gpu, LostGpu, MigMode, NodeTopology
+
+NOTE_LIMIT = 1024
+"""Bytes: kubernetes pkg/apis/core/validation/events.go, NoteLengthLimit."""
+
+
+class EventReason(StrEnum):
+    """The word by which people and programs look for an Event."""
+
+    NVLINK_DOWN = "NVLinkDown"
+    NVLINK_RESTORED = "NVLinkRestored"
+    GPU_LOST = "GpuLost"
+    GPU_RETURNED = "GpuReturned"
+    FABRIC_STATE_CHANGED = "FabricStateChanged"
+    TOPOLOGY_UNREADABLE = "TopologyUnreadable"
+    TOPOLOGY_READABLE = "TopologyReadable"
+    GPU_CORDONED = "GpuCordoned"
+    GPU_UNCORDONED = "GpuUncordoned"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEvent:
+    """One Event on a Node, without its time and place."""
+
+    reason: EventReason
+    note: str
+    """At most 1024 bytes."""
+    warning: bool
+
+
+def changes(now: Look, *, before: NodeTopology | None, readable: NodeTopology | None) -> tuple[NodeEvent, ...]:
+    """What to tell about a new look at a node; one event for each reason, whatever the number of GPUs.
+
+    Args:
+        now: The new look.
+        before: What was published last. None if nothing was: then everything is told that is not as it should be.
+        readable: The last topology with GPUs, for the comparison after the driver was away; None if unknown.
+    """
+    if before is None:
+        return tuple(_faults(now))
+    if is_readable(before) and is_readable(now.topology):
+        return tuple(_differences(before, now.topology))
+    if is_readable(before):
+        return tuple(_events(EventReason.TOPOLOGY_UNREADABLE, [now.topology.problem], warning=True))
+    if not is_readable(now.topology):
+        return ()
+    count = f"GPUs: {len(now.topology.gpus)}"
+    found = _differences(readable, now.topology) if readable else _faults(now)
+    return (*_events(EventReason.TOPOLOGY_READABLE, [count], warning=False), *found)
+
+
+def cordon_events(cordoned: Sequence[str], uncordoned: Sequence[str]) -> tuple[NodeEvent, ...]:
+    """What to tell about GPUs, by UUID, that HAMi was told to leave alone, or may use again."""
+    return (
+        *_events(EventReason.GPU_CORDONED, [f"HAMi allocates no more of {uuid}" for uuid in cordoned], warning=True),
+        *_events(EventReason.GPU_UNCORDONED, [f"HAMi may allocate {uuid}" for uuid in uncordoned], warning=False),
+    )
+
+
+def _events(reason: EventReason, notes: Sequence[str], *, warning: bool) -> Iterator[NodeEvent]:
+    """One event for all notes, if there are any; what the API server would refuse is cut off."""
+    note = "; ".join(notes).encode("ascii", "replace").decode()
+    if note:
+        yield NodeEvent(reason, note if len(note) <= NOTE_LIMIT else note[: NOTE_LIMIT - 3] + "...", warning)
+
+
+def _faults(now: Look) -> Iterator[NodeEvent]:
+    """What is wrong at the first look, when there is nothing to compare with."""
+    ailing = [_links_up(gpu) for gpu in now.topology.gpus if gpu.index in now.health.ailing]
+    yield from _events(EventReason.NVLINK_DOWN, ailing, warning=True)
+    yield from _events(EventReason.GPU_LOST, [_loss(gpu) for gpu in now.topology.lost], warning=True)
+    fabric = now.topology.fabric
+    if fabric and _is_faulty(fabric):
+        yield from _fabric_change(None, fabric)
+
+
+def _differences(before: NodeTopology, now: NodeTopology) -> Iterator[NodeEvent]:
+    yield from _link_changes(before, now)
+    lost = [_loss(gpu) for gpu in now.lost if counterpart(gpu, before.lost) is None]
+    gone = [f"{_named(gpu)}: the driver no longer lists it" for gpu in vanished(before, now)]
+    yield from _events(EventReason.GPU_LOST, lost + gone, warning=True)
+    returned = [_named(gpu) for gpu in now.gpus if counterpart(gpu, before.gpus) is None]
+    yield from _events(EventReason.GPU_RETURNED, returned, warning=False)
+    if now.fabric:
+        yield from _fabric_change(before.fabric, now.fabric)
+
+
+def _link_changes(before: NodeTopology, now: NodeTopology) -> Iterator[NodeEvent]:
+    down, restored = [], []
+    for gpu, old in _comparable(now.gpus, before.gpus):
+        said = f"{_links_up(gpu)}, {old.active_links} before"
+        if gpu.active_links < old.active_links:
+            down.append(said)
+        elif gpu.active_links > old.active_links:
+            restored.append(said)
+    yield from _events(EventReason.NVLINK_DOWN, down, warning=True)
+    yield from _events(EventReason.NVLINK_RESTORED, restored, warning=False)
+
+
+def _comparable(gpus: Iterable[Gpu], others: Sequence[Gpu]) -> Iterator[tuple[Gpu, Gpu]]:
+    """Each GPU with itself in the other look. Whoever switches MIG on wants the links down."""
+    for gpu in gpus:
+        other = counterpart(gpu, others)
+        if other and MigMode.ENABLED not in (gpu.mig_mode, other.mig_mode):
+            yield gpu, other
+
+
+def _fabric_change(before: Fabric | None, now: Fabric) -> Iterator[NodeEvent]:
+    if now != before:
+        note = f"The NVLink fabric is {_said(now)}" + (f", before {_said(before)}" if before else "")
+        yield from _events(EventReason.FABRIC_STATE_CHANGED, [note], warning=_is_faulty(now))
+
+
+def _is_faulty(fabric: Fabric) -> bool:
+    return fabric.state not in ("completed", "unsupported") or fabric.status not in ("", "success")
+
+
+def _said(fabric: Fabric) -> str:
+    status = f" ({fabric.status})" if fabric.status else ""
+    clique = f" in clique {fabric.clique_id} of cluster {fabric.cluster_uuid}" if fabric.cluster_uuid else ""
+    return fabric.state + status + clique
+
+
+def _links_up(gpu: Gpu) -> str:
+    return f"{_named(gpu)}: {gpu.active_links} of {sum(link.count for link in gpu.nvlinks)} links up"
+
+
+def _loss(gpu: LostGpu) -> str:
+    return f"{_named(gpu)}: {gpu.problem}"
+
+
+def _named(gpu: Gpu | LostGpu) -> str:
+    return f"GPU{gpu.index} {gpu.uuid}".rstrip()

@@ -1,0 +1,50 @@
+"""What the agent would publish, for people to look at; it needs no cluster and touches none."""
+
+import io
+from datetime import UTC, datetime
+
+from ruamel.yaml import YAML
+from ruamel.yaml.scalarstring import LiteralScalarString
+
+from webhook.agent.look import Look
+from webhook.agent.publication import Memory, Object, Observed, Terms, decide, sound
+from webhook.model import names
+from webhook.topology.health import node_health
+from webhook.topology.model import NodeTopology
+
+_TIMELESS = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def preview(topology: NodeTopology, *, namespace: str) -> str:
+    """The ConfigMap as YAML; label, events and findings in comments. As if nothing had been published before.
+
+    Args:
+        topology: Of the node, as discovered.
+        namespace: Of the ConfigMap; empty: it is left out.
+    """
+    seen = sound(topology)
+    look = Look(seen, node_health(seen))
+    node: Object = {"metadata": {"name": seen.node, "uid": "", "resourceVersion": ""}}
+    observed = Observed(node=node, config_map=None)
+    publication = decide(observed, look, memory=Memory(), terms=Terms(namespace=namespace), at=_TIMELESS)
+    lines = [f"# Node {seen.node}: label {names.NVLINK}={look.health.state}"]
+    lines += [f"# Finding: {finding}" for finding in look.health.findings]
+    lines += [f"# Event {event['type']} {event['reason']}: {event['note']}" for event in publication.events]
+    lines.append(f"# ConfigMap, owned by Node {seen.node}:")
+    return "\n".join(lines) + "\n" + _yaml(_readable(publication.config_map or {}))
+
+
+def _readable(config_map: Object) -> Object:
+    metadata = {
+        key: value for key, value in config_map["metadata"].items() if value and key != "ownerReferences"
+    }  # only the cluster knows the uid of the owner
+    data = {key: LiteralScalarString(text) for key, text in config_map["data"].items()}
+    return {**config_map, "metadata": metadata, "data": data}
+
+
+def _yaml(document: Object) -> str:
+    yaml = YAML(typ="rt", pure=True)
+    yaml.width = 1 << 20  # lines are as long as they are published
+    out = io.StringIO()
+    yaml.dump(document, out)
+    return out.getvalue()

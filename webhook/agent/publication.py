@@ -1,0 +1,230 @@
+"""Decides what to write about a node, from what the cluster has and what was discovered."""
+
+import contextlib
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from webhook.agent.cordon import CordonChange, cordon_change
+from webhook.agent.events import EventReason, NodeEvent, changes, cordon_events
+from webhook.agent.look import Look
+from webhook.model import names
+from webhook.model.errors import FormatError
+from webhook.model.node_names import config_map_name, fitted, node_label
+from webhook.topology.document import format_topology, parse_topology
+from webhook.topology.model import NodeTopology
+from webhook.topology.nccl_xml import format_nccl_topology
+
+EVENTS_NAMESPACE = "default"
+"""For objects without a namespace: kubernetes pkg/apis/core/validation/events.go."""
+EVENT_NAME_LIMIT = 200
+REPORTER_LIMIT = 128
+"""Of ``reportingInstance``: kubernetes pkg/apis/core/validation/events.go."""
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observed:
+    """What the cluster has of a node, as the API server sent it."""
+
+    node: Object
+    config_map: Object | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Memory:
+    """What the agent knows of earlier rounds; after a restart, nothing."""
+
+    published: NodeTopology | None = None
+    """The topology that the cluster had last."""
+    readable: NodeTopology | None = None
+    """The last one with GPUs: the driver may be away between two looks."""
+
+    def after(self, topology: NodeTopology) -> "Memory":
+        """The memory once ``topology`` is published."""
+        return Memory(published=topology, readable=topology if topology.gpus else self.readable)
+
+    def at_start(self, config_map: Object | None) -> "Memory":
+        """The memory, or else what the ConfigMap remembers."""
+        published = self.published or (published_topology(config_map) if config_map else None)
+        return self if published is None or self.published else Memory().after(published)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeChange:
+    """What to change at the Node."""
+
+    patch: Object
+    """JSON merge patch. With a ``resourceVersion`` where it rewrites a list that others write too."""
+    events: tuple[Object, ...] = ()
+    """To be created once the patch is applied."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Publication:
+    """What to write, in this order. Each part may be written twice without harm."""
+
+    events: tuple[Object, ...]
+    node: NodeChange | None
+    config_map: Object | None
+    """To be applied; None if the cluster has it. Last: what happened is known from the difference to the old one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """How to publish."""
+
+    namespace: str
+    """Of the ConfigMap."""
+    cordon: bool = False
+    """Whether to tell HAMi which GPUs to leave alone."""
+
+
+def decide(observed: Observed, now: Look, *, memory: Memory, terms: Terms, at: datetime) -> Publication:
+    """What to write so that the cluster knows ``now``; nothing that it has already.
+
+    Args:
+        observed: What the cluster has.
+        now: The newest look at the node.
+        memory: Of earlier rounds.
+        terms: How to publish.
+        at: The time of the Events.
+    """
+    known = memory.at_start(observed.config_map)
+    manifest = config_map_manifest(now.topology, observed.node, namespace=terms.namespace)
+    happened = changes(now, before=known.published, readable=known.readable)
+    version = _metadata(observed.config_map or {}).get("resourceVersion", "")
+    return Publication(
+        events=tuple(_event(event, observed.node, "Discover", at=at, seed=version) for event in happened),
+        node=node_change(observed.node, now, before=known.readable, cordon=terms.cordon, at=at),
+        config_map=None if observed.config_map and _has(observed.config_map, manifest) else manifest,
+    )
+
+
+def node_change(
+    node: Object, now: Look, *, before: NodeTopology | None, cordon: bool, at: datetime
+) -> NodeChange | None:
+    """What to change at the Node: the label, and the annotations of a cordon.
+
+    Args:
+        node: As the API server sent it.
+        now: The newest look at it.
+        before: The last topology with GPUs; None if unknown.
+        cordon: Whether the agent may cordon GPUs.
+        at: The time of the Events.
+    """
+    metadata = _metadata(node)
+    annotations = metadata.get("annotations") or {}
+    patch: Object = {}
+    state = now.health.state.value
+    if (metadata.get("labels") or {}).get(names.NVLINK) != state:
+        patch["labels"] = {names.NVLINK: state}
+    change = cordon_change(annotations, now, before=before, enabled=cordon)
+    if change is None:
+        return NodeChange(patch={"metadata": patch}) if patch else None
+    patch["annotations"] = _annotations_patch(annotations, change)
+    patch["resourceVersion"] = metadata["resourceVersion"]
+    events = cordon_events(change.added, change.removed)
+    seed = metadata["resourceVersion"]
+    return NodeChange(
+        patch={"metadata": patch}, events=tuple(_event(event, node, "Cordon", at=at, seed=seed) for event in events)
+    )
+
+
+def published_topology(config_map: Object) -> NodeTopology | None:
+    """The topology in a ConfigMap; None if it cannot be read, for example after somebody edited it."""
+    try:
+        text = (config_map.get("data") or {}).get(names.TOPOLOGY_KEY, "")
+        return parse_topology(text, source=f"ConfigMap {_metadata(config_map).get('name', '')}")
+    except FormatError:
+        return None
+
+
+def sound(topology: NodeTopology) -> NodeTopology:
+    """``topology`` if readers will accept it; else one that says why there is none."""
+    try:
+        return parse_topology(format_topology(topology), source=f"the topology of node {topology.node}")
+    except FormatError as error:
+        return NodeTopology(node=topology.node, source=topology.source, problem=str(error))
+
+
+def config_map_manifest(topology: NodeTopology, node: Object, *, namespace: str) -> Object:
+    """The ConfigMap of a node. It goes when the Node goes."""
+    metadata = _metadata(node)
+    owner = {"apiVersion": "v1", "kind": "Node", "name": metadata["name"], "uid": metadata["uid"]}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": config_map_name(topology.node),
+            "namespace": namespace,
+            "labels": {names.NODE: node_label(topology.node)},
+            "ownerReferences": [owner],
+        },
+        "data": _files(topology),
+    }
+
+
+def _files(topology: NodeTopology) -> dict[str, str]:
+    files = {names.TOPOLOGY_KEY: format_topology(topology)}
+    with contextlib.suppress(
+        FormatError
+    ):  # no GPU that NCCL can use: it does without a file, but not with an empty one
+        files[names.NCCL_TOPOLOGY_KEY] = format_nccl_topology(topology)
+    return files
+
+
+def _has(config_map: Object, manifest: Object) -> bool:
+    """Whether the ConfigMap says all that the manifest says; what else it says is somebody else's business."""
+    found, wanted = _metadata(config_map), _metadata(manifest)
+    owners = found.get("ownerReferences") or []
+    return (
+        _contains(found.get("labels") or {}, wanted["labels"])
+        and all(any(_contains(owner, wish) for owner in owners) for wish in wanted["ownerReferences"])
+        and _contains(config_map.get("data") or {}, manifest["data"])
+    )
+
+
+def _contains(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return found.items() >= wanted.items()
+
+
+def _annotations_patch(annotations: Mapping[str, str], change: CordonChange) -> dict[str, str | None]:
+    wanted = {names.HAMI_DEVICE_CORDON: change.device_cordon, names.CORDONED: change.cordoned}
+    return {key: value for key, value in wanted.items() if value != annotations.get(key)}
+
+
+def _event(event: NodeEvent, node: Object, action: str, *, at: datetime, seed: str) -> Object:
+    """An Event on the Node, of events.k8s.io/v1: in it the reporter and the action have fields of their own.
+
+    Its name follows from what happened and from ``seed``, the version of what is about to be replaced. So it is the
+    same when a round is repeated because its end did not reach the API server.
+    """
+    metadata = _metadata(node)
+    name, uid = metadata["name"], metadata["uid"]
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": _event_name(name, uid, seed, event.reason, event.note), "namespace": EVENTS_NAMESPACE},
+        "eventTime": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "type": "Warning" if event.warning else "Normal",
+        "reason": event.reason.value,
+        "action": action,
+        "note": event.note,
+        "regarding": {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid},
+        "reportingController": names.AGENT_CONTROLLER,
+        "reportingInstance": fitted(name, REPORTER_LIMIT),
+    }
+
+
+def _event_name(node: str, uid: str, seed: str, reason: EventReason, note: str) -> str:
+    digest = hashlib.sha256(f"{uid}\n{seed}\n{reason}\n{note}".encode()).hexdigest()[:16]
+    return f"{fitted(node, EVENT_NAME_LIMIT)}.{digest}"
+
+
+def _metadata(an_object: Object) -> Object:
+    metadata: Object = an_object.get("metadata") or {}
+    return metadata

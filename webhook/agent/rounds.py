@@ -1,0 +1,217 @@
+"""The rounds of the agent: discover, decide, write; and what happens when one of the three does not work."""
+
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from webhook.agent.log import AgentLog
+from webhook.agent.look import Look
+from webhook.agent.publication import Memory, NodeChange, Object, Observed, Terms, decide, node_change, sound
+from webhook.agent.schedule import Schedule
+from webhook.agent.status import Count, Status
+from webhook.kube.client import ApiServer
+from webhook.kube.errors import ApiError, ApiRefused, ApiServerAway, Conflict, NotFound
+from webhook.model import names
+from webhook.model.errors import GpuTopologyError
+from webhook.model.node_names import config_map_name
+from webhook.topology.health import node_health
+from webhook.topology.model import NodeTopology
+
+ATTEMPTS = 5
+"""How often a Node that others write at the same time is read again."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Nature:
+    """Time and chance."""
+
+    clock: Callable[[], float]
+    """Seconds of a clock that never goes back."""
+    now: Callable[[], datetime]
+    chance: Callable[[], float]
+    """A random number from 0 up to 1."""
+
+
+class Agent:
+    """Watches one node. ``status`` may be read by other threads."""
+
+    def __init__(  # noqa: PLR0913 - what the outside world is to it
+        self,
+        node: str,
+        terms: Terms,
+        *,
+        interval: float,
+        discover: Callable[[], NodeTopology],
+        connect: Callable[[], ApiServer],
+        log: AgentLog,
+        nature: Nature,
+    ) -> None:
+        self._node = node
+        self._terms = terms
+        self._discover_topology = discover
+        self._connect = connect
+        self._log = log
+        self._nature = nature
+        self._api: ApiServer | None = None
+        self._memory = Memory()
+        started = nature.clock()
+        self._schedule = Schedule(interval=interval, discover_at=started)
+        self.status = Status(confirmed_at=started)
+
+    def wake(self) -> float:
+        """Do what is due; returns the seconds until there is something to do again. Raises nothing."""
+        clock = self._nature.clock
+        self.status = replace(self.status, busy_since=clock())
+        if clock() >= self._schedule.discover_at:
+            self._discover()
+        if self.status.look and self._schedule.may_publish(clock()):
+            self._publish(self.status.look)
+        self.status = replace(self.status, busy_since=None)
+        return max(0.0, self._schedule.wake_at - clock())
+
+    def _discover(self) -> None:
+        started = self._nature.clock()
+        try:
+            topology = sound(self._discover_topology())
+            look = Look(topology, node_health(topology))
+        except Exception:  # an odd machine must not end the program that tells of it
+            self._bug()
+            self.status = replace(self.status, look=None).counted(Count.DISCOVERIES, "bug")
+        else:
+            if look != self.status.look:
+                self._log_look(look)
+            seconds = self._nature.clock() - started
+            outcome = "problem" if topology.problem else "complete"
+            self.status = replace(self.status, look=look, discovery_seconds=seconds).counted(Count.DISCOVERIES, outcome)
+        self._schedule = self._schedule.discovered(self._nature.clock(), self._nature.chance())
+
+    def _publish(self, look: Look) -> None:
+        try:
+            self._write(look)
+        except ApiError as error:
+            self._count_api_error(error)
+            asked = error.retry_after if isinstance(error, ApiServerAway) else 0.0
+            self._failed(str(error), kind="api", asked=asked)
+        except GpuTopologyError as error:
+            self._failed(str(error), kind="configuration")
+        except Exception:  # as above
+            self._bug()
+            self._retry_later()
+        else:
+            if self._schedule.failures:
+                self._log.recovered(self._schedule.failures)
+            self._schedule = self._schedule.published()
+            self.status = replace(self.status, in_step=True, failure="", confirmed_at=self._nature.clock())
+
+    def _write(self, look: Look) -> None:
+        """Make the cluster know ``look``.
+
+        Raises:
+            ApiError: not everything could be written; what could, is.
+        """
+        api = self._api = self._api or self._connect()
+        at = self._nature.now()
+        observed = self._observe(api)
+        memory = self._memory.at_start(observed.config_map)
+        publication = decide(observed, look, memory=memory, terms=self._terms, at=at)
+        refusals: list[ApiRefused] = []
+        self._create_events(api, publication.events)
+        if publication.node:
+            try:
+                self._change_node(api, publication.node, look, memory.readable)
+            except ApiRefused as error:
+                refusals.append(error)
+        if publication.config_map:
+            try:
+                self._apply(api, publication.config_map)
+            except ApiRefused as error:
+                refusals.append(error)
+        if refusals:
+            raise refusals[-1]
+        self._memory = memory.after(look.topology)
+
+    def _observe(self, api: ApiServer) -> Observed:
+        try:
+            node = api.node(self._node)
+        except NotFound as error:
+            raise NotFound(f"{error}. --node, or NODE_NAME, must be the name of a Node") from None
+        return Observed(node=node, config_map=api.config_map(self._terms.namespace, config_map_name(self._node)))
+
+    def _create_events(self, api: ApiServer, events: tuple[Object, ...]) -> None:
+        """Nobody depends on Events, so one that is refused stops nothing."""
+        for event in events:
+            try:
+                api.create_event(event)
+            except ApiRefused as error:
+                self._count_api_error(error)
+                self._log.failed(str(error), kind="event")
+            else:
+                self._wrote("Event", event["reason"], event["note"])
+
+    def _change_node(self, api: ApiServer, change: NodeChange | None, look: Look, before: NodeTopology | None) -> None:
+        attempts = 0
+        while change is not None:
+            attempts += 1
+            try:
+                api.merge_node(self._node, change.patch, field_manager=names.AGENT_FIELD_MANAGER)
+            except Conflict as error:
+                if attempts == ATTEMPTS:
+                    raise
+                self._count_api_error(error)
+                change = self._node_change(api.node(self._node), look, before)
+            else:
+                self._wrote("Node", self._node, _written(change.patch))
+                self._create_events(api, change.events)
+                return
+
+    def _node_change(self, node: Object, look: Look, before: NodeTopology | None) -> NodeChange | None:
+        return node_change(node, look, before=before, cordon=self._terms.cordon, at=self._nature.now())
+
+    def _apply(self, api: ApiServer, manifest: Object) -> None:
+        api.apply_config_map(manifest, field_manager=names.AGENT_FIELD_MANAGER)
+        self._wrote("ConfigMap", manifest["metadata"]["name"])
+
+    def _wrote(self, kind: str, name: str, text: str = "") -> None:
+        self._log.wrote(kind, name, text)
+        self.status = self.status.counted(Count.WRITES, kind.lower())
+
+    def _count_api_error(self, error: ApiError) -> None:
+        self.status = self.status.counted(Count.API_ERRORS, error.kind)
+
+    def _failed(self, error: str, *, kind: str, asked: float = 0.0) -> None:
+        self.status = replace(self.status, failure=error).counted(Count.ERRORS, kind)
+        delay = self._retry_later(asked=asked)
+        self._log.failed(error, kind=kind, retry_seconds=delay)
+
+    def _bug(self) -> None:
+        self._log.bug(traceback.format_exc())
+        text = "something happened that should not be possible; the log has the traceback"
+        self.status = replace(self.status, failure=text, in_step=False).counted(Count.ERRORS, "bug")
+
+    def _retry_later(self, *, asked: float = 0.0) -> float:
+        """Put the next publication off, and begin it with a new connection: token and authority may be new by then."""
+        if self._api:
+            with suppress(Exception):
+                self._api.close()
+        self._api = None
+        now = self._nature.clock()
+        self._schedule = self._schedule.failed(now, self._nature.chance(), asked=asked)
+        self.status = replace(self.status, in_step=False)
+        return (self._schedule.retry_at or now) - now
+
+    def _log_look(self, look: Look) -> None:
+        self._log.discovered(
+            state=look.health.state.value,
+            gpus=len(look.topology.gpus),
+            findings=look.health.findings,
+            problem=look.topology.problem,
+        )
+
+
+def _written(patch: Object) -> str:
+    """A patch of a Node in words."""
+    metadata = patch["metadata"]
+    members = {**metadata.get("labels", {}), **metadata.get("annotations", {})}
+    return ", ".join(f"{key}={value}" if value is not None else f"{key} removed" for key, value in members.items())

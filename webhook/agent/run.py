@@ -1,0 +1,104 @@
+"""Runs the agent: once, or until a signal ends it."""
+
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from webhook import __version__
+from webhook.agent.endpoints import Endpoints, serve
+from webhook.agent.log import AgentLog
+from webhook.agent.publication import Terms
+from webhook.agent.rounds import Agent, Nature
+from webhook.discovery.discover import discover
+from webhook.kube.client import ApiServer, connect
+from webhook.model import names
+from webhook.model.errors import GpuTopologyError
+
+USER_AGENT = f"{names.AGENT_FIELD_MANAGER}/{__version__}"
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentSettings:
+    """What the command line says."""
+
+    node: str
+    terms: Terms
+    interval: float
+    """Seconds between two discoveries."""
+    root: Path
+    """Where ``/sys`` and ``/proc`` are."""
+    kubeconfig: Path | None
+    """None: this program runs as a pod."""
+    host: str
+    port: int
+
+
+def run(settings: AgentSettings) -> None:
+    """Watch the node until SIGTERM or SIGINT, which end the program at once: everything it writes is written whole.
+
+    Raises:
+        ConfigError: there is no way to an API server.
+        GpuTopologyError: the port is taken.
+    """
+    connector = _connector(settings)
+    connector().close()  # a wrong setting is better said now than at each retry
+    log = _log(settings)
+    agent = _agent(settings, connector, log)
+    # Rounds are not interrupted but left behind, so the signals are for this thread alone. Blocked ones also reach a
+    # program with the process id 1, which the kernel otherwise spares (signal(7), pid_namespaces(7)).
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    rounds = threading.Thread(target=_make_rounds, args=(agent,), name="rounds", daemon=True)
+    serve(Endpoints(lambda: agent.status, time.monotonic, rounds.is_alive, log), settings.host, settings.port)
+    rounds.start()
+    log.started(version=__version__, interval=settings.interval)
+    log.stopping(signal.Signals(signal.sigwait(STOP_SIGNALS)).name)
+
+
+def run_once(settings: AgentSettings) -> None:
+    """Make one round.
+
+    Raises:
+        GpuTopologyError: the topology could not be published, or there is none to be seen.
+    """
+    agent = _agent(settings, _connector(settings), _log(settings))
+    agent.wake()
+    status = agent.status
+    if status.failure:
+        raise GpuTopologyError(status.failure)
+    if status.look and status.look.topology.problem and not status.look.topology.gpus:
+        raise GpuTopologyError(
+            f"published, but nothing is known of node {settings.node}: {status.look.topology.problem}"
+        )
+
+
+def _make_rounds(agent: Agent) -> None:
+    while True:
+        time.sleep(agent.wake())
+
+
+def _connector(settings: AgentSettings) -> Callable[[], ApiServer]:
+    return partial(connect, settings.kubeconfig, user_agent=USER_AGENT)
+
+
+def _log(settings: AgentSettings) -> AgentLog:
+    return AgentLog(sys.stdout.fileno(), node=settings.node)
+
+
+def _agent(settings: AgentSettings, connector: Callable[[], ApiServer], log: AgentLog) -> Agent:
+    return Agent(
+        settings.node,
+        settings.terms,
+        interval=settings.interval,
+        discover=partial(discover, node=settings.node, root=settings.root),
+        connect=connector,
+        log=log,
+        nature=Nature(clock=time.monotonic, now=lambda: datetime.now(UTC), chance=random.random),
+    )

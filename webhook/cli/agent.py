@@ -1,0 +1,66 @@
+"""``gpu-topology agent``: discovers the topology of this node and publishes it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
+    node: Annotated[str, typer.Option(envvar="NODE_NAME", help="Name of the Node that this machine is.")] = "",
+    namespace: Annotated[
+        str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the webhook, for the ConfigMap.")
+    ] = "",
+    interval: Annotated[int, typer.Option(min=1, max=86400, help="Seconds between two discoveries.")] = 60,
+    cordon: Annotated[
+        bool, typer.Option("--cordon", help="Have HAMi (2.10 or later) allocate no GPU that is lost or has lost links.")
+    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="Make one round and stop.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what one round would publish, and stop. Needs no cluster.")
+    ] = False,
+    root: Annotated[Path, typer.Option(help="Where the host's /sys and /proc are.")] = Path("/"),
+    kubeconfig: Annotated[Path | None, typer.Option(help="For a try outside of a cluster.")] = None,
+    host: Annotated[str, typer.Option(help="Address of metrics and probes.")] = "0.0.0.0",  # noqa: S104 - scraped over the pod network
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Plain port of metrics and probes.")] = 8080,
+) -> None:
+    """Publish the GPU topology of this node, again and again."""
+    if dry_run:
+        _preview(node, namespace, root)
+        return
+    for option, value, variable in (("--node", node, "NODE_NAME"), ("--namespace", namespace, "POD_NAMESPACE")):
+        if not value:
+            raise typer.BadParameter(f"expected a name, or the variable {variable}", param_hint=option)
+    from webhook.agent.publication import Terms
+    from webhook.agent.run import AgentSettings, run, run_once
+
+    settings = AgentSettings(
+        node=node,
+        terms=Terms(namespace=namespace, cordon=cordon),
+        interval=interval,
+        root=root,
+        kubeconfig=kubeconfig,
+        host=host,
+        port=port,
+    )
+    (run_once if once else run)(settings)
+
+
+def _preview(node: str, namespace: str, root: Path) -> None:
+    """Print what would be published.
+
+    Raises:
+        GpuTopologyError: there is no driver, or it cannot be used.
+    """
+    import platform
+
+    from webhook.agent.preview import preview
+    from webhook.discovery.discover import discover
+    from webhook.model.errors import GpuTopologyError
+
+    topology = discover(node=node or platform.node().lower(), root=root)
+    typer.echo(preview(topology, namespace=namespace), nl=False)
+    if topology.problem and not topology.gpus:
+        raise GpuTopologyError(f"no topology of node {topology.node}: {topology.problem}")
+    if topology.problem:
+        typer.echo(f"gpu-topology: incomplete: {topology.problem}", err=True)

@@ -1,0 +1,158 @@
+"""Requests to the API server. Objects are what it sent and what it gets, never the client's models of them."""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from kubernetes import config
+from kubernetes.client import ApiClient, ApiException, Configuration, CoreV1Api, EventsV1Api
+from kubernetes.config.config_exception import ConfigException
+from urllib3.exceptions import HTTPError
+
+from webhook.kube.errors import ApiError, ApiRefused, ApiServerAway, Conflict, NotFound
+from webhook.manifest.documents import read_yaml
+from webhook.model.errors import ConfigError
+
+CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
+_TIMEOUTS = (CONNECT_SECONDS, ANSWER_SECONDS)
+_APPLY, _MERGE = "application/apply-patch+yaml", "application/merge-patch+json"
+_TOO_SOON = frozenset({401, 408, 429})
+"""Besides 5xx: what a later request, perhaps with a newer token, may get past."""
+
+Object = dict[str, Any]
+
+
+class ApiServer:
+    """A connection to the API server. Every method may raise :class:`ApiError`."""
+
+    def __init__(self, configuration: Configuration, *, user_agent: str) -> None:
+        configuration.retries = False  # when to try again is the caller's business
+        self._client = ApiClient(configuration)
+        self._client.user_agent = user_agent
+        self._core = CoreV1Api(self._client)
+        self._events = EventsV1Api(self._client)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._client.close()  # type: ignore[no-untyped-call]  # kubernetes has no annotations there
+
+    def node(self, name: str) -> Object:
+        """The Node; ``NotFound`` if the cluster has none of that name."""
+        return _ask(f"get node {name}", self._core.read_node, name)
+
+    def config_map(self, namespace: str, name: str) -> Object | None:
+        """The ConfigMap, or None."""
+        try:
+            return _ask(f"get ConfigMap {namespace}/{name}", self._core.read_namespaced_config_map, name, namespace)
+        except NotFound:
+            return None
+
+    def apply_config_map(self, manifest: Object, *, field_manager: str) -> Object:
+        """Create it, or make the fields in ``manifest`` what they are there, whoever set them. Others stay."""
+        name, namespace = manifest["metadata"]["name"], manifest["metadata"]["namespace"]
+        return _ask(
+            f"apply ConfigMap {namespace}/{name}",
+            self._core.patch_namespaced_config_map,
+            name,
+            namespace,
+            manifest,
+            field_manager=field_manager,
+            force=True,
+            _content_type=_APPLY,
+        )
+
+    def merge_node(self, name: str, patch: Object, *, field_manager: str) -> Object:
+        """Merge ``patch`` into the Node; ``Conflict`` if it names a resourceVersion that is no longer the newest."""
+        return _ask(
+            f"patch node {name}", self._core.patch_node, name, patch, field_manager=field_manager, _content_type=_MERGE
+        )
+
+    def create_event(self, manifest: Object) -> None:
+        """Create the Event; one of that name that is there already is taken for the same."""
+        namespace = manifest["metadata"]["namespace"]
+        try:
+            _ask(f"create Event in {namespace}", self._events.create_namespaced_event, namespace, manifest)
+        except Conflict:
+            return
+
+
+def connect(kubeconfig: Path | None, *, user_agent: str) -> ApiServer:
+    """The API server that a kubeconfig names or, without one, that of the cluster in which this program runs as a pod.
+
+    Nothing is sent yet.
+
+    Raises:
+        ConfigError: there is no such configuration, or it cannot be used.
+        ManifestError: the kubeconfig cannot be read.
+    """
+    configuration = Configuration()
+    if kubeconfig is None:
+        _configure_in_cluster(configuration)
+    else:
+        _configure_from_file(configuration, kubeconfig)
+    return ApiServer(configuration, user_agent=user_agent)
+
+
+def _configure_in_cluster(configuration: Configuration) -> None:
+    try:
+        config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]  # kubernetes has no annotations there
+    except (ConfigException, OSError) as error:
+        raise ConfigError(
+            f"expected to run as a pod with a service account: {error} Outside of a cluster give --kubeconfig FILE"
+        ) from None
+
+
+def _configure_from_file(configuration: Configuration, path: Path) -> None:
+    read_yaml(path)  # says better than the client what is wrong with a file
+    try:
+        config.load_kube_config(  # type: ignore[no-untyped-call]  # kubernetes has no annotations there
+            str(path), client_configuration=configuration, persist_config=False
+        )
+    except (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError) as error:
+        raise ConfigError(f"{path}: expected a kubeconfig: {error}") from None
+
+
+def _ask(what: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Object:
+    """Make a request and read the object in the answer.
+
+    Raises:
+        ApiError: it failed; the text begins with ``what``.
+    """
+    try:
+        answer = call(*arguments, **options, _preload_content=False, _request_timeout=_TIMEOUTS)
+        found = json.loads(answer.data)
+    except ApiException as error:
+        raise failure(what, error) from None
+    except (HTTPError, OSError, ConfigException) as error:
+        raise ApiServerAway(f"{what}: the API server cannot be reached: {error}") from None
+    except ValueError:
+        raise ApiServerAway(f"{what}: expected an object from the API server, found something else") from None
+    if not isinstance(found, dict):
+        raise ApiServerAway(f"{what}: expected an object from the API server, found {type(found).__name__}")
+    return found
+
+
+def failure(what: str, error: ApiException) -> ApiError:
+    """What an answer that is no success means for ``what`` was asked."""
+    code = error.status or 0
+    text = f"{what}: {_message(error)} ({code})" if code else f"{what}: {' '.join(str(error.reason).split())}"
+    if code in _TOO_SOON or code >= 500 or not code:
+        return ApiServerAway(text, retry_after=_retry_after(error.headers or {}))
+    if code == 404:
+        return NotFound(text)
+    return Conflict(text) if code == 409 else ApiRefused(text)
+
+
+def _message(error: ApiException) -> str:
+    """What the Status in the body says; else the words of HTTP."""
+    with suppress(ValueError, TypeError, KeyError):
+        return str(json.loads(error.body or "")["message"] or error.reason)
+    return str(error.reason)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    """Seconds; the API server sends no dates (apiserver pkg/server/filters/maxinflight.go)."""
+    text = headers.get("Retry-After", "")
+    return float(text) if text.isdigit() else 0.0

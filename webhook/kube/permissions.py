@@ -1,0 +1,34 @@
+"""What the programs may do at the API server, and nothing beyond it. Roles are tested against this list."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    """Where a permission is needed."""
+
+    CLUSTER = "cluster"
+    OWN_NAMESPACE = "own-namespace"
+    """The namespace of the webhook and the agent."""
+    DEFAULT_NAMESPACE = "default-namespace"
+    """``default``: there the API server wants the Events of objects without a namespace, such as Nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One rule of a Role or ClusterRole."""
+
+    scope: Scope
+    group: str
+    """API group; empty for the core."""
+    resource: str
+    verbs: tuple[str, ...]
+
+
+AGENT = (
+    Permission(Scope.CLUSTER, "", "nodes", ("get", "patch")),
+    # Server-side apply is a patch, and the creation of what is not there yet.
+    Permission(Scope.OWN_NAMESPACE, "", "configmaps", ("create", "get", "patch")),
+    Permission(Scope.DEFAULT_NAMESPACE, "events.k8s.io", "events", ("create",)),
+)
+"""What ``gpu-topology agent`` does. A Role cannot say *only its own node and ConfigMap*; an admission policy can."""
