@@ -1,6 +1,6 @@
 """NCCL topology files that are right, and how tests spoil and judge them."""
 
-from webhook.topology.nccl_check import Report, Severity, check
+from webhook.topology.nccl.check import Report, Severity, check
 
 SWITCHED = """\
 <system version="1">

@@ -17,7 +17,7 @@ from tests.topology.nccl_files import (
     misreads,
     verdicts,
 )
-from webhook.topology.nccl_check import Contents, GpuEntry, Report, Severity, check
+from webhook.topology.nccl.check import Contents, GpuEntry, Report, Severity, check
 
 
 @pytest.mark.parametrize("text", [SWITCHED, BRIDGED, SKELETON, SWITCHES, PORT])

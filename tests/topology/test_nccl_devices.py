@@ -14,7 +14,7 @@ from tests.topology.nccl_files import (
     misreads,
     verdicts,
 )
-from webhook.topology.nccl_check import Severity, check
+from webhook.topology.nccl.check import Severity, check
 
 
 @pytest.mark.parametrize("numa", ["00", "0x0", "", "node0", "+1"])

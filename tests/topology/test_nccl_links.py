@@ -3,7 +3,7 @@
 import pytest
 
 from tests.topology.nccl_files import BRIDGED, DUMP, SWITCHED, SWITCHES, aborts, advice, edited, misreads, verdicts
-from webhook.topology.nccl_check import GpuEntry, Severity, check
+from webhook.topology.nccl.check import GpuEntry, Severity, check
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.topology.nccl_check import Severity, check
-from webhook.topology.nccl_parser import parse
-from webhook.topology.nccl_reader import Unreadable
-from webhook.topology.nccl_values import bus_number, integer, is_integer
+from webhook.topology.nccl.check import Severity, check
+from webhook.topology.nccl.parser import parse
+from webhook.topology.nccl.reader import Unreadable
+from webhook.topology.nccl.values import bus_number, integer, is_integer
 
 SMALL = """\
 <system version="1">

@@ -21,8 +21,8 @@ from tests.topology.machines import (
 )
 from webhook.model.errors import FormatError
 from webhook.topology.model import NVSWITCH, Gpu, MigMode, Nic, NodeTopology, NvLink, Pcie
-from webhook.topology.nccl_check import check
-from webhook.topology.nccl_xml import cpu_mask, format_nccl_topology
+from webhook.topology.nccl.check import check
+from webhook.topology.nccl.writer import cpu_mask, format_nccl_topology
 
 
 def parsed(topology: NodeTopology, *, host_indices: bool = False) -> ElementTree.Element:

@@ -6,7 +6,7 @@ import pytest
 
 from webhook.model.errors import FormatError
 from webhook.topology.model import NvLink
-from webhook.topology.pair_links import links_by_gpu
+from webhook.topology.readers.pair_links import links_by_gpu
 
 V100, A100, H100 = 70, 80, 90
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.topology.machines import GEN3, GEN4, GEN5, MACHINES
 from webhook.topology.model import Pcie
-from webhook.topology.products import Product, product
+from webhook.topology.readers.products import Product, product
 
 
 @pytest.mark.parametrize(

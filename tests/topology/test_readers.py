@@ -11,7 +11,7 @@ from tests.topology.machines import MACHINES, h20
 from webhook.model.errors import FormatError
 from webhook.topology.document import format_topology
 from webhook.topology.model import NodeTopology
-from webhook.topology.readers import read_topology
+from webhook.topology.readers.recognise import read_topology
 
 TEXTS = Path(__file__).parent / "texts"
 OLD_REGISTER = "GPU-aa,10,46068,100,NVIDIA-NVIDIA L40S,0,true,0,hami-core:"

@@ -12,7 +12,7 @@ from tests.topology.machines import CUBE_MESH, GEN4, GEN5, H20_UUIDS, distance, 
 from webhook.model.errors import FormatError
 from webhook.topology.matrix import format_matrix, matrix
 from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology, NvLink
-from webhook.topology.smi import read_smi
+from webhook.topology.readers.smi import read_smi
 
 TEXTS = Path(__file__).parent / "texts"
 MATRICES = [

@@ -15,7 +15,7 @@ from webhook.model.errors import FormatError
 from webhook.model.node_names import config_map_name, fitted, node_label
 from webhook.topology.document import format_topology, parse_topology
 from webhook.topology.model import NodeTopology
-from webhook.topology.nccl_xml import format_nccl_topology
+from webhook.topology.nccl.writer import format_nccl_topology
 
 EVENTS_NAMESPACE = "default"
 """For objects without a namespace: kubernetes pkg/apis/core/validation/events.go."""

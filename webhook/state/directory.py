@@ -14,7 +14,7 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import ManifestError
 from webhook.model.pod import Fields, Metadata, Namespace
 from webhook.model.version import Version
-from webhook.topology.document import parse_topology
+from webhook.state.nodes import load_nodes
 from webhook.topology.model import NodeTopology
 
 _T = TypeVar("_T")
@@ -66,20 +66,7 @@ def load_directory(root: Path) -> DirectoryState:
         for document in read_yaml(path):
             namespace = _read_namespace(path, document)
             namespaces[namespace.name] = namespace
-    return DirectoryState(namespaces, _read_cluster(root / "cluster.yaml"), _read_nodes(root / "nodes"))
-
-
-def _read_nodes(directory: Path) -> dict[str, NodeTopology]:
-    nodes: dict[str, NodeTopology] = {}
-    for path in sorted(directory.glob("*.json")):
-        try:
-            topology = parse_topology(path.read_bytes(), source=str(path))
-        except OSError as error:
-            raise ManifestError(f"{path}: cannot be read: {error.strerror}") from None
-        if topology.node in nodes:
-            raise ManifestError(f"{path}: expected one topology of each node, found a second one of {topology.node}")
-        nodes[topology.node] = topology
-    return nodes
+    return DirectoryState(namespaces, _read_cluster(root / "cluster.yaml"), load_nodes(root))
 
 
 def _read_namespace(path: Path, document: Any) -> Namespace:

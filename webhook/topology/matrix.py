@@ -10,19 +10,19 @@ from webhook.topology.pcie import PcieTree
 SELF = "X"
 UNKNOWN = "N/A"
 """Stands where the source does not tell; ``nvidia-smi`` writes it too."""
+NIC_LEGEND = "NIC Legend:"
 AFFINITY_COLUMNS = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
-# As nvidia-smi prints it, so that a comparison by words finds only what differs between machines.
 _LEGEND = """\
 Legend:
 
-  X    = Self
-  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)
-  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node
-  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)
-  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)
-  PIX  = Connection traversing at most a single PCIe bridge
-  NV#  = Connection traversing a bonded set of # NVLinks
+  X    = the device itself
+  SYS  = PCIe, between NUMA nodes
+  NODE = PCIe, between host bridges of one NUMA node
+  PHB  = PCIe, through the host bridge
+  PXB  = PCIe, through several switches
+  PIX  = PCIe, through one switch
+  NV#  = NVLink, so many links
 """
 
 
@@ -64,7 +64,7 @@ def matrix(topology: NodeTopology) -> Matrix:
 
 
 def format_matrix(found: Matrix) -> str:
-    """The text that ``nvidia-smi topo -m`` would print: the same words in each line, separated by the same tabs."""
+    """The matrix as ``nvidia-smi topo -m`` prints it, the same words separated by the same tabs, and a legend."""
     lines = ["\t".join(("", *found.labels, *AFFINITY_COLUMNS))]
     for row in found.rows:
         words = [f" {word} " if word == SELF else word for word in row.words]
@@ -72,7 +72,7 @@ def format_matrix(found: Matrix) -> str:
         lines.append("\t".join((row.label, *words, cpus, numa, "", own)))
     lines += ["", _LEGEND]
     if found.nics:
-        lines += ["NIC Legend:", "", *(f"  {label}: {name}" for label, name in found.nics), ""]
+        lines += [NIC_LEGEND, "", *(f"  {label}: {name}" for label, name in found.nics), ""]
     return "\n".join(lines)
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from webhook.topology.nccl_parser import Element
-from webhook.topology.nccl_report import Finding, Severity, printable
-from webhook.topology.nccl_values import PciKind, pci_kind
+from webhook.topology.nccl.parser import Element
+from webhook.topology.nccl.report import Finding, Severity, printable
+from webhook.topology.nccl.values import PciKind, pci_kind
 
 _IDENTITY = {"cpu": "numaid", "pci": "busid", "net": "name"}
 _LABEL_LIMIT = 40

@@ -7,9 +7,9 @@ looked at here, but for the version, which NCCL checks while it reads.
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from webhook.topology.nccl_reader import MAX_RECURSION, Kind, Reader, Tag, Unreadable
-from webhook.topology.nccl_report import Finding, Severity, fails, printable, quoted
-from webhook.topology.nccl_values import integer
+from webhook.topology.nccl.reader import MAX_RECURSION, Kind, Reader, Tag, Unreadable
+from webhook.topology.nccl.report import Finding, Severity, fails, printable, quoted
+from webhook.topology.nccl.values import integer
 
 MAX_ELEMENTS = 255
 """The 256th element aborts: NCCL_TOPO_XML_MAX_NODES, src/graph/topo.h. The limit of 640 children lies behind it."""

@@ -3,10 +3,10 @@
 from webhook.model import names
 from webhook.model.errors import FormatError
 from webhook.topology.document import KIND, MAX_BYTES, parse_topology
-from webhook.topology.hami import read_hami
-from webhook.topology.hami_register import looks_like_register
 from webhook.topology.model import NodeTopology
-from webhook.topology.smi import looks_like_smi, read_smi
+from webhook.topology.readers.hami import read_hami
+from webhook.topology.readers.hami_register import looks_like_register
+from webhook.topology.readers.smi import looks_like_smi, read_smi
 
 
 def read_topology(text: str | bytes, *, node: str, source: str) -> NodeTopology:

@@ -12,11 +12,11 @@ from itertools import combinations
 from webhook.model import names
 from webhook.model.errors import FormatError
 from webhook.topology.consistency import checked
-from webhook.topology.hami_register import RegisteredGpu, parse_register
-from webhook.topology.hami_scores import Score, parse_scores
 from webhook.topology.model import Gpu, LostGpu, MigMode, NodeTopology
-from webhook.topology.pair_links import links_by_gpu
-from webhook.topology.products import product
+from webhook.topology.readers.hami_register import RegisteredGpu, parse_register
+from webhook.topology.readers.hami_scores import Score, parse_scores
+from webhook.topology.readers.pair_links import links_by_gpu
+from webhook.topology.readers.products import product
 
 SOURCE = "hami"
 

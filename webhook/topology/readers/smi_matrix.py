@@ -11,17 +11,16 @@ from dataclasses import dataclass
 
 from webhook.model.errors import FormatError
 from webhook.topology.consistency import MAX_GPUS, MAX_LINKS, MAX_NICS
+from webhook.topology.matrix import AFFINITY_COLUMNS, NIC_LEGEND, SELF, UNKNOWN
 from webhook.topology.pcie import PciePath
-from webhook.topology.smi_text import Line
+from webhook.topology.readers.smi_text import Line
 
-SELF, UNKNOWN = "X", "N/A"
-CPU_AFFINITY, NUMA_AFFINITY, GPU_NUMA_ID = "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"
+CPU_AFFINITY, NUMA_AFFINITY, GPU_NUMA_ID = AFFINITY_COLUMNS
 
 _GPU = re.compile(r"GPU(0|[1-9]\d{0,2})")
 _NIC = re.compile(r"NIC(0|[1-9]\d{0,2})")
 _HEADER = re.compile(r"\s*(GPU\d.*?)\s(CPU\s+Affinity\b.*)")
 _TITLES = ((CPU_AFFINITY,), (CPU_AFFINITY, NUMA_AFFINITY), (CPU_AFFINITY, NUMA_AFFINITY, GPU_NUMA_ID))
-_NIC_LEGEND = "NIC Legend:"
 _NVLINKS = re.compile(r"NV([1-9]\d?)")
 _LIST = re.compile(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*")
 _VALUES = {
@@ -256,7 +255,7 @@ def _knows_no_nvlinks(behind: Sequence[Line]) -> bool:
 
 def _nic_names(header: _Header, behind: Sequence[Line]) -> tuple[str, ...]:
     """The names of the legend; without one, what the columns are called."""
-    titles = [position for position, line in enumerate(behind) if line.text.strip() == _NIC_LEGEND]
+    titles = [position for position, line in enumerate(behind) if line.text.strip() == NIC_LEGEND]
     if not titles or not any(_NIC.fullmatch(nic) for nic in header.nics):
         return tuple(header.nics)
     names = _read_legend(behind[titles[0] + 1 :])

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import NoReturn
 
 from webhook.model.errors import GpuTopologyError
-from webhook.topology.nccl_report import Finding, Severity, fails, printable, quoted
+from webhook.topology.nccl.report import Finding, Severity, fails, printable, quoted
 
 MAX_ATTRIBUTES = 16
 """Stored with an element; NCCL drops the rest: MAX_ATTR_COUNT, src/graph/xml.h."""

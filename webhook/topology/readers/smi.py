@@ -10,11 +10,11 @@ from dataclasses import replace
 from webhook.model.errors import FormatError
 from webhook.topology.consistency import checked
 from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology
-from webhook.topology.pair_links import links_by_gpu
-from webhook.topology.products import ARM, product
-from webhook.topology.smi_listing import ListedGpu, parse_listings
-from webhook.topology.smi_matrix import CPU_AFFINITY, GPU_NUMA_ID, NUMA_AFFINITY, SmiMatrix, parse_matrix
-from webhook.topology.smi_text import lines_of
+from webhook.topology.readers.pair_links import links_by_gpu
+from webhook.topology.readers.products import ARM, product
+from webhook.topology.readers.smi_listing import ListedGpu, parse_listings
+from webhook.topology.readers.smi_matrix import CPU_AFFINITY, GPU_NUMA_ID, NUMA_AFFINITY, SmiMatrix, parse_matrix
+from webhook.topology.readers.smi_text import lines_of
 
 SOURCE = "nvidia-smi"
 

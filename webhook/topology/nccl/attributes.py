@@ -8,10 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from webhook.topology.nccl_places import Place
-from webhook.topology.nccl_reader import MAX_ATTRIBUTES
-from webhook.topology.nccl_report import Finding, Severity, fails, quoted
-from webhook.topology.nccl_values import (
+from webhook.topology.nccl.places import Place
+from webhook.topology.nccl.reader import MAX_ATTRIBUTES
+from webhook.topology.nccl.report import Finding, Severity, fails, quoted
+from webhook.topology.nccl.values import (
     ARCHITECTURES,
     HIDDEN_SWITCH,
     INTEL,

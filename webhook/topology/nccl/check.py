@@ -7,14 +7,14 @@ that ``/sys`` may not show the devices, as in virtual machines.
 
 from collections.abc import Iterator
 
-from webhook.topology.nccl_attributes import check_attributes
-from webhook.topology.nccl_links import check_links, gpu_entries
-from webhook.topology.nccl_parser import MAX_ELEMENTS, ROOT, Document, Element, parse
-from webhook.topology.nccl_places import Place, below, is_gpu, kind_of, places
-from webhook.topology.nccl_reader import Unreadable
-from webhook.topology.nccl_report import Contents, Finding, GpuEntry, Report, Severity, fails, in_order, quoted
-from webhook.topology.nccl_structure import check_structure
-from webhook.topology.nccl_values import PciKind
+from webhook.topology.nccl.attributes import check_attributes
+from webhook.topology.nccl.links import check_links, gpu_entries
+from webhook.topology.nccl.parser import MAX_ELEMENTS, ROOT, Document, Element, parse
+from webhook.topology.nccl.places import Place, below, is_gpu, kind_of, places
+from webhook.topology.nccl.reader import Unreadable
+from webhook.topology.nccl.report import Contents, Finding, GpuEntry, Report, Severity, fails, in_order, quoted
+from webhook.topology.nccl.structure import check_structure
+from webhook.topology.nccl.values import PciKind
 
 __all__ = ["MAX_BYTES", "Contents", "Finding", "GpuEntry", "Report", "Severity", "check"]
 

@@ -6,10 +6,10 @@ Sources: NCCL 2.30.7, src/graph/topo.cc (ncclTopoAddPci, ncclTopoGetSystem, nccl
 
 from collections.abc import Iterator, Sequence
 
-from webhook.topology.nccl_parser import Element
-from webhook.topology.nccl_places import Place, below, is_gpu, kind_of
-from webhook.topology.nccl_report import Finding, Severity, fails, quoted
-from webhook.topology.nccl_values import (
+from webhook.topology.nccl.parser import Element
+from webhook.topology.nccl.places import Place, below, is_gpu, kind_of
+from webhook.topology.nccl.report import Finding, Severity, fails, quoted
+from webhook.topology.nccl.values import (
     ARCHITECTURES,
     INTEL,
     ZHAOXIN,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from webhook.model.errors import FormatError
-from webhook.topology.smi_text import Line
+from webhook.topology.readers.smi_text import Line
 
 _GPU = re.compile(r"GPU (\d{1,3}): (.*)")
 _UUID = re.compile(r"([^()]{1,96}) \(UUID: (GPU-[0-9A-Za-z-]{1,60})\)")

@@ -7,9 +7,9 @@ Sources: NCCL 2.30.7, src/graph/topo.cc (ncclTopoAddNvLinks, ncclTopoAddPciLinks
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from webhook.topology.nccl_places import Place, is_gpu, kind_of
-from webhook.topology.nccl_report import Finding, GpuEntry, Severity, fails, quoted
-from webhook.topology.nccl_values import HIDDEN_SWITCH, PciKind, bus_number, integer, is_bus_id, pci_kind
+from webhook.topology.nccl.places import Place, is_gpu, kind_of
+from webhook.topology.nccl.report import Finding, GpuEntry, Severity, fails, quoted
+from webhook.topology.nccl.values import HIDDEN_SWITCH, PciKind, bus_number, integer, is_bus_id, pci_kind
 
 _NO_WAY_BACK = fails("Failed to find reverse path")
 

@@ -1,0 +1,31 @@
+"""Topologies of nodes from files: ``nodes/*.json`` of a state directory."""
+
+from pathlib import Path
+
+from webhook.model.errors import ManifestError
+from webhook.topology.document import MAX_BYTES, parse_topology
+from webhook.topology.model import NodeTopology
+
+
+def load_nodes(root: Path) -> dict[str, NodeTopology]:
+    """The topologies in a state directory, by the names of their nodes; none if it has no ``nodes``.
+
+    Raises:
+        ManifestError: a file cannot be read, or two are of the same node.
+        FormatError: a topology does not parse or contradicts itself.
+    """
+    nodes: dict[str, NodeTopology] = {}
+    for path in sorted((root / "nodes").glob("*.json")):
+        topology = parse_topology(_read(path), source=str(path))
+        if topology.node in nodes:
+            raise ManifestError(f"{path}: expected one topology of each node, found a second one of {topology.node}")
+        nodes[topology.node] = topology
+    return nodes
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ManifestError(f"{path}: cannot be read: {error.strerror}") from None

@@ -1,0 +1,1 @@
+"""The topology file of NCCL: written, and checked as NCCL itself would read it."""
