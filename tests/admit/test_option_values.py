@@ -37,12 +37,17 @@ BAD_VALUES = [
 ]
 
 
+def shown(value: str) -> str:
+    """Control characters are escaped, so that no value writes to a log or terminal more than itself."""
+    return value.replace("\n", "\\n")
+
+
 @pytest.mark.parametrize(("option", "value", "expected"), BAD_VALUES)
 def test_a_value_that_does_not_parse_refuses_the_pod_and_says_where(option: str, value: str, expected: str) -> None:
     outcome, _ = judge(pod(annotations={f"gpu.topology/{option}": value}))
     assert (outcome.kind, outcome.reason) == (Kind.REFUSE, Reason.BAD_ANNOTATION)
     source = f"annotation gpu.topology/{option} on pod team-a/train"
-    assert outcome.message == f'{source}: expected {expected}, found "{value}"'
+    assert outcome.message == f'{source}: expected {expected}, found "{shown(value)}"'
 
 
 @pytest.mark.parametrize(("option", "value", "expected"), BAD_VALUES)
@@ -50,7 +55,7 @@ def test_the_same_value_on_the_namespace_names_the_namespace(option: str, value:
     outcome, _ = judge(pod(), team_a({f"gpu.topology/{option}": value}))
     assert (outcome.kind, outcome.reason) == (Kind.REFUSE, Reason.BAD_ANNOTATION)
     source = f"annotation gpu.topology/{option} on namespace team-a"
-    assert outcome.message == f'{source}: expected {expected}, found "{value}"'
+    assert outcome.message == f'{source}: expected {expected}, found "{shown(value)}"'
 
 
 OPTIONS = sorted({option for option, _, _ in BAD_VALUES})

@@ -31,6 +31,8 @@ class ConfigError(GpuTopologyError):
 
 
 def shorten(value: object) -> str:
-    """A quoted form of ``value`` that fits into a message."""
-    text = value if isinstance(value, str) and value.isprintable() else repr(value)
+    """A quoted form of ``value`` that fits into a message; control characters, which a terminal obeys, are escaped."""
+    text = value if isinstance(value, str) else repr(value)
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
     return f'"{text}"' if len(text) <= FOUND_LIMIT else f'"{text[:FOUND_LIMIT]}..." ({len(text)} characters)'

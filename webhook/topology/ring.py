@@ -47,6 +47,8 @@ def cut_bandwidth(direct: Matrix, switched: Sequence[float], order: Sequence[int
         switched: What each member can send through NVSwitches.
         order: A good ring. Up to eight members all cuts are tried, beyond only those that part an arc of it.
     """
+    if not any(map(any, direct)):
+        return min(switched)  # the narrowest cut parts one member from the others
     members = frozenset(range(len(switched)))
     return min(
         min(_across(inside, outside, direct, switched), _across(outside, inside, direct, switched))

@@ -1,0 +1,681 @@
+"""Which GPUs of a node are chosen, and what is said about it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.topology.machines import (
+    a100_pcie_bridged,
+    bent,
+    dgx1_v100,
+    gb200_tray,
+    hgx_a100,
+    hgx_b200,
+    hgx_h100,
+    hidden_switches,
+    l40s,
+    uuid,
+)
+from tests.topology.small_nodes import small_nodes
+from webhook.model.errors import FormatError
+from webhook.topology.connections import Connections, PathType
+from webhook.topology.model import Gpu, LostGpu, MigMode, NodeTopology, NvLink, Pcie
+from webhook.topology.selection.request import Constraint, Constraints, Policy, Request, Weights
+from webhook.topology.selection.select import Choice, NoChoice, Selector, select
+from webhook.topology.sets import assess
+
+POLICIES = list(Policy)
+
+
+def chosen(topology: NodeTopology, count: int, busy: Sequence[int] = (), **asked: Any) -> Choice:
+    choice = select(topology, Request(count=count, busy=frozenset(busy), **asked))
+    assert isinstance(choice, Choice)
+    return choice
+
+
+def refused(topology: NodeTopology, request: Request) -> str:
+    choice = select(topology, request)
+    assert isinstance(choice, NoChoice)
+    return choice.reason
+
+
+def degraded(topology: NodeTopology, index: int) -> NodeTopology:
+    """Ten of the 18 links of a GPU are up."""
+    return bent(topology, index, nvlinks=(NvLink(target="nvswitch", count=18, active=10),))
+
+
+def mesh(count: int, links: dict[tuple[int, int], int]) -> NodeTopology:
+    """GPUs on one NUMA node, some pairs with that many NVLinks."""
+    gpus = tuple(
+        Gpu(
+            index=index,
+            compute_capability="9.0",
+            numa_node=0,
+            root=f"0000:{index:02x}",
+            nvlinks=tuple(
+                NvLink(target=f"GPU{other}", count=many, active=many)
+                for other in range(count)
+                if (many := links.get((min(index, other), max(index, other)), 0))
+            ),
+        )
+        for index in range(count)
+    )
+    return NodeTopology(node="mesh", source="nvml", gpus=gpus)
+
+
+@pytest.mark.parametrize(
+    ("topology", "busy", "count", "expected"),
+    [
+        (hgx_h100(), [], 1, (0,)),
+        (hgx_h100(), [], 4, (0, 1, 2, 3)),
+        (hgx_h100(), [2], 4, (4, 5, 6, 7)),
+        (hgx_h100(), [], 8, (0, 1, 2, 3, 4, 5, 6, 7)),
+        (hgx_a100(), [], 2, (0, 1)),
+        (hgx_a100(), [0, 3], 2, (4, 5)),
+        (hgx_b200(), [0, 1], 4, (4, 5, 6, 7)),
+        (gb200_tray(), [1], 2, (2, 3)),
+        (hidden_switches(), [0, 5], 3, (1, 2, 3)),
+        (dgx1_v100(), [], 2, (0, 3)),
+        (dgx1_v100(), [], 3, (0, 2, 3)),
+        (dgx1_v100(), [], 4, (0, 1, 2, 3)),
+        (dgx1_v100(), [0, 1, 2, 3], 4, (4, 5, 6, 7)),
+        (dgx1_v100(), [4, 5, 6, 7], 4, (0, 1, 2, 3)),
+        (dgx1_v100(), [1, 2], 4, (4, 5, 6, 7)),
+        (dgx1_v100(), [], 8, (0, 1, 2, 3, 4, 5, 6, 7)),
+        (a100_pcie_bridged(), [], 2, (0, 1)),
+        (a100_pcie_bridged(), [0], 2, (2, 3)),
+        (a100_pcie_bridged(), [3], 2, (0, 1)),
+        (l40s(), [], 2, (0, 1)),
+        (l40s(), [0], 2, (2, 3)),
+        (l40s(), [0, 2], 2, (4, 5)),
+        (l40s(), [], 4, (0, 1, 2, 3)),
+        (l40s(), [1], 4, (4, 5, 6, 7)),
+    ],
+)
+def test_best_fit_takes_the_set_that_is_linked_best(
+    topology: NodeTopology, busy: list[int], count: int, expected: tuple[int, ...]
+) -> None:
+    choice = chosen(topology, count, busy)
+    assert choice.gpus == expected
+    assert choice.exact
+
+
+def test_six_gpus_of_a_cube_mesh_have_the_rings_that_carry_most() -> None:
+    """Each of 0, 2, 3, 4, 6 and 7 has four links in the set or more; in 0 to 5, GPU 4 has three."""
+    choice = chosen(dgx1_v100(), 6)
+    assert choice.gpus == (0, 2, 3, 4, 6, 7)
+    assert choice.chosen.ring_bandwidth == 80.0
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_a_gpu_with_links_down_is_left_out(count: int) -> None:
+    assert 3 not in chosen(degraded(hgx_h100(), 3), count).gpus
+
+
+def test_a_gpu_with_links_down_is_left_out_even_if_another_numa_node_is_needed() -> None:
+    assert chosen(degraded(hgx_h100(), 3), 4, [4, 5]).gpus == (0, 1, 2, 6)
+
+
+@pytest.mark.parametrize(
+    ("topology", "busy", "expected"),
+    [
+        (degraded(hgx_h100(), 3), [], (3,)),
+        (a100_pcie_bridged(), [0], (1,)),
+        (a100_pcie_bridged(), [3], (2,)),
+        (l40s(), [4], (5,)),
+        (hgx_h100(), [5], (4,)),
+        (dgx1_v100(), [0, 1, 2], (3,)),
+    ],
+)
+def test_a_single_gpu_is_the_one_that_the_others_need_least(
+    topology: NodeTopology, busy: list[int], expected: tuple[int, ...]
+) -> None:
+    assert chosen(topology, 1, busy).gpus == expected
+
+
+def test_of_equal_sets_the_one_is_taken_that_leaves_the_better_ones() -> None:
+    """Three pairs are alike, but 0 and 1 have links to 2 and 3 as well, which would be cut."""
+    links = {(0, 1): 4, (2, 3): 4, (4, 5): 4, (0, 2): 1, (1, 3): 1}
+    assert chosen(mesh(6, links), 2).gpus == (4, 5)
+
+
+@pytest.mark.parametrize(
+    ("topology", "busy", "count", "expected"),
+    [
+        (dgx1_v100(), [], 2, (0, 1)),
+        (dgx1_v100(), [1, 2], 4, (0, 3, 4, 5)),
+        (a100_pcie_bridged(), [1], 2, (0, 2)),
+        (hgx_h100(), [0, 1], 3, (2, 3, 4)),
+    ],
+)
+def test_first_fit_takes_the_lowest_indices(
+    topology: NodeTopology, busy: list[int], count: int, expected: tuple[int, ...]
+) -> None:
+    assert chosen(topology, count, busy, policy=Policy.FIRST_FIT).gpus == expected
+
+
+@pytest.mark.parametrize(
+    ("topology", "busy", "asked", "expected"),
+    [
+        (a100_pcie_bridged(), [1], Constraints(require_nvlink=True), (2, 3)),
+        (l40s(), [1], Constraints(same_numa=True), (0, 2)),
+        (l40s(), [1, 2, 3], Constraints(min_bandwidth=24), (4, 5)),
+        (dgx1_v100(), [3], Constraints(min_bandwidth=40), (0, 4)),
+    ],
+)
+def test_first_fit_takes_the_lowest_indices_that_meet_the_constraints(
+    topology: NodeTopology, busy: list[int], asked: Constraints, expected: tuple[int, ...]
+) -> None:
+    choice = chosen(topology, 2, busy, policy=Policy.FIRST_FIT, constraints=asked)
+    assert choice.gpus == expected
+    assert not choice.unmet
+
+
+@pytest.mark.parametrize(
+    ("topology", "busy", "count", "expected"),
+    [
+        (hgx_h100(), [5], 1, (4,)),
+        (hgx_h100(), [5], 3, (4, 6, 7)),
+        (hgx_h100(), [5], 4, (0, 1, 2, 3)),
+        (hgx_h100(), [0, 5, 6], 1, (4,)),
+        (l40s(), [3, 4], 1, (2,)),
+        (l40s(), [7], 2, (4, 5)),
+        (l40s(), [7], 3, (4, 5, 6)),
+        (a100_pcie_bridged(), [3], 1, (2,)),
+    ],
+)
+def test_pack_fills_what_is_in_use_already(
+    topology: NodeTopology, busy: list[int], count: int, expected: tuple[int, ...]
+) -> None:
+    assert chosen(topology, count, busy, policy=Policy.PACK).gpus == expected
+
+
+def test_pack_finishes_a_bridged_pair_where_nothing_else_tells_gpus_apart() -> None:
+    assert chosen(mesh(6, {(0, 1): 4, (2, 3): 4, (4, 5): 4}), 1, [4], policy=Policy.PACK).gpus == (5,)
+
+
+def test_pack_sees_the_pcie_switches_of_gpus_whose_nvlinks_are_all_alike() -> None:
+    """0 and 7 share a switch, so taking one of them would break that up; 1 has its switch for itself."""
+    shared = bent(hgx_h100(), 7, numa_node=0, parent=hgx_h100().gpus[0].parent, root=hgx_h100().gpus[0].root)
+    assert chosen(shared, 1, [4, 5, 6], policy=Policy.PACK).gpus == (1,)
+
+
+@pytest.mark.parametrize(
+    ("topology", "busy", "count", "expected"),
+    [
+        (hgx_h100(), [], 2, (0, 4)),
+        (hgx_h100(), [], 4, (0, 1, 4, 5)),
+        (hgx_h100(), [0, 1, 2], 4, (3, 4, 5, 6)),
+        (hgx_a100(), [], 4, (0, 2, 4, 6)),
+        (l40s(), [], 4, (0, 2, 4, 6)),
+        (l40s(), [0, 1], 4, (2, 4, 6, 3)),
+    ],
+)
+def test_spread_takes_many_numa_nodes_and_switches(
+    topology: NodeTopology, busy: list[int], count: int, expected: tuple[int, ...]
+) -> None:
+    assert chosen(topology, count, busy, policy=Policy.SPREAD).gpus == tuple(sorted(expected))
+
+
+def test_spread_takes_the_best_linked_of_what_is_spread_alike() -> None:
+    choice = chosen(dgx1_v100(), 2, policy=Policy.SPREAD)
+    assert choice.gpus == (0, 4)
+    assert choice.chosen.link == "NVLink"
+
+
+def test_gpus_in_use_are_named_by_index_or_uuid() -> None:
+    by_index = Request(count=2, busy=frozenset({0, 1}))
+    by_uuid = Request(count=2, busy=frozenset({uuid(0), uuid(1)}))
+    assert select(hgx_h100(), by_index) == select(hgx_h100(), by_uuid)
+
+
+def test_gpus_in_use_that_the_node_does_not_have_do_no_harm() -> None:
+    assert chosen(hgx_h100(), 8, [77]).gpus == (0, 1, 2, 3, 4, 5, 6, 7)
+
+
+def test_gpus_without_a_uuid_are_free() -> None:
+    topology = bent(hgx_h100(), 0, uuid="")
+    assert select(topology, Request(count=8, busy=frozenset({""}))) == select(topology, Request(count=8))
+
+
+def test_a_gpu_in_mig_mode_is_never_chosen() -> None:
+    topology = bent(hgx_h100(), 0, mig_mode=MigMode.ENABLED)
+    assert chosen(topology, 4).gpus == (4, 5, 6, 7)
+    assert chosen(topology, 7).gpus == (1, 2, 3, 4, 5, 6, 7)
+
+
+def test_too_few_free_gpus_give_no_choice_and_the_reason() -> None:
+    topology = bent(hgx_h100(), 6, mig_mode=MigMode.ENABLED)
+    lost = LostGpu(index=7, problem="GPU is lost")
+    topology = replace(topology, gpus=topology.gpus[:7], lost=(lost,))
+    assert refused(topology, Request(count=4, busy=frozenset({0, 1, uuid(2), 3, 6}))) == (
+        "asked for 4 GPUs, 2 of 8 are free: 4 in use, GPU6 in MIG mode, GPU7 lost (GPU is lost)"
+    )
+
+
+def test_a_node_without_gpus_gives_no_choice() -> None:
+    empty = NodeTopology(node="cpu-only", source="nvml")
+    assert refused(empty, Request(count=1)) == "asked for 1 GPU, 0 of 0 are free"
+
+
+def test_a_full_node_says_so() -> None:
+    assert (
+        refused(hgx_h100(), Request(count=1, busy=frozenset(range(8)))) == "asked for 1 GPU, 0 of 8 are free: 8 in use"
+    )
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_all_constraints_are_met_where_they_can_be(policy: Policy) -> None:
+    asked = Constraints(require_nvlink=True, min_bandwidth=20, same_numa=True)
+    choice = chosen(dgx1_v100(), 4, [0], policy=policy, constraints=asked)
+    assert choice.gpus == (4, 5, 6, 7)
+    assert not choice.unmet
+
+
+def test_a_constraint_is_met_at_the_price_of_the_score() -> None:
+    """The best pair of a cube mesh has 40 GB/s; pairs on one NUMA node have it too."""
+    choice = chosen(dgx1_v100(), 2, [2, 3, 6, 7], constraints=Constraints(same_numa=True))
+    assert choice.gpus == (0, 1)
+    assert chosen(dgx1_v100(), 2, [2, 3, 6, 7]).gpus == (0, 4)
+
+
+def unmet(choice: Choice) -> dict[Constraint, str]:
+    return {given_up.constraint: given_up.evidence for given_up in choice.unmet}
+
+
+def test_the_same_numa_node_is_given_up_with_the_numbers() -> None:
+    choice = chosen(hgx_h100(), 4, [0, 5, 6], constraints=Constraints(same_numa=True, require_nvlink=True))
+    assert choice.gpus == (1, 2, 3, 4)
+    assert unmet(choice) == {
+        Constraint.SAME_NUMA: "no 4 free GPUs on one NUMA node: NUMA 0 has 3 free, NUMA 1 has 2",
+    }
+
+
+def test_the_numa_node_is_given_up_before_the_bandwidth() -> None:
+    asked = Constraints(same_numa=True, min_bandwidth=40)
+    choice = chosen(dgx1_v100(), 2, [2, 3, 6, 7], constraints=asked)
+    assert choice.gpus == (0, 4)
+    assert unmet(choice) == {
+        Constraint.SAME_NUMA: (
+            "no 2 free GPUs on one NUMA node and with 40 GB/s between every pair: NUMA 0 has 2 free, NUMA 1 has 2"
+        ),
+    }
+
+
+def test_the_bandwidth_is_given_up_and_the_numa_node_kept_if_that_is_possible() -> None:
+    asked = Constraints(same_numa=True, require_nvlink=True, min_bandwidth=100)
+    choice = chosen(dgx1_v100(), 4, constraints=asked)
+    assert choice.gpus == (0, 1, 2, 3)
+    assert unmet(choice) == {
+        Constraint.MIN_BANDWIDTH: (
+            "no 4 free GPUs with 100 GB/s between every pair: of those chosen, GPU0 and GPU1 have 20"
+        ),
+    }
+
+
+def test_nvlink_is_given_up_last() -> None:
+    asked = Constraints(same_numa=True, require_nvlink=True, min_bandwidth=20)
+    choice = chosen(a100_pcie_bridged(), 2, [1, 3], constraints=asked)
+    assert choice.gpus == (0, 2)
+    assert unmet(choice) == {
+        Constraint.REQUIRE_NVLINK: "no 2 free GPUs with NVLink between every pair: none of them has it",
+        Constraint.MIN_BANDWIDTH: (
+            "no 2 free GPUs with 20 GB/s between every pair: of those chosen, GPU0 and GPU2 have 10"
+        ),
+        Constraint.SAME_NUMA: "no 2 free GPUs on one NUMA node: NUMA 0 has 1 free, NUMA 1 has 1",
+    }
+
+
+def test_nvlink_is_kept_rather_than_the_bandwidth() -> None:
+    """0 and 1 have an NVLink of 12 GB/s; PCIe gives each other pair 24."""
+    topology, fast = mesh(4, {(0, 1): 1}), Pcie(generation=4, width=16)
+    gpus = tuple(replace(gpu, compute_capability="8.6", pcie=fast) for gpu in topology.gpus)
+    topology = replace(topology, gpus=gpus)
+    assert chosen(topology, 2, constraints=Constraints(min_bandwidth=20)).gpus == (2, 3)
+    choice = chosen(topology, 2, constraints=Constraints(require_nvlink=True, min_bandwidth=20))
+    assert choice.gpus == (0, 1)
+    assert unmet(choice) == {
+        Constraint.MIN_BANDWIDTH: (
+            "no 2 free GPUs with 20 GB/s between every pair and with NVLink between every pair: "
+            "of those chosen, GPU0 and GPU1 have 12"
+        ),
+    }
+
+
+def test_missing_nvlink_is_told_by_how_many_partners_a_gpu_has() -> None:
+    choice = chosen(a100_pcie_bridged(), 3, constraints=Constraints(require_nvlink=True))
+    assert unmet(choice) == {
+        Constraint.REQUIRE_NVLINK: "no 3 free GPUs with NVLink between every pair: none of them has it to more than 1",
+    }
+
+
+def test_missing_nvlink_is_told_by_a_pair_where_partners_would_suffice() -> None:
+    choice = chosen(mesh(4, {(0, 1): 1, (1, 2): 1, (2, 3): 1}), 3, constraints=Constraints(require_nvlink=True))
+    assert unmet(choice) == {
+        Constraint.REQUIRE_NVLINK: (
+            "no 3 free GPUs with NVLink between every pair: of those chosen, GPU0 and GPU2 have none"
+        ),
+    }
+
+
+def test_nvlink_through_a_third_gpu_gives_bandwidth_but_is_no_link_of_its_own() -> None:
+    """0 and 5 of a cube mesh have PCIe, and 20 GB/s through 1."""
+    assert not chosen(dgx1_v100(), 3, [2, 3, 4, 6, 7], constraints=Constraints(min_bandwidth=20)).unmet
+    choice = chosen(dgx1_v100(), 3, [2, 3, 4, 6, 7], constraints=Constraints(require_nvlink=True))
+    assert [given_up.constraint for given_up in choice.unmet] == [Constraint.REQUIRE_NVLINK]
+
+
+def test_an_unknown_numa_node_is_not_taken_for_the_same() -> None:
+    choice = chosen(hidden_switches(), 2, constraints=Constraints(same_numa=True))
+    assert unmet(choice) == {Constraint.SAME_NUMA: "no 2 free GPUs on one NUMA node: the node of 8 is not known"}
+
+
+def test_the_numa_node_of_a_machine_with_one_is_known() -> None:
+    topology = replace(hidden_switches(), cpus=hidden_switches().cpus[:1])
+    assert not chosen(topology, 8, constraints=Constraints(same_numa=True)).unmet
+
+
+def test_a_single_gpu_meets_everything() -> None:
+    asked = Constraints(same_numa=True, require_nvlink=True, min_bandwidth=1000)
+    assert not chosen(hidden_switches(), 1, constraints=asked).unmet
+
+
+@pytest.mark.parametrize(
+    ("topology", "busy", "count", "score"),
+    [
+        (hgx_h100(), [], 2, 1.0),
+        (hgx_h100(), [], 8, 0.925),  # two NUMA nodes: half of 0.15
+        (l40s(), [], 2, 0.775),  # no NVLinks: nothing of 0.10; PIX: half of 0.25
+        (l40s(), [1], 2, 0.775),
+        (dgx1_v100(), [], 2, 1.0),
+        (dgx1_v100(), [], 4, 0.7791666),  # 0.35 x 20/40, 0.10 x 80/120, 0.05 x 30/40
+        (hidden_switches(), [], 1, 1.0),
+    ],
+)
+def test_the_score_is_the_weighted_sum_of_the_terms(
+    topology: NodeTopology, busy: list[int], count: int, score: float
+) -> None:
+    assert chosen(topology, count, busy).score == pytest.approx(score)
+
+
+def test_the_terms_are_told() -> None:
+    topology = bent(bent(dgx1_v100(), 5, memory_mib=16384), 6, memory_mib=0)
+    terms = chosen(topology, 3, [0, 1, 2, 3, 7]).terms
+    assert terms.weakest == 0.5
+    assert terms.narrowest == 0.5  # GPU 4: two links of the four that two best pairs have
+    assert terms.mean == pytest.approx(2 / 3)
+    assert (terms.link, terms.numa, terms.memory) == (1.0, 1.0, 0.5)
+    assert terms.domains == pytest.approx(7 / 12)  # one NUMA node of two, two switches of the three that are possible
+
+
+def test_own_weights_decide() -> None:
+    """Memory alone: GPU 3 is the only one like GPU 7."""
+    topology = bent(bent(hgx_h100(), 3, memory_mib=40960), 7, memory_mib=40960)
+    memory = Weights(weakest=0, narrowest=0, mean=0, link=0, numa=0, memory=1, domains=0)
+    assert chosen(topology, 2, [0, 1, 2], weights=memory).terms.memory == 1.0
+    assert chosen(topology, 2, [0, 1, 2, 4, 5], weights=memory).gpus == (3, 7)
+
+
+def test_the_loss_is_what_the_best_set_of_an_empty_node_has_more() -> None:
+    assert chosen(dgx1_v100(), 2, [1, 2, 3, 4, 6, 7]).loss == pytest.approx(0.85)  # 6 of 40 GB/s
+    assert chosen(a100_pcie_bridged(), 2, [1, 3]).loss == pytest.approx(23 / 24)
+    assert chosen(dgx1_v100(), 4, [1, 2, 5, 6]).loss == pytest.approx(0.25)  # 60 of 80
+    assert chosen(hgx_h100(), 4, [0, 2, 4, 6]).loss == 0.0
+    assert chosen(dgx1_v100(), 1, [0]).loss == 0.0
+
+
+def unlike(count: int, strong: Sequence[int]) -> NodeTopology:
+    """No two GPUs can stand for each other: each pair has one to three links, those of the strong ones four."""
+    pairs = combinations(range(count), 2)
+    return mesh(
+        count, {pair: 4 if set(pair) <= set(strong) else 1 + (pair[0] * 7 + pair[1] ** 2) % 3 for pair in pairs}
+    )
+
+
+def test_among_sixteen_unlike_gpus_the_best_eight_are_found_for_certain() -> None:
+    choice = chosen(unlike(16, [1, 2, 5, 6, 9, 11, 12, 15]), 8)
+    assert choice.gpus == (1, 2, 5, 6, 9, 11, 12, 15)
+    assert choice.exact
+
+
+def test_among_too_many_sets_a_good_one_is_found() -> None:
+    choice = chosen(unlike(40, [3, 8, 13, 21, 34, 39]), 6)
+    assert choice.gpus == (3, 8, 13, 21, 34, 39)
+    assert not choice.exact
+
+
+def test_among_too_many_sets_constraints_are_met_all_the_same() -> None:
+    choice = chosen(unlike(40, [3, 8, 13, 21, 34, 39]), 6, constraints=Constraints(min_bandwidth=82))
+    assert choice.gpus == (3, 8, 13, 21, 34, 39)
+    assert not choice.unmet
+
+
+def test_what_was_not_found_among_too_many_sets_is_not_called_impossible() -> None:
+    chance = Random(7)
+    links = {pair: 1 for pair in combinations(range(40), 2) if chance.random() < 0.6}
+    choice = chosen(mesh(40, links), 12, constraints=Constraints(require_nvlink=True))
+    assert not choice.exact
+    assert unmet(choice)[Constraint.REQUIRE_NVLINK].startswith("found no 12 free GPUs with NVLink between every pair: ")
+
+
+def test_many_gpus_that_can_stand_for_each_other_are_no_hindrance() -> None:
+    gpu = hgx_h100().gpus[0]
+    gpus = tuple(replace(gpu, index=n, uuid=f"GPU-{n}", numa_node=n // 32, parent="", root="") for n in range(64))
+    choice = chosen(NodeTopology(node="rack", source="nvml", gpus=gpus), 32, [0])
+    assert choice.gpus == tuple(range(32, 64))
+    assert choice.exact
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_count_below_one_is_refused(count: int) -> None:
+    with pytest.raises(FormatError, match=rf'^count: expected 1 or more, found "{count}"$'):
+        Request(count=count)
+
+
+@pytest.mark.parametrize("bandwidth", [-1.0, float("nan"), float("inf")])
+def test_a_bandwidth_that_is_none_is_refused(bandwidth: float) -> None:
+    with pytest.raises(FormatError, match=r"^min-bandwidth: expected GB/s per direction, 0 or more, found"):
+        Constraints(min_bandwidth=bandwidth)
+
+
+def test_weights_that_weigh_nothing_are_refused() -> None:
+    with pytest.raises(FormatError, match=r'^weight mean: expected a number, 0 or more, found "-0\.5"$'):
+        Weights(mean=-0.5)
+    with pytest.raises(FormatError, match=r'^weights: expected one above 0, found "only 0"$'):
+        Weights(weakest=0, narrowest=0, mean=0, link=0, numa=0, memory=0, domains=0)
+
+
+VALUES = {
+    "single": 1.0,
+    "NVSwitch": 1.0,
+    "NVLink": 1.0,
+    "NVLink-partial": 0.6,
+    "PIX": 0.5,
+    "PXB": 0.4,
+    "PHB": 0.3,
+    "SYS": 0.1,
+}
+
+
+def numa_nodes(topology: NodeTopology, gpus: Sequence[int]) -> set[int | None]:
+    """A machine with one NUMA node need not name it."""
+    only = topology.cpus[0].numa_node if len(topology.cpus) == 1 else None
+    return {only if gpu.numa_node is None else gpu.numa_node for gpu in topology.gpus if gpu.index in gpus}
+
+
+def worth(topology: NodeTopology, gpus: Sequence[int], connections: Connections) -> float:
+    """The score by its definition, memory and NUMA nodes included, for the weights of ``best-fit``."""
+    judged = assess(topology, gpus, connections)
+    usable = [gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED]
+
+    def bandwidth(one: int, other: int) -> float:
+        return min(connections.direct(one, other).bandwidth, connections.direct(other, one).bandwidth)
+
+    def nvlinks(one: int) -> float:
+        linked = [other for other in gpus if other != one and connections.direct(one, other).type is PathType.NVL]
+        return sum(bandwidth(one, other) for other in linked)
+
+    best = max(bandwidth(one.index, other.index) for one, other in combinations(usable, 2))
+    members = [gpu for gpu in usable if gpu.index in gpus]
+    memory = [gpu.memory_mib for gpu in members if gpu.memory_mib]
+    pairs = list(combinations(gpus, 2))
+    return (
+        0.35 * judged.bandwidth / best
+        + 0.10 * min(nvlinks(one) for one in gpus) / (len(gpus) - 1) / best
+        + 0.05 * sum(bandwidth(one, other) for one, other in pairs) / len(pairs) / best
+        + 0.25 * VALUES[judged.link]
+        + 0.15 / len(numa_nodes(topology, gpus))
+        + 0.10 * (min(memory) / max(memory) if memory else 1)
+    )
+
+
+def meets(topology: NodeTopology, gpus: Sequence[int], connections: Connections, asked: Constraints) -> set[Constraint]:
+    """The constraints that a set meets of those asked, by their definition."""
+    judged = assess(topology, gpus, connections)
+    nodes = numa_nodes(topology, gpus)
+    met = {
+        Constraint.REQUIRE_NVLINK: judged.every_pair_has_nvlink,
+        Constraint.MIN_BANDWIDTH: judged.bandwidth >= asked.min_bandwidth,
+        Constraint.SAME_NUMA: len(nodes) == 1 and None not in nodes,
+    }
+    return {constraint for constraint in asked.asked if met[constraint] or len(gpus) == 1}
+
+
+asked_by_chance = st.builds(
+    Constraints,
+    require_nvlink=st.booleans(),
+    min_bandwidth=st.sampled_from([0.0, 12.0, 20.0, 41.2, 100.0]),
+    same_numa=st.booleans(),
+)
+requests = st.builds(
+    Request,
+    count=st.integers(1, 5),
+    policy=st.sampled_from(Policy),
+    constraints=asked_by_chance,
+    busy=st.frozensets(st.integers(0, 6), max_size=3),
+)
+
+
+def free_gpus(topology: NodeTopology, request: Request) -> list[int]:
+    return [gpu.index for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED and gpu.index not in request.busy]
+
+
+@given(small_nodes(), requests)
+def test_a_choice_has_the_size_asked_for_out_of_the_free_gpus(topology: NodeTopology, request: Request) -> None:
+    choice, free = select(topology, request), free_gpus(topology, request)
+    if isinstance(choice, NoChoice):
+        assert len(free) < request.count
+        return
+    assert len(set(choice.gpus)) == request.count
+    assert set(choice.gpus) <= set(free)
+    assert choice.exact
+    assert -1e-9 <= choice.score <= 1 + 1e-9
+    assert 0 <= choice.loss <= 1
+
+
+@given(small_nodes(), requests)
+def test_constraints_are_given_up_in_their_order_and_as_few_as_possible(
+    topology: NodeTopology, request: Request
+) -> None:
+    choice = select(topology, request)
+    if isinstance(choice, NoChoice):
+        return
+    connections, asked = Connections(topology), request.constraints.asked
+    met = meets(topology, choice.gpus, connections, request.constraints)
+    assert [given_up.constraint for given_up in choice.unmet] == [one for one in asked if one not in met]
+    possible = [
+        meets(topology, gpus, connections, request.constraints)
+        for gpus in combinations(free_gpus(topology, request), request.count)
+    ]
+    # NVLink counts more than bandwidth and NUMA node together, bandwidth more than the NUMA node.
+    assert [one in met for one in asked] == max([one in other for one in asked] for other in possible)
+
+
+@given(small_nodes(), requests)
+def test_no_set_is_better_than_the_one_that_best_fit_takes(topology: NodeTopology, request: Request) -> None:
+    request = replace(request, policy=Policy.BEST_FIT, count=max(request.count, 2))
+    choice = select(topology, request)
+    if isinstance(choice, NoChoice):
+        return
+    connections = Connections(topology)
+    given_up = {one.constraint for one in choice.unmet}
+    kept = set(request.constraints.asked) - given_up
+    scores = {
+        gpus: worth(topology, gpus, connections)
+        for gpus in combinations(free_gpus(topology, request), request.count)
+        if kept <= meets(topology, gpus, connections, request.constraints)
+    }
+    assert choice.score == pytest.approx(scores[choice.gpus])
+    assert choice.score == pytest.approx(max(scores.values()))
+
+
+@given(small_nodes(), requests)
+def test_first_fit_takes_the_first_set_that_meets_what_is_kept(topology: NodeTopology, request: Request) -> None:
+    choice = select(topology, replace(request, policy=Policy.FIRST_FIT))
+    if isinstance(choice, NoChoice):
+        return
+    connections = Connections(topology)
+    kept = set(request.constraints.asked) - {one.constraint for one in choice.unmet}
+    sets = combinations(free_gpus(topology, request), request.count)
+    assert choice.gpus == next(gpus for gpus in sets if kept <= meets(topology, gpus, connections, request.constraints))
+
+
+@given(small_nodes(), requests)
+def test_the_same_question_has_the_same_answer(topology: NodeTopology, request: Request) -> None:
+    selector = Selector(topology)
+    assert selector.select(request) == selector.select(request) == select(topology, request)
+
+
+def parts_of(topology: NodeTopology) -> list[dict[int, object]]:
+    """For each GPU the NUMA node, the PCIe switch and the group that NVLinks join, each by any name."""
+    connections, usable = Connections(topology), [gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED]
+    group = {gpu.index: {gpu.index} for gpu in usable}
+    for one, other in combinations(group, 2):
+        if connections.direct(one, other).type is PathType.NVL and group[one] is not group[other]:
+            group[one] |= group[other]
+            group.update(dict.fromkeys(group[one], group[one]))
+    return [
+        {gpu.index: next(iter(numa_nodes(topology, [gpu.index]))) for gpu in usable},
+        {gpu.index: gpu.parent or gpu.label for gpu in usable},
+        {index: min(members) for index, members in group.items()},
+    ]
+
+
+def left_free(gpus: Sequence[int], free: Sequence[int], part: dict[int, object]) -> int:
+    touched = {part[gpu] for gpu in gpus}
+    return sum(1 for gpu in free if part[gpu] in touched) - len(gpus)
+
+
+def spread_over(gpus: Sequence[int], part: dict[int, object]) -> tuple[int, int]:
+    shares = Counter(part[gpu] for gpu in gpus)
+    return -len(shares), max(shares.values())
+
+
+@given(small_nodes(), st.integers(1, 4), st.frozensets(st.integers(0, 6), max_size=2))
+def test_pack_leaves_the_fewest_gpus_free_in_what_it_touches(
+    topology: NodeTopology, count: int, busy: frozenset[int]
+) -> None:
+    request = Request(count=count, policy=Policy.PACK, busy=busy)
+    choice, free, parts = select(topology, request), free_gpus(topology, request), parts_of(topology)
+    if isinstance(choice, Choice):
+        sets = combinations(free, count)
+        fewest = min([left_free(gpus, free, part) for part in parts] for gpus in sets)
+        assert [left_free(choice.gpus, free, part) for part in parts] == fewest
+
+
+@given(small_nodes(), st.integers(1, 4), st.frozensets(st.integers(0, 6), max_size=2))
+def test_spread_takes_the_most_parts_and_the_fewest_gpus_of_each(
+    topology: NodeTopology, count: int, busy: frozenset[int]
+) -> None:
+    request = Request(count=count, policy=Policy.SPREAD, busy=busy)
+    choice, free, parts = select(topology, request), free_gpus(topology, request), parts_of(topology)[:2]
+    if isinstance(choice, Choice):
+        widest = min([spread_over(gpus, part) for part in parts] for gpus in combinations(free, count))
+        assert [spread_over(choice.gpus, part) for part in parts] == widest

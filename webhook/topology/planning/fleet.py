@@ -1,0 +1,124 @@
+"""The nodes that a plan may use: what is free on each, and what a share of the GPUs would carry there."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import inf
+
+from webhook.model.errors import FormatError
+from webhook.topology.connections import Connections
+from webhook.topology.model import NodeTopology
+from webhook.topology.planning.network import network_bandwidth
+from webhook.topology.selection.request import Constraints, NodeFree, Request
+from webhook.topology.selection.select import Choice, NoChoice, Selector
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The best set of some size on a node."""
+
+    choice: Choice
+    network: float
+    """GB/s per direction between it and other nodes."""
+
+    @property
+    def ring_bandwidth(self) -> float:
+        """GB/s that a ring over several nodes can have in this one; a single GPU is no hindrance."""
+        return min(self.network, self.choice.chosen.ring_bandwidth if len(self.choice.gpus) > 1 else inf)
+
+
+class Build:
+    """What nodes that are built alike have in common; what is reckoned for one holds for all.
+
+    Args:
+        topology: One of them.
+        constraints: What a set should meet.
+        network: GB/s per direction between a node and others; None for what its NICs have.
+    """
+
+    def __init__(self, topology: NodeTopology, constraints: Constraints, network: float | None) -> None:
+        self.topology, self.connections = topology, Connections(topology)
+        self._constraints, self._network = constraints, network
+        self._selector = Selector(topology, self.connections)
+        self._shares: dict[tuple[frozenset[int], int], Share] = {}
+
+    def share(self, free: frozenset[int], count: int) -> Share:
+        """The best set of ``count`` GPUs, by ``best-fit``, out of those with the indices ``free``, which are enough."""
+        if (free, count) not in self._shares:
+            busy = frozenset(gpu.index for gpu in self.topology.gpus) - free
+            choice = self._selector.select(Request(count=count, constraints=self._constraints, busy=busy))
+            if isinstance(choice, NoChoice):
+                raise FormatError("share of a node", expected=f"at most {len(free)} GPUs", found=count)
+            network = network_bandwidth(self.topology, choice.chosen) if self._network is None else self._network
+            self._shares[free, count] = Share(choice, network)
+        return self._shares[free, count]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """A node of a fleet."""
+
+    name: str
+    fabric: tuple[str, int]
+    """Cluster and clique of the NVLink fabric that it shares with other nodes, if there is one."""
+    build: Build
+    free: frozenset[int]
+    """Indices of the usable GPUs that are not in use."""
+
+    def share(self, count: int) -> Share:
+        """The best set of ``count`` of its free GPUs, which are enough."""
+        return self.build.share(self.free, count)
+
+    def meets(self, count: int) -> bool:
+        """Whether a set of so many meets all constraints."""
+        return count <= len(self.free) and not self.share(count).choice.unmet
+
+
+def fleet(nodes: Iterable[NodeFree], constraints: Constraints, network: float | None) -> list[Member]:
+    """The nodes, by name.
+
+    Args:
+        nodes: With different names.
+        constraints: What the set on each node should meet.
+        network: GB/s per direction between a node and others; None for what its NICs have.
+
+    Raises:
+        FormatError: two nodes have one name.
+    """
+    builds: dict[NodeTopology, Build] = {}
+    members = []
+    for node in nodes:
+        alike = _without_names(node.topology)
+        if alike not in builds:
+            builds[alike] = Build(node.topology, constraints, network)
+        members.append(_member(node, builds[alike]))
+    twice = [name for name, count in Counter(member.name for member in members).items() if count > 1]
+    if twice:
+        raise FormatError("nodes of a plan", expected="each node once", found=f"{twice[0]} twice")
+    return sorted(members, key=lambda member: member.name)
+
+
+def _member(node: NodeFree, build: Build) -> Member:
+    topology, request = node.topology, Request(count=1, busy=node.busy)
+    fabric = topology.fabric
+    return Member(
+        name=topology.node,
+        fabric=(fabric.cluster_uuid, fabric.clique_id) if fabric else ("", 0),
+        build=build,
+        free=frozenset(gpu.index for gpu in topology.gpus if request.may_use(gpu)),
+    )
+
+
+def _without_names(topology: NodeTopology) -> NodeTopology:
+    """What two nodes have in common if they are built alike."""
+    return replace(
+        topology,
+        node="",
+        source="",
+        driver_version="",
+        cuda_version="",
+        problem="",
+        lost=(),
+        fabric=None,
+        gpus=tuple(replace(gpu, uuid="", minor=None) for gpu in topology.gpus),
+    )

@@ -1,0 +1,165 @@
+"""Which GPUs of which nodes a job gets that may need several nodes."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from webhook.topology.planning.fleet import Member, fleet
+from webhook.topology.planning.network import NodePath, node_path
+from webhook.topology.planning.placement import Limits, Placement, Seat, best_fit, carried, pack, rooms, spread
+from webhook.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, check_count, check_number
+from webhook.topology.selection.select import Choice
+
+
+class NodePolicy(StrEnum):
+    """Which nodes are taken; of equal ones those whose names come first. On each, ``best-fit`` chooses the GPUs."""
+
+    PACK = "pack"
+    """The fewest nodes, filled one after the other; where several do, those with least to spare."""
+    SPREAD = "spread"
+    """The most nodes, with shares as even as their free GPUs allow."""
+    BEST_FIT = "best-fit"
+    """The highest estimated ring bandwidth, over even shares where possible; of equal ones the fewest nodes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanRequest:
+    """GPUs of one node or several that will work together.
+
+    Raises:
+        FormatError: a count is below 1, or the bandwidth is negative or no number.
+    """
+
+    count: int
+    policy: NodePolicy = NodePolicy.PACK
+    constraints: Constraints = UNCONSTRAINED
+    """What the set on each node should meet."""
+    max_nodes: int | None = None
+    min_gpus_per_node: int = 1
+    network_bandwidth: float | None = None
+    """GB/s per direction between a node and others; None for what the NICs near the chosen GPUs have."""
+
+    def __post_init__(self) -> None:
+        check_count("count", self.count)
+        check_count("max-nodes", 1 if self.max_nodes is None else self.max_nodes)
+        check_count("min-gpus-per-node", self.min_gpus_per_node)
+        if self.network_bandwidth is not None:
+            check_number("network-bandwidth", self.network_bandwidth, "GB/s per direction, 0 or more")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeShare:
+    """What one node gives."""
+
+    node: str
+    choice: Choice
+    path: NodePath
+    """How the ring of the job goes through it."""
+    network: float
+    """GB/s per direction between the chosen GPUs and other nodes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """The GPUs of a job."""
+
+    shares: tuple[NodeShare, ...]
+    """In the order of the ring over the nodes: those of one NVLink fabric together, then by name."""
+    ring_bandwidth: float
+    """Estimated GB/s that each GPU can pass on in rings: the least of all nodes and their networks; 0 for one GPU."""
+
+    @property
+    def count(self) -> int:
+        """GPUs on all nodes."""
+        return sum(len(share.choice.gpus) for share in self.shares)
+
+    @property
+    def all_reduce(self) -> float:
+        """Estimated GB/s of reduced data: each byte crosses a ring of n GPUs 2 (n - 1) / n times. 0 for one GPU."""
+        return self.ring_bandwidth * self.count / (2 * (self.count - 1)) if self.count > 1 else 0.0
+
+    @property
+    def meets_constraints(self) -> bool:
+        """Whether the sets on all nodes do."""
+        return not any(share.choice.unmet for share in self.shares)
+
+
+@dataclass(frozen=True, slots=True)
+class NoPlan:
+    """The free GPUs do not suffice."""
+
+    reason: str
+
+
+_PLACE: Mapping[NodePolicy, Callable[[Sequence[Seat], Limits], Placement]] = {
+    NodePolicy.PACK: pack,
+    NodePolicy.SPREAD: spread,
+    NodePolicy.BEST_FIT: best_fit,
+}
+
+
+def plan(nodes: Iterable[NodeFree], request: PlanRequest) -> Plan | NoPlan:
+    """Choose nodes and GPUs.
+
+    Nodes whose GPUs meet the constraints are tried first, each with as many GPUs as do. If they do not suffice, the
+    constraints are given up where they must be; the choice on each node says so.
+
+    Args:
+        nodes: With different names.
+        request: What is asked for.
+
+    Raises:
+        FormatError: two nodes have one name.
+    """
+    members = fleet(nodes, request.constraints, request.network_bandwidth)
+    limits = Limits(request.count, request.min_gpus_per_node, request.max_nodes or max(len(members), 1))
+    place = _PLACE[request.policy]
+    placement = place(_seats(members, limits, strict=True), limits) if request.constraints.asked else []
+    placement = placement or place(_seats(members, limits, strict=False), limits)
+    if not placement:
+        return NoPlan(_reason(members, limits))
+    shares = sorted(placement, key=lambda given: (given[0].member.fabric, given[0].member.name))
+    return Plan(
+        shares=tuple(_share(seat.member, count) for seat, count in shares),
+        ring_bandwidth=carried(placement),
+    )
+
+
+def _seats(members: Sequence[Member], limits: Limits, *, strict: bool) -> list[Seat]:
+    """The nodes with room for what each has to give; strictly, for as many GPUs as meet the constraints."""
+    seats = []
+    for member in members:
+        sizes = range(len(member.free), limits.least - 1, -1)
+        size = next((size for size in sizes if not strict or member.meets(size)), 0)
+        if size:
+            seats.append(Seat(member, size))
+    return seats
+
+
+def _share(member: Member, count: int) -> NodeShare:
+    share = member.share(count)
+    return NodeShare(
+        node=member.name,
+        choice=share.choice,
+        path=node_path(share.choice.chosen, member.build.connections),
+        network=share.network,
+    )
+
+
+def _reason(members: Sequence[Member], limits: Limits) -> str:
+    """What is missing: GPUs, or on nodes with enough of them, or on few enough nodes, or a way to share them out."""
+    asked = f"asked for {limits.count} GPU{'' if limits.count == 1 else 's'}"
+    free = sum(len(member.free) for member in members)
+    if free < limits.count:
+        return f"{asked}, {free} {'is' if free == 1 else 'are'} free on {_nodes(len(members))}"
+    asked += f", {limits.least} or more on each node" if limits.least > 1 else ""
+    most = rooms(_seats(members, limits, strict=False))
+    if not most or most[-1] < limits.count:
+        return f"{asked}: nodes with so many have {most[-1] if most else 0} of {free}"
+    if most[: limits.nodes][-1] < limits.count:
+        return f"{asked}, on at most {_nodes(limits.nodes)}: only {most[: limits.nodes][-1]} are free on so few"
+    return f"{asked}: no number of nodes gives just so many"
+
+
+def _nodes(number: int) -> str:
+    return f"{number} node{'' if number == 1 else 's'}"

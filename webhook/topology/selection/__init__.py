@@ -1,0 +1,1 @@
+"""How the best of very many sets of GPUs is found: the inner parts of ``webhook.topology.selection.select``."""

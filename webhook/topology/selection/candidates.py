@@ -1,0 +1,131 @@
+"""The sets that come into question for one request on one node, and the best of them."""
+
+from webhook.topology.selection.alike import alike, count_sets, predecessors
+from webhook.topology.selection.domains import Domains, joined
+from webhook.topology.selection.exchange import ExchangeSearch
+from webhook.topology.selection.lowest import LowestSearch
+from webhook.topology.selection.order import Order
+from webhook.topology.selection.pair_table import PairTable, mask_of, positions
+from webhook.topology.selection.request import Constraint, Constraints, Policy, Request
+from webhook.topology.selection.score import Scale, pair_worths
+from webhook.topology.selection.search import Aim, ExactSearch, Finalists
+
+MAX_SETS = 20_000
+"""Up to so many sets that differ, the best is found for certain: also among the 12,870 of 8 out of 16 GPUs that are all
+unlike. Beyond, ``ExchangeSearch`` finds a good one."""
+
+
+class Candidates:
+    """The sets of free GPUs of the size that a request asks for.
+
+    Args:
+        table: The GPUs of the node.
+        domains: Its parts.
+        request: What is asked for.
+        free: The free GPUs, at least as many as are asked for.
+    """
+
+    def __init__(self, table: PairTable, domains: Domains, request: Request, free: int) -> None:
+        self.table, self.domains, self.free, self._request = table, domains, free, request
+        self.scale = Scale(table, domains, request.scored_by, request.count)
+        self.exact = True
+        """Whether all answers so far are certain."""
+        self._alike = alike(table, domains, free)
+        self._before = predecessors(self._alike, len(table.gpus))
+        self._worths = pair_worths(table, domains, request.scored_by)
+        self._helped = table.with_help(free)
+        self._order = _order(request, domains, free)
+
+    def best(self, constraints: Constraints) -> list[int]:
+        """The sets that meet the constraints and that the policy holds for best and equal; empty if none meets them.
+
+        Those with the lowest indices first, at most ``MAX_FINALISTS``.
+        """
+        aim, pools = self._aim(constraints), self._pools(constraints)
+        if self._request.policy is Policy.FIRST_FIT:
+            return self._lowest(aim, pools)
+        finalists = Finalists(self.free, self._worths)
+        if sum(count_sets(self._alike, pool, aim.count) for pool in pools) <= MAX_SETS:
+            exact = ExactSearch(aim, finalists)
+            for pool in pools:
+                exact.run(pool)
+            return finalists.masks
+        self.exact = False
+        exchange = ExchangeSearch(aim, finalists, self._worths)
+        for pool in pools:
+            exchange.run(pool)
+        return finalists.masks or self._lowest(aim, pools)
+
+    def exist(self, constraints: Constraints) -> bool:
+        """Whether a set meets the constraints."""
+        return bool(self._lowest(self._aim(constraints), self._pools(constraints)))
+
+    def meets(self, mask: int, constraint: Constraint) -> bool:
+        """Whether a set meets one of the constraints of the request."""
+        match constraint:
+            case Constraint.SAME_NUMA:
+                return any(not mask & ~node for node in self.domains.numa.values())
+            case Constraint.REQUIRE_NVLINK:
+                return not any(mask & ~self.table.nvlinked[one] & ~(1 << one) for one in positions(mask))
+            case Constraint.MIN_BANDWIDTH:
+                return self.table.weakest(mask) >= self._request.constraints.min_bandwidth
+
+    def _lowest(self, aim: Aim, pools: list[int]) -> list[int]:
+        """The set with the lowest indices, if there is one."""
+        found = []
+        for pool in pools:
+            search = LowestSearch(aim)
+            found.append(search.run(pool))
+            self.exact = self.exact and not search.gave_up
+        return sorted(filter(None, found), key=positions)[:1]
+
+    def _aim(self, constraints: Constraints) -> Aim:
+        return Aim(
+            table=self.table,
+            scale=self.scale,
+            order=self._order,
+            free=self.free,
+            count=self._request.count,
+            partners=self._partners(constraints),
+            least=constraints.min_bandwidth,
+            before=self._before,
+        )
+
+    def _partners(self, constraints: Constraints) -> list[int]:
+        """For each GPU those that it can be in a set with, as far as the pair alone tells."""
+        partners = self.table.nvlinked if constraints.require_nvlink else [self.free] * len(self.table.gpus)
+        if not constraints.min_bandwidth:
+            return partners
+        enough = [mask_of(most >= constraints.min_bandwidth for most in row) for row in self._helped]
+        return [linked & fast for linked, fast in zip(partners, enough, strict=True)]
+
+    def _pools(self, constraints: Constraints) -> list[int]:
+        """The parts of the free GPUs that a set can lie in, without those that have too few partners there."""
+        partners = self._partners(constraints)
+        parts = [node & self.free for node in self.domains.numa.values()] if constraints.same_numa else [self.free]
+        pools = [pool for part in parts for pool in _with_partners(part, partners, self._request.count)]
+        return sorted(pools, key=positions)
+
+
+def _with_partners(part: int, partners: list[int], count: int) -> list[int]:
+    """What of a part can be in a set of ``count``, in pieces that have no partners in each other."""
+    lonely = -1
+    while lonely:
+        lonely = mask_of(
+            bool(part >> one & 1) and (partners[one] & part & ~(1 << one)).bit_count() < count - 1
+            for one in range(len(partners))
+        )
+        part &= ~lonely
+    pieces = joined([mates & part if part >> one & 1 else 0 for one, mates in enumerate(partners)])
+    return [piece for piece in pieces if piece & part and piece.bit_count() >= count]
+
+
+def _order(request: Request, domains: Domains, free: int) -> Order:
+    """What the policy looks at before the score."""
+    kinds: list[tuple[int, ...]] = []
+    if request.policy is Policy.PACK:
+        kinds = [domains.any_numa, domains.switch, domains.nvlink]
+    elif request.policy is Policy.SPREAD:
+        kinds = [domains.any_numa, domains.switch]
+    inside = [[part & free for part in kind] for kind in kinds]
+    return Order(inside, request.count, spread=request.policy is Policy.SPREAD)

@@ -1,0 +1,53 @@
+"""Which GPUs of a node stand or fall together: NUMA nodes, PCIe switches, and groups that NVLink joins."""
+
+from collections.abc import Sequence
+
+from webhook.topology.model import NodeTopology
+from webhook.topology.selection.pair_table import PairTable, positions
+
+
+class Domains:
+    """The parts of a node, each kind as masks of a table's positions.
+
+    Args:
+        topology: The node.
+        table: Its GPUs.
+    """
+
+    def __init__(self, topology: NodeTopology, table: PairTable) -> None:
+        only = topology.cpus[0].numa_node if len(topology.cpus) == 1 else None
+        self.numa_of = [only if gpu.numa_node is None else gpu.numa_node for gpu in table.gpus]
+        """NUMA node of each GPU; None if unknown. Where there is only one, Linux may name none."""
+        known = {node for node in self.numa_of if node is not None}
+        self.numa = {node: _with_value(self.numa_of, node) for node in sorted(known)}
+        """By number, those that are known."""
+        self.unknown_numa = _with_value(self.numa_of, None)
+        self.switch = joined(table.same_switch)
+        """A GPU without a switch, or alone below one, is a domain of its own."""
+        self.nvlink = joined(table.nvlinked)
+        """GPUs that NVLinks join, over whatever others."""
+
+    @property
+    def any_numa(self) -> tuple[int, ...]:
+        """NUMA nodes, and one for all GPUs whose node is not known."""
+        return (*self.numa.values(), *([self.unknown_numa] if self.unknown_numa else []))
+
+
+def _with_value(values: Sequence[int | None], wanted: int | None) -> int:
+    return sum(1 << position for position, value in enumerate(values) if value == wanted)
+
+
+def joined(neighbours: Sequence[int]) -> tuple[int, ...]:
+    """The groups of positions that reach each other over neighbours; ``neighbours`` has a mask for each position."""
+    groups, left = [], (1 << len(neighbours)) - 1
+    while left:
+        group, new = 0, left & -left
+        while new:
+            group |= new
+            reached = 0
+            for position in positions(new):
+                reached |= neighbours[position]
+            new = reached & left & ~group
+        groups.append(group)
+        left &= ~group
+    return tuple(groups)

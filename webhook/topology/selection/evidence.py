@@ -1,0 +1,98 @@
+"""Why a request got no GPUs, or others than it asked for: in words, with numbers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from webhook.topology.model import MigMode, NodeTopology
+from webhook.topology.selection.candidates import Candidates
+from webhook.topology.selection.pair_table import positions
+from webhook.topology.selection.request import Constraint, Constraints, Request
+from webhook.topology.sets import GpuSet
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A constraint that was given up."""
+
+    constraint: Constraint
+    evidence: str
+    """Such as ``no 4 free GPUs on one NUMA node: NUMA 0 has 3 free, NUMA 1 has 2``."""
+
+
+def shortage(topology: NodeTopology, request: Request, free: int) -> str:
+    """Where the missing GPUs are: ``asked for 4 GPUs, 2 of 8 are free: 4 in use, GPU6 in MIG mode, GPU7 lost (...)``.
+
+    Args:
+        topology: The node.
+        request: What was asked for.
+        free: How many GPUs are free.
+    """
+    sliced = [gpu for gpu in topology.gpus if gpu.mig_mode is MigMode.ENABLED]
+    used = sum(1 for gpu in topology.gpus if gpu not in sliced and request.says_busy(gpu))
+    reasons = [f"{used} in use"] if used else []
+    reasons += [f"{gpu.label} in MIG mode" for gpu in sliced]
+    reasons += [f"GPU{gpu.index} lost ({gpu.problem})" for gpu in topology.lost]
+    asked = f"asked for {request.count} GPU{'' if request.count == 1 else 's'}"
+    counted = f"{free} of {len(topology.gpus) + len(topology.lost)} {'is' if free == 1 else 'are'} free"
+    return f"{asked}, {counted}" + (f": {', '.join(reasons)}" if reasons else "")
+
+
+def unmet(candidates: Candidates, asked: Constraints, kept: Constraints, chosen: GpuSet) -> Iterator[Unmet]:
+    """The constraints that a chosen set does not meet.
+
+    Args:
+        candidates: From which it was chosen.
+        asked: What was asked for.
+        kept: What was still asked for when it was chosen.
+        chosen: The set.
+    """
+    mask = candidates.table.mask(chosen.gpus)
+    for constraint in asked.asked:
+        if candidates.meets(mask, constraint):
+            continue
+        # Where it could be met alone, it is the others that stand in its way.
+        others = kept.asked if candidates.exist(asked.only(constraint)) else ()
+        phrases = " and ".join(_phrase(one, asked) for one in (constraint, *others))
+        detail = _detail(candidates, constraint, mask, chosen)
+        found = "no" if candidates.exact else "found no"
+        yield Unmet(constraint, f"{found} {len(chosen.gpus)} free GPUs {phrases}: {detail}")
+
+
+def _phrase(constraint: Constraint, asked: Constraints) -> str:
+    match constraint:
+        case Constraint.SAME_NUMA:
+            return "on one NUMA node"
+        case Constraint.REQUIRE_NVLINK:
+            return "with NVLink between every pair"
+        case Constraint.MIN_BANDWIDTH:
+            return f"with {asked.min_bandwidth:g} GB/s between every pair"
+
+
+def _detail(candidates: Candidates, constraint: Constraint, mask: int, chosen: GpuSet) -> str:
+    match constraint:
+        case Constraint.SAME_NUMA:
+            return _free_by_numa(candidates)
+        case Constraint.REQUIRE_NVLINK:
+            return _without_nvlink(candidates, mask)
+        case Constraint.MIN_BANDWIDTH:
+            pair = " and ".join(f"GPU{index}" for index in chosen.weakest.gpus) if chosen.weakest else ""
+            return f"of those chosen, {pair} have {chosen.bandwidth:g}"
+
+
+def _free_by_numa(candidates: Candidates) -> str:
+    domains, free = candidates.domains, candidates.free
+    counts = [f"NUMA {node} has {(mask & free).bit_count()}" for node, mask in domains.numa.items()]
+    texts = [f"{count} free" if not position else count for position, count in enumerate(counts)]
+    unknown = (domains.unknown_numa & free).bit_count()
+    return ", ".join([*texts, *([f"the node of {unknown} is not known"] if unknown else [])])
+
+
+def _without_nvlink(candidates: Candidates, mask: int) -> str:
+    table = candidates.table
+    most = max((table.nvlinked[one] & candidates.free).bit_count() for one in positions(candidates.free))
+    if most < mask.bit_count() - 1:
+        return f"none of them has it to more than {most}" if most else "none of them has it"
+    pairs = combinations(positions(mask), 2)
+    one, other = next((one, other) for one, other in pairs if not table.nvlinked[one] >> other & 1)
+    return f"of those chosen, {table.gpus[one].label} and {table.gpus[other].label} have none"

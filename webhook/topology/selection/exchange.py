@@ -1,0 +1,108 @@
+"""A good set where there are too many to look at them all: grown or peeled, then improved by exchanges."""
+
+from collections.abc import Iterator
+
+from webhook.topology.selection.order import Rank
+from webhook.topology.selection.pair_table import positions
+from webhook.topology.selection.search import SAME, Aim, Finalists
+
+MAX_STARTS = 8
+"""GPUs from which sets are grown: those whose pairs are worth most."""
+MAX_TRIES = 500
+"""Sets that one search weighs in its exchanges."""
+
+_Key = tuple[bool, Rank, float]
+"""Whether a set may be taken, its rank and its score."""
+
+
+class ExchangeSearch:
+    """Finds sets that no exchange of one GPU makes better, as far as its tries reach; they need not be the best.
+
+    It begins with sets grown from single GPUs, each time by the one that adds most, and with what is left of all when,
+    each time, the one that adds least is taken away. Then it exchanges one GPU of a set for another as long as that
+    makes it better.
+
+    Args:
+        aim: What is looked for.
+        finalists: Take the sets.
+        worths: What each pair is worth, row by row.
+    """
+
+    def __init__(self, aim: Aim, finalists: Finalists, worths: list[list[float]]) -> None:
+        self._aim, self._finalists, self._worths = aim, finalists, worths
+        self._tries = 0
+
+    def run(self, pool: int) -> None:
+        """Look within ``pool``."""
+        starts = sorted(positions(pool), key=lambda position: -self._adds(position, pool))[:MAX_STARTS]
+        begun = {self._peel(pool), *(self._grow(1 << start, pool) for start in starts)}
+        weighed = [(self._weigh(mask), -mask, mask) for mask in begun if self._is_complete(mask)]
+        self._tries = MAX_TRIES
+        for key, _, mask in sorted(weighed, reverse=True):
+            (fits, rank, score), best = self._exchange(key, mask, pool)
+            if fits:
+                self._finalists.offer(best, rank, score)
+
+    def _grow(self, mask: int, pool: int) -> int:
+        candidates = self._partners(mask, pool)
+        for missing in reversed(range(self._aim.count - 1)):
+            if not candidates:
+                break
+            mask |= max((self._growth(mask | 1 << one, one, missing), 1 << one) for one in positions(candidates))[1]
+            candidates = self._partners(mask, pool)
+        return mask
+
+    def _growth(self, mask: int, added: int, missing: int) -> tuple[Rank, float, int]:
+        return self._aim.order.rank(mask, missing), self._adds(added, mask), -added
+
+    def _peel(self, mask: int) -> int:
+        while mask.bit_count() > self._aim.count:
+            mask ^= 1 << min((self._adds(one, mask), -one, one) for one in positions(mask))[2]
+        return mask
+
+    def _exchange(self, key: _Key, mask: int, pool: int) -> tuple[_Key, int]:
+        """The last of the sets, each better than the one before."""
+        better: tuple[_Key, int] | None = (key, mask)
+        while better:
+            key, mask = better
+            better = next(
+                ((found, other) for found, other in self._neighbours(mask, pool) if _better(found, key)), None
+            )
+        return key, mask
+
+    def _neighbours(self, mask: int, pool: int) -> Iterator[tuple[_Key, int]]:
+        """The sets that differ in one GPU: those that miss least and gain most first."""
+        for leaving in sorted(positions(mask), key=lambda one: self._adds(one, mask)):
+            rest = mask ^ 1 << leaving
+            entering = positions(self._partners(rest, pool) & ~mask)
+            for one in sorted(entering, key=lambda one: -self._adds(one, rest)):
+                if not self._tries:
+                    return
+                self._tries -= 1
+                yield self._weigh(rest | 1 << one), rest | 1 << one
+
+    def _weigh(self, mask: int) -> _Key:
+        whole = self._aim.scale.measure(mask)
+        return whole.weakest >= self._aim.least, self._aim.order.rank(mask), self._aim.scale.score(whole)
+
+    def _adds(self, one: int, mask: int) -> float:
+        """What the pairs between a GPU and a set are worth."""
+        row = self._worths[one]
+        return sum(row[other] for other in positions(mask))
+
+    def _partners(self, mask: int, pool: int) -> int:
+        """The GPUs that may be in a set together with all of its members."""
+        found = pool & ~mask
+        for one in positions(mask):
+            found &= self._aim.partners[one]
+        return found
+
+    def _is_complete(self, mask: int) -> bool:
+        members = positions(mask)
+        return len(members) == self._aim.count and all(
+            not mask & ~self._aim.partners[one] & ~(1 << one) for one in members
+        )
+
+
+def _better(one: _Key, other: _Key) -> bool:
+    return one[:2] > other[:2] or (one[:2] == other[:2] and one[2] > other[2] + SAME)

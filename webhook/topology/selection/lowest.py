@@ -1,0 +1,45 @@
+"""The set with the lowest indices that meets what its pairs must have."""
+
+from webhook.topology.selection.pair_table import positions
+from webhook.topology.selection.search import Aim
+
+MAX_STEPS = 50_000
+"""GPUs that one search adds to a set in the making before it gives up; only pairs that fit badly on a node with many
+GPUs need so many."""
+
+
+class LowestSearch:
+    """Goes through the sets in the order of their indices and stops at the first that fits.
+
+    Args:
+        aim: What is looked for; its scale and order do not matter.
+    """
+
+    def __init__(self, aim: Aim) -> None:
+        self._aim = aim
+        self._steps = MAX_STEPS
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether sets were left out."""
+        return not self._steps
+
+    def run(self, pool: int) -> int:
+        """The mask of the set; 0 if there is none, or it gave up."""
+        return self._descend(0, pool)
+
+    def _descend(self, mask: int, candidates: int) -> int:
+        missing = self._aim.count - mask.bit_count()
+        if not missing:
+            return mask if not self._aim.least or self._aim.table.weakest(mask) >= self._aim.least else 0
+        for one in positions(candidates):
+            if not self._steps or candidates.bit_count() < missing:
+                return 0
+            candidates &= -2 << one
+            if self._aim.before[one] & ~mask:
+                continue
+            self._steps -= 1
+            found = self._descend(mask | 1 << one, candidates & self._aim.partners[one])
+            if found:
+                return found
+        return 0

@@ -1,0 +1,44 @@
+"""How a set lies in the parts of its node, which some policies look at before its score."""
+
+from collections.abc import Iterable
+
+Rank = tuple[int, ...]
+
+
+class Order:
+    """What a policy looks at before the score: how a set lies in the parts of its node.
+
+    Args:
+        kinds: NUMA nodes, PCIe switches and so on, as masks of their free GPUs; the kind that matters most first.
+        count: GPUs in a set.
+        spread: Whether a set should be in many parts with few GPUs in each; else it should leave few GPUs free in its
+            parts.
+    """
+
+    def __init__(self, kinds: Iterable[Iterable[int]] = (), count: int = 1, *, spread: bool = False) -> None:
+        self._spread = spread
+        self.kinds = [parts for kind in kinds if _differs(parts := [part for part in kind if part])]
+        """Those in which sets can differ."""
+        self._even = [_even_share(parts, count) for parts in self.kinds]
+
+    def rank(self, mask: int, missing: int = 0) -> Rank:
+        """Greater is better; with ``missing`` more GPUs it becomes no greater than this."""
+        rank: list[int] = []
+        for parts, even in zip(self.kinds, self._even, strict=True):
+            if self._spread:
+                shares = [(part & mask).bit_count() for part in parts]
+                rank += (min(len(parts) - shares.count(0) + missing, len(parts)), -max(even, *shares))
+            else:
+                theirs = sum([part.bit_count() for part in parts if part & mask])
+                rank.append(min(mask.bit_count() + missing - theirs, 0))
+        return tuple(rank)
+
+
+def _differs(parts: list[int]) -> bool:
+    return len(parts) > 1 and any(part & (part - 1) for part in parts)
+
+
+def _even_share(parts: list[int], count: int) -> int:
+    """The least that one part must give if ``count`` GPUs are spread over all as evenly as possible."""
+    sizes = [part.bit_count() for part in parts]
+    return next((share for share in range(1, count) if sum(min(size, share) for size in sizes) >= count), count)

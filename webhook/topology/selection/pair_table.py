@@ -1,0 +1,162 @@
+"""The pairs of a node's GPUs as rows and bit masks: what choosing among thousands of sets needs to be quick.
+
+Inside a table a GPU is known by its position among the usable ones, in the order of their indices; a set is a mask with
+the bits of its positions. Bandwidths are GB/s per direction, of the slower direction.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+
+from webhook.topology.connections import Connections, PathType
+from webhook.topology.model import MigMode, NodeTopology
+from webhook.topology.pcie import PciePath
+
+NVL = 1
+"""The bit of pairs that have NVLinks of their own; each farther class has the next bit."""
+CLASS_BITS = {PathType.NVL: NVL, PathType.C2C: 2, PathType.PIX: 4, PathType.PXB: 8, PathType.PHB: 16, PathType.SYS: 32}
+
+_Levels = tuple[tuple[float, int], ...]
+"""Values, each with the positions that have it, in the order in which they are looked for."""
+
+
+class PairTable:
+    """The usable GPUs of a node, pair by pair: those in MIG mode are left out, lost ones never were in.
+
+    Args:
+        topology: The node.
+        connections: Between its GPUs.
+    """
+
+    def __init__(self, topology: NodeTopology, connections: Connections) -> None:
+        self.gpus = tuple(gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED)
+        self.everything = (1 << len(self.gpus)) - 1
+        self._directions: list[list[tuple[float, float, int]]] = []
+        """Sent, received and class, row by row."""
+        self.same_switch: list[int] = []
+        """The GPUs below the PCIe switch of each."""
+        for one in self.gpus:
+            links = [connections.direct(one.index, other.index) if one is not other else None for other in self.gpus]
+            back = [connections.direct(other.index, one.index) if one is not other else None for other in self.gpus]
+            self._directions.append(
+                [
+                    (there.bandwidth, again.bandwidth, CLASS_BITS[there.type]) if there and again else (0.0, 0.0, 0)
+                    for there, again in zip(links, back, strict=True)
+                ]
+            )
+            self.same_switch.append(mask_of(link is not None and link.pcie is PciePath.PIX for link in links))
+        self.bandwidth = [[min(sent, received) for sent, received, _ in row] for row in self._directions]
+        """What each pair has by itself, row by row."""
+        self.best = max(map(max, self.bandwidth), default=0.0)
+        """Of all pairs."""
+        self.nvlinked = [mask_of(bit == NVL for _, _, bit in row) for row in self._directions]
+        """The GPUs to which each has NVLinks."""
+        self.linked = [
+            [bandwidth if linked >> other & 1 else 0.0 for other, bandwidth in enumerate(row)]
+            for row, linked in zip(self.bandwidth, self.nvlinked, strict=True)
+        ]
+        """What each pair has over NVLinks of its own."""
+        self._farthest = [_levels([bit for _, _, bit in row], self.everything)[::-1] for row in self._directions]
+        self._slowest = [_levels(row, linked) for row, linked in zip(self.bandwidth, self.nvlinked, strict=True)]
+        self._bridges = dict(self._find_bridges())
+        self.has_bridges = bool(self._bridges)
+        """Whether a pair without NVLinks can have some through a third GPU."""
+
+    def mask(self, indices: Iterable[int]) -> int:
+        """The set of the GPUs with these indices; those that are not usable are passed over."""
+        wanted = frozenset(indices)
+        return mask_of(gpu.index in wanted for gpu in self.gpus)
+
+    def indices(self, mask: int) -> tuple[int, ...]:
+        """The indices of a set's GPUs, ascending."""
+        return tuple(self.gpus[position].index for position in positions(mask))
+
+    def total(self, mask: int) -> float:
+        """The sum of what the pairs of a set have by themselves."""
+        return sum(self.bandwidth[one][other] for one, other in combinations(positions(mask), 2))
+
+    def narrowest(self, mask: int) -> float:
+        """The least that one GPU of a set has to all others together, over NVLinks of its own."""
+        chosen = positions(mask)
+        return min(sum([self.linked[one][other] for other in chosen]) for one in chosen)
+
+    def weakest(self, mask: int) -> float:
+        """The bandwidth of a set's weakest pair, through a third member if need be; ``best`` if there are no pairs."""
+        least = self.best
+        for one in positions(mask):
+            others = mask ^ 1 << one
+            least = min(least, _first(self._slowest[one], others, least))
+            for other in positions((others & ~self.nvlinked[one]) >> one):
+                least = min(least, self._through(one, one + other, mask))
+        return least
+
+    def is_uniform(self, mask: int) -> bool:
+        """Whether all pairs of a set have the same bandwidth by themselves."""
+        chosen = positions(mask)
+        return len({self.bandwidth[one][other] for one, other in combinations(chosen, 2)}) <= 1
+
+    def classes_to(self, one: int, others: int) -> int:
+        """The class bits between a GPU and others: NVLink if it is there, and the farthest of those without."""
+        linked = others & self.nvlinked[one]
+        far = int(_first(self._farthest[one], others ^ linked, 0))
+        return far | NVL if linked else far
+
+    def with_help(self, among: int) -> list[list[float]]:
+        """Row by row the most that each pair can have in a set out of ``among``, with a third GPU's help or without."""
+        result = [list(row) for row in self.bandwidth]
+        for one, other in self._bridges:
+            result[one][other] = result[other][one] = max(self.bandwidth[one][other], self._through(one, other, among))
+        return result
+
+    def interchangeable(self, one: int, other: int, among: int) -> bool:
+        """Whether two GPUs have the same connections to each of ``among``, PCIe switches included."""
+        others = among & ~(1 << one | 1 << other)
+        if (self.same_switch[one] ^ self.same_switch[other]) & others:
+            return False
+        row, second = self._directions[one], self._directions[other]
+        return all(row[third] == second[third] for third in positions(others))
+
+    def _through(self, one: int, other: int, members: int) -> float:
+        """What a pair without NVLinks has in a set: through the member that has the best to both, else by itself."""
+        directions = self._bridges.get((one, other))
+        helped = min([_first(levels, members, 0.0) for levels in directions]) if directions else 0.0
+        return helped or self.bandwidth[one][other]
+
+    def _find_bridges(self) -> Iterator[tuple[tuple[int, int], tuple[_Levels, ...]]]:
+        """For pairs without NVLinks what they get through which third GPU, best first, once for each direction."""
+        for one, other in combinations(range(len(self.gpus)), 2):
+            middles = self.nvlinked[one] & self.nvlinked[other]
+            if middles and not self.nvlinked[one] >> other & 1:
+                ends = list(zip(self._directions[one], self._directions[other], strict=True))
+                there = _levels([min(first[0], second[1]) for first, second in ends], middles)[::-1]
+                back = _levels([min(first[1], second[0]) for first, second in ends], middles)[::-1]
+                yield (one, other), (there,) if there == back else (there, back)
+
+
+def positions(mask: int) -> list[int]:
+    """The positions of a set, ascending."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found
+
+
+def mask_of(members: Iterable[bool]) -> int:
+    """The set of the positions at which ``members`` is true."""
+    return sum(1 << position for position, member in enumerate(members) if member)
+
+
+def _levels(row: Sequence[float], among: int) -> _Levels:
+    """The values at the positions of a set, ascending."""
+    found: dict[float, int] = {}
+    for position in positions(among):
+        found[row[position]] = found.get(row[position], 0) | 1 << position
+    return tuple(sorted(found.items()))
+
+
+def _first(levels: _Levels, mask: int, default: float) -> float:
+    for value, holders in levels:
+        if holders & mask:
+            return value
+    return default

@@ -1,0 +1,204 @@
+"""The score of a set of GPUs, from 0 to 1, and the terms that it is made of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import mul
+
+from webhook.topology.selection.domains import Domains
+from webhook.topology.selection.pair_table import NVL, PairTable, positions
+from webhook.topology.selection.request import Weights
+from webhook.topology.sets import LinkClass
+
+LINK_VALUES: Mapping[LinkClass, float] = {
+    LinkClass.SINGLE: 1.0,
+    LinkClass.NVSWITCH: 1.0,
+    LinkClass.NVLINK: 1.0,
+    LinkClass.PARTIAL: 0.6,
+    LinkClass.PIX: 0.5,
+    LinkClass.PXB: 0.4,
+    LinkClass.PHB: 0.3,
+    LinkClass.SYS: 0.1,
+}
+"""What a link class is worth beyond the bandwidth that it brings, in the order and about in the steps of HAMi's pair
+scores (pkg/device/nvidia/calculate_score.go)."""
+
+_BY_BIT = (LinkClass.NVLINK, LinkClass.PHB, LinkClass.PIX, LinkClass.PXB, LinkClass.PHB, LinkClass.SYS)
+"""In the order of ``CLASS_BITS``; C2C goes through the CPU, as PHB does."""
+
+
+def _is_partial(classes: int) -> bool:
+    return bool(classes & NVL) and classes != NVL
+
+
+def _link_value(classes: int) -> float:
+    """Of a set whose pairs have these class bits."""
+    if _is_partial(classes):
+        return LINK_VALUES[LinkClass.PARTIAL]
+    return LINK_VALUES[_BY_BIT[classes.bit_length() - 1] if classes else LinkClass.SINGLE]
+
+
+_LINKS = tuple(_link_value(classes) for classes in range(2 ** len(_BY_BIT)))
+_LINKS_AHEAD = tuple(max(value, _LINKS[classes | NVL]) for classes, value in enumerate(_LINKS))
+"""The most that more GPUs can make of it: any other class than NVLink only makes it worse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a set is like, each from 0 to 1; 1 is best."""
+
+    weakest: float
+    """Bandwidth of the weakest pair over that of the node's best pair."""
+    narrowest: float
+    """NVLinks of the GPU that has least to the others together, over what it would have if each pair were the node's
+    best: where links are direct, no more than that passes through it in all rings. 0 if one GPU has no NVLinks."""
+    mean: float
+    """As ``weakest``, of the mean pair. What goes through a third GPU does not count: other pairs need those links."""
+    link: float
+    """Its class in ``LINK_VALUES``."""
+    numa: float
+    """1 over the number of NUMA nodes; GPUs whose node is not known count as one node."""
+    memory: float
+    """Memory of the smallest GPU over that of the largest; those of unknown size are passed over."""
+    domains: float
+    """How far the set is spread, of the most that is possible: half for NUMA nodes, half for PCIe switches."""
+
+
+@dataclass(slots=True)
+class Part:
+    """A set, or what there is of it so far, with all that its score depends on."""
+
+    mask: int
+    total: float
+    """GB/s per direction: the sum of what its pairs have by themselves."""
+    weakest: float
+    """GB/s per direction of its weakest pair; of the node's best pair if it has none."""
+    narrowest: float
+    """GB/s per direction: the least that one of its GPUs has to the others together, over NVLinks of its own."""
+    classes: int
+    """The class bits of its pairs, as far as they matter."""
+    numa: int
+    """Its NUMA nodes, as bits."""
+    switches: int
+    """Its PCIe switches, as bits."""
+    least: float
+    """MiB of the smallest memory, infinite if none is known."""
+    most: float
+    """MiB of the largest memory."""
+
+
+class Scale:
+    """Weighs the sets of one size.
+
+    Args:
+        table: The GPUs of the node.
+        domains: Its parts.
+        weights: Of the terms.
+        count: GPUs in a set.
+    """
+
+    def __init__(self, table: PairTable, domains: Domains, weights: Weights, count: int) -> None:
+        pairs = count * (count - 1) // 2
+        # A single GPU misses nothing, nor do GPUs that have no bandwidth to compare.
+        self._compares = bool(pairs and table.best)
+        self._table = table
+        self._weights = tuple(value / weights.total for value in weights.values)
+        self._numa = _bits(domains.any_numa, len(table.gpus))
+        self._switches = _bits(domains.switch, len(table.gpus))
+        self._numa_reach = min(count, len(domains.any_numa))
+        self._switch_reach = min(count, len(domains.switch))
+        self._best = table.best or 1.0
+        self._best_narrowest = self._best * (count - 1) or 1.0
+        self._best_total = self._best * pairs or 1.0
+        self._memory = [(gpu.memory_mib or float("inf"), float(gpu.memory_mib)) for gpu in table.gpus]
+        self.per_total = weights.mean / weights.total / self._best_total if self._compares else 0.0
+        """What the score gains with 1 GB/s more in the sum over all pairs."""
+        self.weakest_counts = self._compares and weights.weakest > 0
+        """Whether the score depends on the weakest pair."""
+        self.nothing = Part(0, 0.0, table.best, table.best * (count - 1), 0, 0, 0, float("inf"), 0.0)
+
+    def extend(self, part: Part, position: int, total: float, weakest: float, narrowest: float) -> Part:
+        """A part and one more GPU.
+
+        Args:
+            part: What there is so far.
+            position: The GPU.
+            total: What its pairs have by themselves, GB/s per direction.
+            weakest: Of the weakest pair then, GB/s per direction.
+            narrowest: Least that one of the GPUs then has to the others together over NVLinks, GB/s per direction.
+        """
+        least, most = self._memory[position]
+        return Part(
+            part.mask | 1 << position,
+            part.total + total,
+            weakest,
+            narrowest,
+            # Once some pairs have NVLinks and others not, nothing changes that.
+            part.classes if _is_partial(part.classes) else part.classes | self._table.classes_to(position, part.mask),
+            part.numa | self._numa[position],
+            part.switches | self._switches[position],
+            min(part.least, least),
+            max(part.most, most),
+        )
+
+    def measure(self, mask: int) -> Part:
+        """A whole set."""
+        part = self.nothing
+        for position in positions(mask):
+            part = self.extend(part, position, 0.0, 0.0, 0.0)
+        part.total, part.weakest = self._table.total(mask), self._table.weakest(mask)
+        part.narrowest = self._table.narrowest(mask)
+        return part
+
+    def terms(self, whole: Part) -> Terms:
+        """The terms of a set."""
+        return Terms(*self._terms(whole, 0.0, 0))
+
+    def score(self, part: Part, *, potential: float = 0.0, missing: int = 0) -> float:
+        """The score of a set; or no less than it becomes with ``missing`` more GPUs and ``potential`` more GB/s."""
+        total: float = sum(map(mul, self._weights, self._terms(part, potential, missing)))
+        return total
+
+    def _terms(self, part: Part, potential: float, missing: int) -> tuple[float, ...]:
+        """In the order of ``Terms``; of a part the best that they can become, where more GPUs can make them better."""
+        numa = part.numa.bit_count()
+        reach = min(numa + missing, self._numa_reach) / self._numa_reach
+        reach += min(part.switches.bit_count() + missing, self._switch_reach) / self._switch_reach
+        bandwidths = (
+            part.weakest / self._best,
+            part.narrowest / self._best_narrowest,
+            (part.total + potential) / self._best_total,
+        )
+        return (
+            *(bandwidths if self._compares else (1.0, 1.0, 1.0)),
+            (_LINKS_AHEAD if missing else _LINKS)[part.classes],
+            1 / (numa or 1),
+            part.least / part.most if part.most else 1.0,
+            reach / 2,
+        )
+
+
+def _bits(domains: Sequence[int], count: int) -> list[int]:
+    """For each position the domain that it is in, as a bit."""
+    return [
+        sum(1 << number for number, domain in enumerate(domains) if domain >> position & 1) for position in range(count)
+    ]
+
+
+def pair_worths(table: PairTable, domains: Domains, weights: Weights) -> list[list[float]]:
+    """Row by row the score of each pair as a set of two, but for memory and spread; 0 for a GPU with itself."""
+    per_bandwidth = (weights.weakest + weights.mean) / weights.total / (table.best or 1.0)
+    per_nvlink = weights.narrowest / weights.total / (table.best or 1.0)
+    link, numa = weights.link / weights.total, weights.numa / weights.total
+    size = range(len(table.gpus))
+    return [
+        [
+            per_bandwidth * table.bandwidth[one][other]
+            + per_nvlink * table.linked[one][other]
+            + link * _LINKS[table.classes_to(one, 1 << other)]
+            + numa / (1 if domains.numa_of[one] == domains.numa_of[other] else 2)
+            if one != other
+            else 0.0
+            for other in size
+        ]
+        for one in size
+    ]
