@@ -10,6 +10,7 @@ import typer
 from certs.errors import BundleError
 from webhook import __version__
 from webhook.cli import agent, demo, inject, serve
+from webhook.cli.topology import topology
 from webhook.model.errors import GpuTopologyError
 
 REFUSED = 1
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.command()(serve.serve)
 app.command()(inject.inject)
 app.command()(agent.agent)
+app.add_typer(topology)
 app.command()(demo.demo)
 
 

@@ -1,0 +1,457 @@
+"""``gpu-topology topology``: where a node comes from, what is printed, and how bad input is refused."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.cli.command import ROOT, gpu_topology
+from tests.topology.machines import a100_pcie_bridged, dgx1_v100, h20, with_switch_links, without
+from webhook.cli.topology.plan import GpuPolicy, NodePolicy
+from webhook.topology.document import format_topology, parse_topology
+from webhook.topology.model import NodeTopology
+from webhook.topology.planning.plan import NodePolicy as PlanNodePolicy
+from webhook.topology.selection.request import Policy
+
+STATE = ROOT / "examples" / "state"
+TEXTS = ROOT / "tests" / "topology" / "texts"
+H20 = ("--state", STATE, "--node", "h20-node-1")
+DGX1 = ("--state", STATE, "--node", "dgx1-v100")
+NO_DRIVER = "gpu-topology: this machine: "
+
+
+def words(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines() if line.split()]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Path:
+    """A NodeTopology of a DGX-1 in a file."""
+    path = tmp_path / "dgx1.json"
+    path.write_text(format_topology(dgx1_v100()))
+    return path
+
+
+def on_a_terminal(*arguments: str | Path, **environment: str) -> str:
+    """What the command writes to a terminal."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "webhook", *map(str, arguments)]
+    settings = {"COLUMNS": "200", "TERM": "xterm-256color"} | environment
+    with subprocess.Popen(command, stdout=theirs, cwd=ROOT, env=settings) as process:
+        os.close(theirs)
+        parts = []
+        while True:
+            try:
+                part = os.read(ours, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            parts.append(part)
+        assert process.wait() == 0
+    os.close(ours)
+    return b"".join(parts).decode()
+
+
+# show
+
+
+def test_show_prints_the_matrix_of_a_node_in_the_state_directory() -> None:
+    done = gpu_topology("topology", "show", *H20)
+    assert (done.code, done.err) == (0, "")
+    wanted = "GPU0 X NV18 NV18 NV18 NV18 NV18 NV18 NV18 PIX NODE SYS SYS NODE 0-47,96-143 0 N/A"
+    assert words(done.out)[1] == wanted.split()
+    assert words(done.out)[-5:] == [
+        ["NIC0:", "ibp14s0"],
+        ["NIC1:", "ibp71s0"],
+        ["NIC2:", "ibp134s0"],
+        ["NIC3:", "ibp195s0"],
+        ["NIC4:", "rocep32s0f0"],
+    ]
+
+
+def test_what_nvidia_smi_printed_is_shown_in_the_same_words() -> None:
+    text = (TEXTS / "h20.txt").read_text().replace("\x1b[4m", "").replace("\x1b[0m", "")
+    done = gpu_topology("topology", "show", "--file", "-", stdin=text)
+    assert done.code == 0
+    for part in (0, -1):  # the matrix and the names of the NICs
+        assert words(done.out.split("Legend:")[part]) == words(text.split("Legend:")[part])
+
+
+def test_show_takes_the_only_node_of_a_state_directory(tmp_path: Path, node: Path) -> None:
+    (tmp_path / "nodes").mkdir()
+    node.rename(tmp_path / "nodes" / "dgx1-v100.json")
+    done = gpu_topology("topology", "show", "--state", tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert words(done.out)[1][:6] == ["GPU0", "X", "NV1", "NV1", "NV2", "NV2"]
+
+
+def test_a_set_is_judged_below_the_matrix(node: Path) -> None:
+    done = gpu_topology("topology", "show", "-f", node, "--gpus", "3,0")
+    assert (done.code, done.err) == (0, "")
+    assert "GPU0, GPU3  NVLink: every pair has NVLinks of its own" in done.out
+    assert "  weakest pair 40.0 GB/s (GPU0-GPU3, NV2)" in done.out
+
+
+def test_bandwidths_stand_in_the_place_of_the_words(node: Path) -> None:
+    done = gpu_topology("topology", "show", "-f", node, "--bandwidth")
+    assert (done.code, done.err) == (0, "")
+    assert words(done.out)[2] == ["GPU0", "X", "20.0", "20.0", "40.0", "40.0", "6.0", "6.0", "6.0"]
+
+
+def test_as_json_show_prints_the_document_itself(node: Path) -> None:
+    done = gpu_topology("topology", "show", "-f", node, "-o", "json")
+    assert (done.code, done.err) == (0, "")
+    assert parse_topology(done.out, source="show") == dgx1_v100()
+
+
+def test_as_svg_show_prints_a_picture(node: Path) -> None:
+    done = gpu_topology("topology", "show", "-f", node, "-o", "svg", "--gpus", "0,3")
+    assert (done.code, done.err) == (0, "")
+    assert ElementTree.fromstring(done.out).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - our own
+    assert "Chosen: GPU0, GPU3" in done.out
+
+
+def test_what_is_wrong_with_a_node_goes_to_stderr() -> None:
+    ailing = format_topology(replace(without(with_switch_links(h20(), 2, 16), 5), nics=()))
+    done = gpu_topology("topology", "show", "-f", "-", stdin=ailing)
+    assert done.code == 0
+    assert done.err == "GPU2 has links down: 2 of 18 to nvswitch\nGPU5 is lost: GPU is lost\n"
+    assert "lost" not in done.out
+
+
+def test_a_document_without_gpus_is_shown_with_its_reason() -> None:
+    text = format_topology(NodeTopology(node="n", source="nvml", problem="No driver."))
+    done = gpu_topology("topology", "show", "-f", "-", stdin=text)
+    assert (done.code, done.out, done.err) == (0, "", "No driver.\n")
+
+
+def test_a_terminal_gets_colours(node: Path) -> None:
+    text = on_a_terminal("topology", "show", "-f", node)
+    assert "dgx1-v100" in text
+    assert "\x1b[32mNV2\x1b[0m" in text
+    assert "NVLink \x1b[32mhealthy" in text
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["NO_COLOR", "a dumb terminal"])
+def test_a_terminal_that_wants_no_colours_gets_the_words(node: Path, environment: dict[str, str]) -> None:
+    text = on_a_terminal("topology", "show", "-f", node, **environment)
+    assert "\x1b" not in text
+    assert words(text) == words(gpu_topology("topology", "show", "-f", node).out)
+
+
+# this machine
+
+
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has the driver that the test must lack")
+@pytest.mark.parametrize("command", ["show", "xml"])
+def test_a_machine_without_the_driver_says_so_in_one_sentence(command: str) -> None:
+    done = gpu_topology("topology", command)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(NO_DRIVER)
+    assert done.err.count("\n") == 1
+
+
+# xml and check
+
+
+def test_the_nccl_file_of_a_node_passes_the_check(tmp_path: Path) -> None:
+    done = gpu_topology("topology", "xml", *H20)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith('<system version="1">\n')
+    assert "dev=" not in done.out
+    path = tmp_path / "topo.xml"
+    path.write_text(done.out)
+    checked = gpu_topology("topology", "check", path)
+    assert (checked.code, checked.err) == (0, "")
+    assert "NCCL reads: " in checked.out
+
+
+def test_with_dev_the_nccl_file_has_the_indices_of_the_host() -> None:
+    done = gpu_topology("topology", "xml", *H20, "--dev")
+    assert [f'dev="{index}"' in done.out for index in range(8)] == [True] * 8
+
+
+def test_a_node_without_bus_ids_has_no_nccl_file() -> None:
+    done = gpu_topology("topology", "xml", "-f", TEXTS / "h20.txt")
+    assert (done.code, done.out) == (1, "")
+    assert "bus id" in done.err
+
+
+def test_a_file_that_nccl_refuses_ends_with_1_and_names_the_line() -> None:
+    done = gpu_topology("topology", "check", "-", stdin='<?xml version="1.0"?>\n<system version="1"/>\n')
+    assert done.code == 1
+    assert done.out.startswith("aborts: line 1: ")
+    assert done.err == "gpu-topology: standard input: NCCL refuses to start with this file\n"
+
+
+def test_a_file_that_nccl_takes_for_something_else_ends_with_1() -> None:
+    done = gpu_topology("topology", "check", "-", stdin="hello\n")
+    assert done.code == 1
+    assert done.err.startswith("gpu-topology: standard input: NCCL ")
+
+
+def test_a_check_can_be_read_by_programs() -> None:
+    done = gpu_topology("topology", "check", "-", "-o", "json", stdin='<system version="2"/>\n')
+    assert done.code == 1
+    report: dict[str, Any] = json.loads(done.out)
+    assert (report["accepted"], report["clean"]) == (False, False)
+    finding = report["findings"][0]
+    assert (finding["severity"], finding["line"]) == ("aborts", 1)
+    assert finding.keys() == {"severity", "line", "where", "message", "consequence"}
+
+
+# import
+
+
+def test_import_reads_nvidia_smi_and_names_the_node_after_the_file() -> None:
+    done = gpu_topology("topology", "import", TEXTS / "h20-pasted.txt")
+    assert (done.code, done.err) == (0, "")
+    topology = parse_topology(done.out, source="import")
+    assert (topology.node, topology.source, len(topology.gpus)) == ("h20-pasted", "nvidia-smi", 8)
+    assert topology.gpus[0].uuid == "GPU-b0c5b618-67d0-f464-9905-e1fd41226305"
+
+
+def test_import_takes_another_name(node: Path) -> None:
+    for file in (TEXTS / "h20-pasted.txt", node):
+        done = gpu_topology("topology", "import", file, "--node", "gpu-7")
+        assert json.loads(done.out)["node"] == "gpu-7"
+
+
+def test_a_document_keeps_its_name(node: Path) -> None:
+    assert json.loads(gpu_topology("topology", "import", node).out)["node"] == "dgx1-v100"
+
+
+def test_what_a_text_does_not_tell_goes_to_stderr() -> None:
+    done = gpu_topology("topology", "import", TEXTS / "h20.txt")
+    assert done.code == 0
+    assert "UUID" in done.err
+    assert json.loads(done.out)["problem"] == done.err.strip()
+
+
+# plan
+
+
+def test_a_plan_names_the_gpus_and_what_speaks_for_them() -> None:
+    done = gpu_topology("topology", "plan", "--gpus", "2", *DGX1, "--busy", "0,3,5", "--require-nvlink")
+    assert (done.code, done.err) == (0, "")
+    *lines, score = done.out.splitlines()
+    assert lines == [
+        "dgx1-v100  GPU1, GPU2  NVLink: every pair has NVLinks of its own",
+        "  weakest pair 40.0 GB/s (GPU1-GPU2, NV2)",
+        "  mean         40.0 GB/s",
+        "  ring         40.0 GB/s (1-2-1)",
+        "  all-reduce   about 40.0 GB/s",
+        "  NUMA         0",
+        "  NICs         mlx5_0 (PIX to GPU1), mlx5_1 (PIX to GPU2)",
+        "  meets        require-nvlink",
+    ]
+    assert score.startswith(
+        "  score        1.00 of 1: weakest pair 1.00, narrowest GPU 1.00, mean pair 1.00, class 1.00"
+    )
+
+
+def test_a_plan_has_colours_on_a_terminal() -> None:
+    text = on_a_terminal("topology", "plan", "--gpus", "2", *DGX1)
+    assert "\x1b[1;32m  NVLink" in text
+
+
+def test_a_plan_can_be_read_by_programs() -> None:
+    done = gpu_topology("topology", "plan", "--gpus", "4", *H20, "-o", "json")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.out)
+    assert (found["node"], len(found["gpus"]), len(found["uuids"])) == ("h20-node-1", 4, 4)
+    assert (found["link"], found["bandwidth"], found["ringBandwidth"]) == ("NVSwitch", 370.8, 370.8)
+    assert (found["numaNodes"], found["unmet"], found["exact"]) == ([0], [], True)
+
+
+@pytest.mark.parametrize(
+    ("policy", "gpus"), [("first-fit", [0, 1]), ("best-fit", [0, 1]), ("pack", [0, 1]), ("spread", [0, 4])]
+)
+def test_the_policy_decides_which_gpus(policy: str, gpus: list[int]) -> None:
+    place = ("--state", STATE, "--node", "l40s")
+    done = gpu_topology("topology", "plan", "--gpus", "2", *place, "--policy", policy, "-o", "json")
+    assert (done.code, json.loads(done.out)["gpus"]) == (0, gpus)
+
+
+def test_a_constraint_that_cannot_be_met_ends_with_1_and_the_nearest_choice_is_printed() -> None:
+    place = ("--state", STATE, "--node", "a100-pcie", "--busy", "a100-pcie:0")
+    done = gpu_topology("topology", "plan", "--gpus", "3", *place, "--same-numa", "-o", "json")
+    assert done.code == 1
+    assert json.loads(done.out)["gpus"] == [1, 2, 3]
+    assert [one["constraint"] for one in json.loads(done.out)["unmet"]] == ["same-numa"]
+    assert done.err.startswith("gpu-topology: node a100-pcie: same-numa is not met: no 3 free GPUs on one NUMA node")
+
+
+def test_too_few_free_gpus_end_with_1_and_the_reason() -> None:
+    done = gpu_topology("topology", "plan", "--gpus", "5", *DGX1, "--busy", "0,1", "--busy", "2,3")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "gpu-topology: node dgx1-v100: asked for 5 GPUs, 4 of 8 are free: 4 in use\n"
+
+
+def test_gpus_in_use_may_be_named_by_uuid() -> None:
+    uuid = "GPU-b0c5b618-67d0-f464-9905-e1fd41226305"
+    done = gpu_topology("topology", "plan", "--gpus", "1", *H20, "--busy", uuid, "--policy", "first-fit", "-o", "json")
+    assert json.loads(done.out)["gpus"] == [1]
+
+
+def test_a_job_may_need_several_nodes(tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes"
+    nodes.mkdir()
+    for name in ("gpu-1", "gpu-2"):
+        (nodes / f"{name}.json").write_text(format_topology(replace(h20(), node=name)))
+    several = ("topology", "plan", "--gpus", "12", "--state", tmp_path)
+    done = gpu_topology(*several, "-o", "json")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.out)
+    assert (found["count"], found["met"]) == (12, True)
+    assert [(share["node"], len(share["gpus"])) for share in found["nodes"]] == [("gpu-1", 8), ("gpu-2", 4)]
+    done = gpu_topology(*several, "--node-policy", "spread", "--network-bandwidth", "50", "--busy", "gpu-2:7")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("12 GPUs on 2 nodes  ring 50 GB/s, all-reduce about 27.27 GB/s\n\ngpu-1  GPU0, ")
+    done = gpu_topology(*several, "--max-nodes", "1")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("gpu-topology: asked for 12 GPUs")
+
+
+@pytest.mark.parametrize(
+    ("busy", "fragment"),
+    [("0,99", 'found "99"'), ("", 'found ""'), ("l40s:0", "a known node"), ("GPU-nobody", 'found "GPU-nobody"')],
+)
+def test_gpus_in_use_that_are_not_there_are_refused(busy: str, fragment: str) -> None:
+    done = gpu_topology("topology", "plan", "--gpus", "1", *DGX1, "--busy", busy)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("gpu-topology: --busy: ")
+    assert fragment in done.err
+
+
+def test_the_policies_are_those_of_the_selection() -> None:
+    assert [*GpuPolicy] == [policy.value for policy in Policy]
+    assert [*NodePolicy] == [policy.value for policy in PlanNodePolicy]
+
+
+# bad input
+
+DOCUMENT = json.loads(format_topology(a100_pcie_bridged()))
+
+
+def changed(**members: Any) -> bytes:
+    return json.dumps(DOCUMENT | members).encode()
+
+
+TWICE = [DOCUMENT["gpus"][0], DOCUMENT["gpus"][0]]
+BAD = [
+    pytest.param(b"", "nothing", id="empty"),
+    pytest.param(format_topology(dgx1_v100()).encode()[:3000], "JSON", id="truncated"),
+    pytest.param((TEXTS / "h20.txt").read_bytes()[:700], "expected", id="truncated matrix"),
+    pytest.param(changed(gpus=TWICE), "each index of a GPU once", id="contradictory"),
+    pytest.param(changed(gpus=DOCUMENT["gpus"][:1]), "links of GPU0", id="a link to nowhere"),
+    pytest.param(changed(node="\x1b[2J\x1b]0;owned\x07"), "printable", id="control sequences"),
+    pytest.param(changed(gpus="GPU0"), "gpus: expected a list", id="another type"),
+    pytest.param(changed(gpus=[{"index": 10**400}]), "gpus[0]", id="a huge number"),
+    pytest.param(changed(apiVersion="gpu.topology/v9"), "gpu.topology/v1", id="another version"),
+    pytest.param(b'{"a":' * 100_000, "expected", id="deep nesting"),
+    pytest.param(b'{"node": "\xff"}', "UTF-8", id="not UTF-8"),
+    pytest.param("\ufeff\u4f60\u597d".encode("utf-16"), "UTF-8", id="UTF-16"),
+    pytest.param(b"\x00" * 10_000_000, "at most 1048576 bytes", id="10 MB"),
+    pytest.param(b"{}", "NodeTopology", id="another document"),
+    pytest.param(b"just a sentence\n", "nvidia-smi topo -m", id="a sentence"),
+]
+
+
+@pytest.mark.parametrize(("data", "fragment"), BAD)
+def test_bad_input_is_refused_in_one_sentence(data: bytes, fragment: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad"
+    path.write_bytes(data)
+    done = gpu_topology("topology", "show", "-f", path, "-o", "json")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"gpu-topology: {path}")
+    assert fragment in done.err
+    assert done.err.count("\n") == 1
+    assert "\x1b" not in done.err
+
+
+@pytest.mark.parametrize(
+    "command", [["show", "-f"], ["xml", "-f"], ["plan", "--gpus", "2", "-f"], ["import"], ["check"]]
+)
+def test_a_file_that_cannot_be_read_is_named(command: list[str], tmp_path: Path) -> None:
+    for path, reason in ((tmp_path / "nowhere", "No such file"), (tmp_path, "Is a directory")):
+        done = gpu_topology("topology", *command, path)
+        assert (done.code, done.out) == (1, "")
+        assert done.err.startswith(f"gpu-topology: {path}: cannot be read: {reason}")
+        assert done.err.count("\n") == 1
+
+
+def test_a_state_directory_without_nodes_is_named(tmp_path: Path) -> None:
+    done = gpu_topology("topology", "show", "--state", tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"gpu-topology: {tmp_path}: expected a state directory with nodes/*.json, found none\n"
+
+
+def test_of_several_nodes_one_must_be_named() -> None:
+    done = gpu_topology("topology", "show", "--state", STATE)
+    assert (done.code, done.out) == (1, "")
+    assert "h20-node-1" in done.err
+    assert "Name one with --node" in done.err
+
+
+def test_a_node_that_is_not_there_is_named() -> None:
+    done = gpu_topology("topology", "show", "--state", STATE, "--node", "../cluster")
+    assert (done.code, done.out) == (1, "")
+    assert 'found "../cluster"' in done.err
+
+
+def test_a_gpu_that_is_not_there_is_named(node: Path) -> None:
+    done = gpu_topology("topology", "show", "-f", node, "--gpus", "0,9")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("gpu-topology: node dgx1-v100: expected indices of its GPUs (0, 1, 2, 3, 4, 5, 6, 7)")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["show", "--gpus", "zero"],
+        ["show", "--gpus", ""],
+        ["show", "-f", "a", "--state", "b"],
+        ["show", "-o", "png"],
+        ["show", "-f", "-", "-o", "json", "--gpus", "0"],
+        ["show", "-f", "-", "-o", "svg", "--bandwidth"],
+        ["check"],
+        ["import"],
+        ["plan"],
+        ["plan", "--gpus", "0"],
+        ["plan", "--gpus", "2", "-f", "-", "--max-nodes", "1"],
+        ["plan", "--gpus", "2", "--state", "a", "--policy", "pack"],
+        ["plan", "--gpus", "2", "-f", "-", "--policy", "worst-fit"],
+        ["no-such-command"],
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
+    done = gpu_topology("topology", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err
+
+
+def test_without_a_command_the_commands_are_listed() -> None:
+    done = gpu_topology("topology")
+    assert all(command in done.out + done.err for command in ("show", "xml", "check", "import", "plan"))
+
+
+# the documents
+
+
+@pytest.mark.parametrize(
+    ("figure", "name", "gpus"),
+    [("topology-h20.svg", "h20-node-1", "0,3"), ("topology-dgx1.svg", "dgx1-v100", "0,1,2,3")],
+)
+def test_the_figures_of_the_documents_are_what_the_command_prints(figure: str, name: str, gpus: str) -> None:
+    done = gpu_topology("topology", "show", "--state", STATE, "--node", name, "--gpus", gpus, "-o", "svg")
+    path = ROOT / "docs" / "figures" / figure
+    assert done.out == path.read_text(), f"renew it: topology show --node {name} --gpus {gpus} -o svg > {path}"

@@ -1,0 +1,181 @@
+"""A node as text: in colours for people, in the words of ``nvidia-smi`` for programs."""
+
+import io
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from rich.console import Console
+from rich.text import Text
+
+from tests.topology.generated import topologies
+from tests.topology.machines import (
+    MACHINES,
+    a100_pcie_bridged,
+    bent,
+    dgx1_v100,
+    h20,
+    l40s,
+    with_switch_links,
+    without,
+)
+from webhook.draw.terminal import picture, plain, worth
+from webhook.topology.model import Gpu, NodeTopology
+from webhook.topology.sets import assess
+
+ESCAPE = "\x1b"
+
+
+def coloured(text: Text) -> str:
+    """As a terminal with eight colours gets it."""
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, color_system="standard", soft_wrap=True, highlight=False)
+    console.print(text)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("machine", "word", "code"),
+    [
+        (h20(), "NV18", 32),
+        (h20(), "PIX", 36),
+        (h20(), "NODE", 35),
+        (h20(), "SYS", 31),
+        (dgx1_v100(), "NV2", 32),
+        (dgx1_v100(), "PHB", 33),
+    ],
+    ids=lambda value: value.node if isinstance(value, NodeTopology) else str(value),
+)
+def test_each_class_of_links_has_a_colour_of_its_own(machine: NodeTopology, word: str, code: int) -> None:
+    assert f"{ESCAPE}[{code}m{word}{ESCAPE}" in coloured(picture(machine))
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_without_its_colours_the_picture_has_the_words_of_every_row(name: str) -> None:
+    topology = MACHINES[name]
+    words = {tuple(line.split()) for line in picture(topology).plain.splitlines()}
+    for line in plain(topology).partition("Legend")[0].splitlines():
+        assert tuple(line.split()) in words or not line.split()
+
+
+def test_columns_stand_below_their_labels() -> None:
+    lines = picture(dgx1_v100()).plain.splitlines()
+    header, first = lines[2], lines[3]
+    for label in ("GPU1", "GPU7", "NIC3"):
+        end = header.index(label) + len(label)
+        assert first[end - 1] != " "
+        assert first[end : end + 1] == " "
+
+
+def test_the_heading_says_which_node_it_is_and_what_it_has() -> None:
+    heading = picture(h20()).plain.splitlines()[0]
+    assert heading == "h20-node-1  8 x NVIDIA H20, driver 570.133.20, CUDA 12.8  from nvml"
+
+
+def test_only_words_that_occur_are_explained() -> None:
+    text = picture(a100_pcie_bridged()).plain
+    assert "SYS   the link between NUMA nodes" in text
+    assert "PIX" not in text
+
+
+def test_the_state_of_the_nvlinks_is_said() -> None:
+    assert "NVLink healthy" in picture(h20()).plain
+    assert "NVLink absent" in picture(l40s()).plain
+    broken = picture(without(with_switch_links(h20(), 2, 16), 5)).plain
+    assert "NVLink degraded" in broken
+    assert "! GPU2 has links down: 2 of 18 to nvswitch" in broken
+    assert "! GPU5 is lost: GPU is lost" in broken
+
+
+def test_a_node_without_gpus_says_why() -> None:
+    empty = NodeTopology(node="cpu-1", source="nvml", problem="There is no driver.")
+    assert picture(empty).plain.splitlines()[0] == "cpu-1  no GPU  from nvml"
+    assert "! There is no driver." in picture(empty).plain
+    assert plain(empty) == ""
+
+
+def test_a_set_is_judged_line_by_line() -> None:
+    lines = worth(assess(dgx1_v100(), [0, 1, 2, 3])).plain.splitlines()
+    assert lines == [
+        "GPU0, GPU1, GPU2, GPU3  NVLink: every pair has NVLinks of its own",
+        "  weakest pair 20.0 GB/s (GPU0-GPU1, NV1)",
+        "  mean         30.0 GB/s",
+        "  ring         80.0 GB/s (0-1-2-3-0)",
+        "  all-reduce   about 53.3 GB/s",
+        "  NUMA         0",
+        "  NICs         mlx5_0 (PIX to GPU0, GPU1), mlx5_1 (PIX to GPU2, GPU3)",
+    ]
+
+
+def test_a_pair_that_needs_a_third_gpu_is_called_so() -> None:
+    lines = worth(assess(dgx1_v100(), [0, 1, 5])).plain.splitlines()
+    assert lines[0] == "GPU0, GPU1, GPU5  NVLink-partial: only some pairs have NVLinks"
+    assert lines[1] in (
+        "  weakest pair 20.0 GB/s (GPU0-GPU1, NV1)",
+        "  weakest pair 20.0 GB/s (GPU0-GPU5, NVLink through another GPU)",
+    )
+
+
+def test_a_single_gpu_has_no_pairs_to_speak_of() -> None:
+    lines = worth(assess(h20(), [0])).plain.splitlines()
+    assert lines == ["GPU0  single: one GPU, nothing to link", "  NUMA         0", "  NICs         ibp14s0 (PIX)"]
+
+
+def test_the_chosen_gpus_and_what_is_between_them_stand_out() -> None:
+    text = coloured(picture(dgx1_v100(), chosen=assess(dgx1_v100(), [0, 3])))
+    assert text.count(f"{ESCAPE}[1;7mGPU0{ESCAPE}") == 2
+    assert text.count(f"{ESCAPE}[7;32mNV2{ESCAPE}") == 2
+    assert f"{ESCAPE}[1;7mGPU1" not in text
+    assert f"{ESCAPE}[2;32mNV1" in text
+
+
+def test_bandwidths_stand_in_the_place_of_the_words() -> None:
+    lines = plain(dgx1_v100(), bandwidth=True).splitlines()
+    assert lines[0] == "GB/s per direction"
+    assert lines[1].split() == ["GPU0", "GPU1", "GPU2", "GPU3", "GPU4", "GPU5", "GPU6", "GPU7"]
+    assert lines[2].split() == ["GPU0", "X", "20.0", "20.0", "40.0", "40.0", "6.0", "6.0", "6.0"]
+    assert lines[6].split() == ["GPU4", "40.0", "6.0", "6.0", "6.0", "X", "20.0", "20.0", "40.0"]
+    assert len(lines) == 10
+
+
+def test_with_bandwidths_only_paths_between_gpus_are_explained() -> None:
+    text = picture(h20(), bandwidth=True).plain
+    assert "NV#" in text
+    assert "NODE" not in text
+    assert "NIC0" not in text
+
+
+def test_no_bandwidth_is_made_up_where_the_path_is_not_known() -> None:
+    topology = NodeTopology(node="n", source="hami", gpus=(Gpu(index=0), Gpu(index=1)))
+    assert plain(topology, bandwidth=True).splitlines()[2].split() == ["GPU0", "X", "N/A"]
+
+
+def test_a_link_that_is_up_in_one_direction_only_counts_less() -> None:
+    lines = plain(with_switch_links(h20(), 2, 16), bandwidth=True).splitlines()
+    assert lines[2].split() == ["GPU0", "X", "370.8", "329.6", "370.8", "370.8", "370.8", "370.8", "370.8"]
+
+
+@pytest.mark.parametrize("bandwidth", [False, True])
+def test_the_plain_form_has_no_control_sequences(bandwidth: bool) -> None:
+    assert ESCAPE not in plain(h20(), chosen=assess(h20(), [0, 1]), bandwidth=bandwidth)
+
+
+def test_the_plain_form_says_what_a_chosen_set_is_worth_after_the_matrix() -> None:
+    text = plain(h20(), chosen=assess(h20(), [0, 1]))
+    assert text.startswith("\tGPU0\tGPU1")
+    assert "\n\nGPU0, GPU1  NVSwitch: every pair is linked through NVSwitches\n" in text
+
+
+def test_names_are_no_markup() -> None:
+    topology = replace(bent(h20(), 0, name="[bold red]x[/]"), node="[link=http://x]y[/link]")
+    text = coloured(picture(topology))
+    assert "[link=http://x]y[/link]" in text
+    assert "1 x [bold red]x[/]" in text
+
+
+@given(topologies())
+def test_any_topology_can_be_printed(topology: NodeTopology) -> None:
+    chosen = assess(topology, [gpu.index for gpu in topology.gpus]) if topology.gpus else None
+    for bandwidth in (False, True):
+        assert topology.node in picture(topology, chosen=chosen, bandwidth=bandwidth).plain
+        plain(topology, chosen=chosen, bandwidth=bandwidth)

@@ -1,0 +1,20 @@
+"""``gpu-topology topology``: a node as text, picture, NCCL file or document, and what would fit on it.
+
+One module for each command; ``source`` is where all of them get the node from.
+"""
+
+import typer
+
+from webhook.cli.topology import check, import_text, plan, show, xml
+
+topology = typer.Typer(name="topology", no_args_is_help=True)
+topology.command("show")(show.show)
+topology.command("xml")(xml.xml)
+topology.command("check")(check.check)
+topology.command("import")(import_text.import_text)
+topology.command("plan")(plan.plan)
+
+
+@topology.callback()
+def _root() -> None:
+    """Show, convert and check the topology of a node, and plan with it."""

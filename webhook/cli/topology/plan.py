@@ -1,0 +1,207 @@
+"""``gpu-topology topology plan``: which GPUs a job would get, on one node or several."""
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from webhook.topology.model import NodeTopology
+    from webhook.topology.planning.plan import PlanRequest
+    from webhook.topology.selection.request import Request
+    from webhook.topology.selection.select import Choice
+
+UNMET = 1
+_SEVERAL = "Several nodes: --state without --node"
+
+
+class Output(enum.StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class GpuPolicy(enum.StrEnum):
+    """``webhook.topology.selection.request.Policy``, which would make every command slower to start."""
+
+    BEST_FIT = "best-fit"
+    FIRST_FIT = "first-fit"
+    PACK = "pack"
+    SPREAD = "spread"
+
+
+class NodePolicy(enum.StrEnum):
+    """``webhook.topology.planning.plan.NodePolicy``."""
+
+    PACK = "pack"
+    SPREAD = "spread"
+    BEST_FIT = "best-fit"
+
+
+def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
+    gpus: Annotated[int, typer.Option(min=1, help="How many GPUs the job needs.")],
+    file: File = None,
+    state: State = None,
+    node: Node = None,
+    busy: Annotated[
+        list[str] | None, typer.Option(help="GPUs in use, 0,3 or node-1:0,3: indices or UUIDs. May be repeated.")
+    ] = None,
+    policy: Annotated[GpuPolicy | None, typer.Option(help="How to choose the GPUs of one node: best-fit.")] = None,
+    require_nvlink: Annotated[bool, typer.Option("--require-nvlink", help="NVLink between every pair.")] = False,
+    same_numa: Annotated[bool, typer.Option("--same-numa", help="The GPUs of a node on one NUMA node.")] = False,
+    min_bandwidth: Annotated[float, typer.Option(help="GB/s per direction of the weakest pair.")] = 0.0,
+    node_policy: Annotated[
+        NodePolicy | None, typer.Option(help="How to choose nodes: pack.", rich_help_panel=_SEVERAL)
+    ] = None,
+    max_nodes: Annotated[int | None, typer.Option(min=1, help="At most so many.", rich_help_panel=_SEVERAL)] = None,
+    min_gpus_per_node: Annotated[
+        int | None, typer.Option(min=1, help="At least so many on each.", rich_help_panel=_SEVERAL)
+    ] = None,
+    network_bandwidth: Annotated[
+        float | None, typer.Option(help="GB/s per direction of each node; else its NICs'.", rich_help_panel=_SEVERAL)
+    ] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
+) -> None:
+    """Say which GPUs a job would get: those of one node, or of all nodes of a state directory.
+
+    Ends with exit code 1 if too few are free, or if a constraint cannot be met; then the nearest choice is printed.
+    """
+    from webhook.topology.selection.request import Constraints
+
+    over_nodes = {
+        "--node-policy": node_policy,
+        "--max-nodes": max_nodes,
+        "--min-gpus-per-node": min_gpus_per_node,
+        "--network-bandwidth": network_bandwidth,
+    }
+    check_source(file, state)
+    constraints = Constraints(require_nvlink=require_nvlink, min_bandwidth=min_bandwidth, same_numa=same_numa)
+    if state is None or node is not None:
+        _refuse("this is for several nodes: --state without --node", over_nodes)
+        from webhook.topology.selection.request import Policy, Request
+
+        topology = read_source(file, state, node)
+        held = _busy(busy or [], [topology])[topology.node]
+        request = Request(count=gpus, policy=Policy(policy or "best-fit"), constraints=constraints, busy=held)
+        _plan_on_one(topology, request, output)
+        return
+    _refuse("on several nodes best-fit chooses the GPUs; see --node-policy", {"--policy": policy})
+    from webhook.topology.planning.plan import NodePolicy as Order
+    from webhook.topology.planning.plan import PlanRequest
+
+    asked = PlanRequest(
+        count=gpus,
+        policy=Order(node_policy or "pack"),
+        constraints=constraints,
+        max_nodes=max_nodes,
+        min_gpus_per_node=min_gpus_per_node or 1,
+        network_bandwidth=network_bandwidth,
+    )
+    topologies = list(read_nodes(state).values())
+    _plan_on_several(topologies, _busy(busy or [], topologies), asked, output)
+
+
+def _refuse(why: str, options: Mapping[str, object]) -> None:
+    """Raises BadParameter if one of these options is given."""
+    for name, value in options.items():
+        if value is not None:
+            raise typer.BadParameter(why, param_hint=name)
+
+
+def _busy(options: Sequence[str], topologies: Sequence["NodeTopology"]) -> dict[str, frozenset[int | str]]:
+    """The GPUs of ``--busy`` by their node, which may be left out if there is only one.
+
+    Raises:
+        FormatError: there is no such node, or no such GPU.
+    """
+    from webhook.model.errors import FormatError
+
+    nodes = {topology.node: topology for topology in topologies}
+    found: dict[str, frozenset[int | str]] = {name: frozenset() for name in nodes}
+    for option in options:
+        name, _, listed = option.rpartition(":")
+        name = name or (topologies[0].node if len(nodes) == 1 else "")
+        if name not in nodes:
+            raise FormatError("--busy", expected="a known node and its GPUs, such as node-1:0,3", found=option)
+        found[name] |= {_index(nodes[name], word.strip()) for word in listed.split(",")}
+    return found
+
+
+def _index(topology: "NodeTopology", word: str) -> int:
+    from webhook.model.errors import FormatError
+
+    uuids = {gpu.index: gpu.uuid for gpu in topology.gpus} | {gpu.index: gpu.uuid for gpu in topology.lost}
+    for index, uuid in uuids.items():
+        if word and word in (str(index), uuid):
+            return index
+    raise FormatError(f"--busy: node {topology.node}", expected="indices or UUIDs of its GPUs", found=word)
+
+
+def _plan_on_one(topology: "NodeTopology", request: "Request", output: Output) -> None:
+    from webhook.cli.topology.plan_document import choice_document
+    from webhook.draw.choices import chosen_text
+    from webhook.model.errors import GpuTopologyError
+    from webhook.topology.selection.select import NoChoice, select
+
+    found = select(topology, request)
+    if isinstance(found, NoChoice):
+        raise GpuTopologyError(f"node {topology.node}: {found.reason}")
+    if output is Output.JSON:
+        _print_document(choice_document(topology, found))
+    else:
+        _print_text(chosen_text(topology.node, found, request.constraints, request.scored_by))
+    _report_unmet({topology.node: found})
+
+
+def _plan_on_several(
+    topologies: Sequence["NodeTopology"],
+    busy: Mapping[str, frozenset[int | str]],
+    request: "PlanRequest",
+    output: Output,
+) -> None:
+    from webhook.cli.topology.plan_document import plan_document
+    from webhook.draw.choices import plan_text
+    from webhook.model.errors import GpuTopologyError
+    from webhook.topology.planning.plan import NoPlan
+    from webhook.topology.planning.plan import plan as plan_nodes
+    from webhook.topology.selection.request import NodeFree
+
+    found = plan_nodes([NodeFree(topology, busy[topology.node]) for topology in topologies], request)
+    if isinstance(found, NoPlan):
+        raise GpuTopologyError(found.reason)
+    if output is Output.JSON:
+        _print_document(plan_document({topology.node: topology for topology in topologies}, found))
+    else:
+        _print_text(plan_text(found, request.constraints))
+    _report_unmet({share.node: share.choice for share in found.shares})
+
+
+def _print_document(document: dict[str, Any]) -> None:
+    import json
+
+    typer.echo(json.dumps(document, indent=2))
+
+
+def _print_text(text: "Text") -> None:
+    from webhook.cli.topology.colours import coloured_console
+
+    console = coloured_console()
+    if console:
+        console.print(text)
+    else:
+        typer.echo(text.plain)
+
+
+def _report_unmet(choices: Mapping[str, "Choice"]) -> None:
+    """Say which constraints were given up, and end with exit code 1 if there are any."""
+    unmet = [(node, one) for node, choice in choices.items() for one in choice.unmet]
+    for node, one in unmet:
+        typer.echo(f"gpu-topology: node {node}: {one.constraint} is not met: {one.evidence}", err=True)
+    if unmet:
+        raise typer.Exit(UNMET)

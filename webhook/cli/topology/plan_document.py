@@ -1,0 +1,52 @@
+"""A choice of GPUs as JSON, for programs. Bandwidths are GB/s per direction."""
+
+from dataclasses import asdict
+from typing import Any
+
+from webhook.topology.model import NodeTopology
+from webhook.topology.planning.plan import NodeShare, Plan
+from webhook.topology.selection.select import Choice
+
+
+def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:
+    """The choice on one node."""
+    chosen = choice.chosen
+    gpus = {gpu.index: gpu for gpu in topology.gpus}
+    return {
+        "node": topology.node,
+        "gpus": list(chosen.gpus),
+        "uuids": [gpus[index].uuid for index in chosen.gpus],
+        "link": chosen.link.value,
+        "bandwidth": round(chosen.bandwidth, 3),
+        "weakestPair": list(chosen.weakest.gpus) if chosen.weakest else [],
+        "meanBandwidth": round(chosen.mean_bandwidth, 3),
+        "ring": list(chosen.ring),
+        "ringBandwidth": round(chosen.ring_bandwidth, 3),
+        "allReduce": round(chosen.all_reduce, 3),
+        "numaNodes": list(chosen.numa_nodes),
+        "nics": [{"name": nic.name, "path": nic.path.value, "gpus": list(nic.gpus)} for nic in chosen.nics],
+        "score": round(choice.score, 4),
+        "terms": {name: round(value, 4) for name, value in asdict(choice.terms).items()},
+        "loss": round(choice.loss, 4),
+        "exact": choice.exact,
+        "unmet": [{"constraint": one.constraint.value, "evidence": one.evidence} for one in choice.unmet],
+    }
+
+
+def plan_document(topologies: dict[str, NodeTopology], found: Plan) -> dict[str, Any]:
+    """The choice on several nodes, in the order of the ring over them."""
+    return {
+        "count": found.count,
+        "ringBandwidth": round(found.ring_bandwidth, 3),
+        "allReduce": round(found.all_reduce, 3),
+        "met": found.meets_constraints,
+        "nodes": [_share_document(topologies[share.node], share) for share in found.shares],
+    }
+
+
+def _share_document(topology: NodeTopology, share: NodeShare) -> dict[str, Any]:
+    path = share.path
+    return choice_document(topology, share.choice) | {
+        "networkBandwidth": round(share.network, 3),
+        "path": {"gpus": list(path.gpus), "entryNic": path.entry_nic, "exitNic": path.exit_nic},
+    }

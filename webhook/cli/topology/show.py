@@ -1,0 +1,82 @@
+"""``gpu-topology topology show``: the matrix of a node, or a picture of it."""
+
+import enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from webhook.cli.topology.source import File, Node, State
+
+if TYPE_CHECKING:
+    from webhook.topology.model import NodeTopology
+    from webhook.topology.sets import GpuSet
+
+
+class Output(enum.StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSON = "json"
+    SVG = "svg"
+
+
+def show(
+    file: File = None,
+    state: State = None,
+    node: Node = None,
+    gpus: Annotated[str | None, typer.Option(help="A set of GPUs to mark and to judge, such as 0,3.")] = None,
+    bandwidth: Annotated[bool, typer.Option("--bandwidth", help="GB/s per direction instead of words.")] = False,
+    output: Annotated[Output, typer.Option("--output", "-o", help="text, json (NodeTopology) or svg.")] = Output.TEXT,
+) -> None:
+    """Show how the GPUs of a node are joined: this machine's, a file's, or a state directory's.
+
+    On a terminal in colours. Elsewhere the words of nvidia-smi topo -m; what is wrong with the node goes to stderr.
+    """
+    from webhook.cli.topology.source import read_source
+
+    if output is Output.JSON and gpus is not None:
+        raise typer.BadParameter("the document has no place for a set", param_hint="--gpus")
+    if output is not Output.TEXT and bandwidth:
+        raise typer.BadParameter("only text shows bandwidths", param_hint="--bandwidth")
+    indices = parse_indices(gpus)
+    topology = read_source(file, state, node)
+    if output is Output.JSON:
+        from webhook.topology.document import format_topology
+
+        typer.echo(format_topology(topology, indent=2))
+        return
+    chosen = _judge(topology, indices)
+    if output is Output.SVG:
+        from webhook.draw.svg import draw
+
+        typer.echo(draw(topology, chosen), nl=False)
+    else:
+        _print_text(topology, chosen, bandwidth=bandwidth)
+
+
+def parse_indices(text: str | None) -> list[int]:
+    """The indices of ``--gpus``; none if it is not given."""
+    parts = text.split(",") if text is not None else []
+    if not all(part.strip().isdecimal() and len(part) < 9 for part in parts):
+        raise typer.BadParameter(f"expected indices such as 0,3, found {text}", param_hint="--gpus")
+    return [int(part) for part in parts]
+
+
+def _judge(topology: "NodeTopology", gpus: list[int]) -> "GpuSet | None":
+    from webhook.topology.sets import assess
+
+    return assess(topology, gpus) if gpus else None
+
+
+def _print_text(topology: "NodeTopology", chosen: "GpuSet | None", *, bandwidth: bool) -> None:
+    from webhook.cli.topology.colours import coloured_console
+    from webhook.draw.sentences import notes
+    from webhook.draw.terminal import picture, plain
+
+    console = coloured_console()
+    if console:
+        console.print(picture(topology, chosen=chosen, bandwidth=bandwidth), end="")
+        return
+    typer.echo(plain(topology, chosen=chosen, bandwidth=bandwidth), nl=False)
+    for note in notes(topology):
+        typer.echo(note, err=True)

@@ -1,0 +1,132 @@
+"""Where the commands get a node's topology from: a file, a state directory, or this machine."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from webhook.topology.model import NodeTopology
+
+File = Annotated[
+    str | None,
+    typer.Option(
+        "--file",
+        "-f",
+        help="NodeTopology in JSON, output of nvidia-smi topo -m (and -L), or HAMi's annotation; - reads stdin.",
+    ),
+]
+State = Annotated[Path | None, typer.Option(help="State directory: nodes/*.json.")]
+Node = Annotated[str | None, typer.Option(help="Name of the node; with --state which one it is.")]
+
+STANDARD_INPUT = "-"
+_UNNAMED = "node"
+_LISTED = 8
+"""Names that a message has room for."""
+
+
+def read_source(file: str | None, state: Path | None, node: str | None) -> "NodeTopology":
+    """The topology of one node; without file and state directory that of this machine.
+
+    Raises:
+        GpuTopologyError: it cannot be read, contradicts itself, or this machine has no GPU; the text says why.
+    """
+    check_source(file, state)
+    if file is not None:
+        return read_text(file, node)
+    if state is not None:
+        return _one_of(state, node)
+    return _this_machine(node)
+
+
+def check_source(file: str | None, state: Path | None) -> None:
+    """Raises BadParameter if both are given."""
+    if file is not None and state is not None:
+        raise typer.BadParameter("give either --file or --state", param_hint="--file")
+
+
+def read_text(file: str, node: str | None) -> "NodeTopology":
+    """The topology in a file of any of the known formats.
+
+    Args:
+        file: Its path; ``-`` for standard input.
+        node: Name of the node; without one it keeps its own, or gets that of the file.
+    """
+    from dataclasses import replace
+
+    from webhook.topology.readers.recognise import read_topology
+
+    data, source = read_bytes(file)
+    name = node or (_UNNAMED if file == STANDARD_INPUT else Path(file).stem)
+    topology = read_topology(data, node=name, source=source)
+    return replace(topology, node=node) if node else topology
+
+
+def read_bytes(file: str) -> tuple[bytes, str]:
+    """What is in a file, and how messages call it.
+
+    Raises:
+        ManifestError: it cannot be read.
+        FormatError: it is larger than a topology can be.
+    """
+    from webhook.model.errors import FormatError, ManifestError
+    from webhook.topology.document import MAX_BYTES
+
+    source = "standard input" if file == STANDARD_INPUT else file
+    try:
+        if file == STANDARD_INPUT:
+            data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            with Path(file).open("rb") as stream:
+                data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ManifestError(f"{source}: cannot be read: {error.strerror}") from None
+    if len(data) > MAX_BYTES:
+        raise FormatError(source, expected=f"at most {MAX_BYTES} bytes", found="more")
+    return data, source
+
+
+def read_nodes(state: Path) -> dict[str, "NodeTopology"]:
+    """The topologies of all nodes of a state directory.
+
+    Raises:
+        GpuTopologyError: there are none, one of them cannot be read, or two are of the same node.
+    """
+    from webhook.model.errors import ManifestError
+    from webhook.state.nodes import load_nodes
+
+    nodes = load_nodes(state)
+    if not nodes:
+        raise ManifestError(f"{state}: expected a state directory with nodes/*.json, found none")
+    return nodes
+
+
+def _one_of(state: Path, node: str | None) -> "NodeTopology":
+    from webhook.model.errors import FormatError
+
+    nodes = read_nodes(state)
+    if node is None and len(nodes) == 1:
+        node = next(iter(nodes))
+    if node not in nodes:
+        listed = [*nodes][:_LISTED]
+        more = f" and {len(nodes) - _LISTED} more" if len(nodes) > _LISTED else ""
+        raise FormatError(
+            f"{state / 'nodes'}",
+            expected=f"one node: {', '.join(listed)}{more}",
+            found=node or f"{len(nodes)} nodes",
+            fix="Name one with --node",
+        )
+    return nodes[node]
+
+
+def _this_machine(node: str | None) -> "NodeTopology":
+    from platform import node as host_name
+
+    from webhook.discovery.discover import discover
+    from webhook.model.errors import GpuTopologyError
+
+    topology = discover(node=node or host_name() or _UNNAMED)
+    if not topology.gpus and not topology.lost:
+        raise GpuTopologyError(f"this machine: {topology.problem or 'NVML knows of no GPU'}")
+    return topology

@@ -1,0 +1,25 @@
+"""``gpu-topology topology xml``: the file for ``NCCL_TOPO_FILE``."""
+
+from typing import Annotated
+
+import typer
+
+from webhook.cli.topology.source import File, Node, State
+
+
+def xml(
+    file: File = None,
+    state: State = None,
+    node: Node = None,
+    dev: Annotated[
+        bool, typer.Option("--dev", help="Write host indices, for ranks that are spread over containers.")
+    ] = False,
+) -> None:
+    """Print the NCCL topology file of a node."""
+    from webhook.cli.topology.source import read_source
+    from webhook.topology.nccl.writer import format_nccl_topology
+
+    topology = read_source(file, state, node)
+    typer.echo(format_nccl_topology(topology, host_indices=dev), nl=False)
+    if topology.problem:
+        typer.echo(topology.problem, err=True)

@@ -1,0 +1,129 @@
+"""NVLinks and rings as curves between cards."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from webhook.draw.elements import number
+from webhook.draw.layout import CARD_WIDTH, Card
+from webhook.topology.model import NodeTopology
+from webhook.topology.sets import GpuSet
+
+ARC, ARC_STEP = 22.0, 24.0
+"""How far an arc between neighbours leaves its row, and how much farther for each GPU between its ends."""
+CROSSING = 120.0
+"""Height that curves between two rows need to be told apart."""
+_FULLNESS = 0.75
+"""How much of the way to its control points a cubic curve goes."""
+_PORTS = 0.8
+"""The part of a card's width where curves may begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Two GPUs with a curve between them."""
+
+    ends: tuple[int, int]
+    """Indices, the lower one first."""
+    count: int = 0
+    """NVLinks between them, up or not; 0 if only the ring joins them."""
+    active: int = 0
+    in_ring: bool = False
+
+
+def edges(topology: NodeTopology, chosen: GpuSet | None) -> list[Edge]:
+    """Direct NVLinks, and the hops of the chosen ring."""
+    gpus = {gpu.label: gpu for gpu in topology.gpus}
+    hops = _hops(chosen)
+    found = {}
+    for gpu in topology.gpus:
+        for link in gpu.nvlinks:
+            peer = gpus.get(link.target)
+            if peer and gpu.index < peer.index:
+                ends = (gpu.index, peer.index)
+                found[ends] = Edge(
+                    ends, link.count, min(gpu.links_to(peer.label), peer.links_to(gpu.label)), ends in hops
+                )
+    found |= {ends: Edge(ends, in_ring=True) for ends in hops if ends not in found}
+    return list(found.values())
+
+
+def _hops(chosen: GpuSet | None) -> set[tuple[int, int]]:
+    if chosen is None or len(chosen.ring) < 2:
+        return set()
+    around = zip(chosen.ring, (*chosen.ring[1:], chosen.ring[0]), strict=True)
+    return {(min(hop), max(hop)) for hop in around}
+
+
+Ranks = Mapping[int, tuple[int, int]]
+
+
+def reach(found: Sequence[Edge], ranks: Ranks, row: int) -> float:
+    """How far the arcs of a row go into the middle; 0 if there are none."""
+    return max((_depth(edge, ranks) for edge in found if {ranks[end][0] for end in edge.ends} == {row}), default=0.0)
+
+
+def crosses(found: Sequence[Edge], ranks: Ranks) -> bool:
+    """Whether a curve goes from one row to the other."""
+    return any(ranks[edge.ends[0]][0] != ranks[edge.ends[1]][0] for edge in found)
+
+
+def _depth(edge: Edge, ranks: Ranks) -> float:
+    one, other = edge.ends
+    return ARC + ARC_STEP * (abs(ranks[one][1] - ranks[other][1]) - 1)
+
+
+def curves(found: Sequence[Edge], cards: Mapping[int, Card], ranks: Ranks, limit: float) -> dict[Edge, str]:
+    """The path of each edge. Curves leave a card side by side, in the order in which they cross the fewest others.
+
+    Args:
+        found: The edges.
+        cards: Where the GPUs stand, by their index.
+        ranks: Row and position of each GPU, by its index.
+        limit: How far an arc may go into the middle.
+    """
+    ports = {index: _ports(card, found, cards) for index, card in cards.items()}
+    return {edge: _curve(edge, ports, cards, min(limit, _depth(edge, ranks))) for edge in found}
+
+
+def _ports(card: Card, found: Sequence[Edge], cards: Mapping[int, Card]) -> dict[Edge, float]:
+    """Where the curves of a card begin, from left to right."""
+    index = card.gpu.index
+    towards = {edge: cards[sum(edge.ends) - index] for edge in found if index in edge.ends}
+
+    def order(edge: Edge) -> tuple[int, float]:
+        peer = towards[edge]
+        if peer.row != card.row:
+            return 1, peer.box.x
+        # the nearest of the left peers first, the nearest of the right ones last: arcs then lie inside each other
+        return (0, -peer.box.x) if peer.box.x < card.box.x else (2, -peer.box.x)
+
+    ordered = sorted(towards, key=order)
+    step = CARD_WIDTH * _PORTS / max(len(ordered), 1)
+    first = card.box.center - step * (len(ordered) - 1) / 2
+    return {edge: first + step * position for position, edge in enumerate(ordered)}
+
+
+def _curve(edge: Edge, ports: Mapping[int, Mapping[Edge, float]], cards: Mapping[int, Card], depth: float) -> str:
+    one, other = (cards[end] for end in edge.ends)
+    x1, x2 = ports[edge.ends[0]][edge], ports[edge.ends[1]][edge]
+    if one.row == other.row:
+        y1 = y2 = one.edge + (-depth if one.row else depth) / _FULLNESS
+    else:
+        y1 = y2 = (one.edge + other.edge) / 2
+    points = (x1, one.edge, x1, y1, x2, y2, x2, other.edge)
+    return "M{} {}C{} {} {} {} {} {}".format(*map(number, points))
+
+
+def bundle(card: Card, target: float, count: int, active: int) -> tuple[str, str]:
+    """NVLinks to the switches, one line each: the path of those that are up, and of those that are down.
+
+    Args:
+        card: Where the GPU stands.
+        target: The y of the switches' edge.
+        count: All links.
+        active: Those that are up.
+    """
+    step = min(5.0, CARD_WIDTH * _PORTS / count)
+    first = card.box.center - step * (count - 1) / 2
+    lines = [f"M{number(first + step * position)} {number(card.edge)}V{number(target)}" for position in range(count)]
+    return "".join(lines[:active]), "".join(lines[active:])

@@ -1,0 +1,124 @@
+"""SVG elements as text. Every text and attribute value is escaped here; nothing else writes markup."""
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from xml.sax.saxutils import escape, quoteattr
+
+NARROW, MONOSPACE, BOLD = 0.56, 0.61, 0.61
+"""Width of a character in parts of the font size: of the wider ones among the fonts that a viewer may have."""
+_WIDE = 1.05
+_ELLIPSIS = "..."
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def center(self) -> float:
+        """In the direction of x."""
+        return self.x + self.width / 2
+
+    @property
+    def right(self) -> float:
+        """Its right edge."""
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        """Its lower edge."""
+        return self.y + self.height
+
+    @property
+    def level(self) -> float:
+        """Its centre in the direction of y."""
+        return self.y + self.height / 2
+
+
+def number(value: float) -> str:
+    """A coordinate, with one decimal at most: half a pixel is as fine as anyone can see."""
+    return f"{round(value, 1):g}"
+
+
+def element(name: str, *children: str, **attributes: str | float | None) -> str:
+    """One element. ``class_`` stands for class, an underscore for a dash; attributes that are None are left out."""
+    written = "".join(
+        f" {key.rstrip('_').replace('_', '-')}={quoteattr(value if isinstance(value, str) else number(value))}"
+        for key, value in attributes.items()
+        if value is not None
+    )
+    content = "".join(children)
+    return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
+
+
+def text(words: str, x: float, y: float, class_: str = "") -> str:
+    """A line of text; ``y`` is its base line."""
+    return element("text", escape(_allowed(words)), x=x, y=y, class_=class_ or None)
+
+
+def tooltip(words: str, id_: str | None = None) -> str:
+    """The name of the picture or group that this begins; viewers show it where the mouse rests."""
+    return element("title", escape(_allowed(words)), id_=id_)
+
+
+def description(words: str, id_: str) -> str:
+    """What the picture shows, for those who do not see it."""
+    return element("desc", escape(_allowed(words)), id_=id_)
+
+
+def group(children: Iterable[str], class_: str, **attributes: str | float | None) -> str:
+    """Elements that belong together, on lines of their own."""
+    return element("g", "\n", "\n".join(children), "\n", class_=class_, **attributes)
+
+
+def path(points: str, class_: str, **attributes: str | float | None) -> str:
+    """A line."""
+    return element("path", d=points, class_=class_, **attributes)
+
+
+def rounded(box: Box, class_: str, radius: float = 8.0) -> str:
+    """A rectangle."""
+    return element("rect", x=box.x, y=box.y, width=box.width, height=box.height, rx=radius, class_=class_)
+
+
+def line(x1: float, y1: float, x2: float, y2: float) -> str:
+    """The data of a path that is one straight line."""
+    return f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}"
+
+
+def width_of(words: str, size: float, factor: float = NARROW) -> float:
+    """About how wide a text is, rather too much than too little."""
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in words)
+    return size * (wide * _WIDE + (len(words) - wide) * factor)
+
+
+def fit(words: str, width: float, size: float, factor: float = NARROW) -> str:
+    """The text, cut where it would be wider than that."""
+    if width_of(words, size, factor) <= width:
+        return words
+    while words and width_of(words + _ELLIPSIS, size, factor) > width:
+        words = words[:-1]
+    return words.rstrip() + _ELLIPSIS
+
+
+def wrap(words: str, width: float, size: float, factor: float = NARROW) -> list[str]:
+    """The text in lines that are not wider than that; a longer word is cut."""
+    lines = [""]
+    for word in words.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if width_of(longer, size, factor) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(fit(word, width, size, factor))
+    return [one for one in lines if one]
+
+
+def _allowed(words: str) -> str:
+    """Without the characters that XML 1.0 forbids even when escaped."""
+    return "".join(character if character.isprintable() else "?" for character in words)

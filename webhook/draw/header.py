@@ -1,0 +1,45 @@
+"""The head of the picture: which node it is, what is wrong with it, and what the chosen set is worth."""
+
+from webhook.draw.elements import BOLD, fit, text, wrap
+from webhook.draw.layout import MARGIN
+from webhook.draw.sentences import NICS, names, notes, outline, properties
+from webhook.topology.model import NodeTopology
+from webhook.topology.sets import GpuSet
+
+_TITLE, _BELOW_TITLE, _LINE, _SPACE = 46.0, 24.0, 20.0, 18.0
+"""Base line of the title, and distances from one base line to the next."""
+_NOTES = 6
+"""More would push the picture itself away."""
+
+
+def header(topology: NodeTopology, chosen: GpuSet | None, width: float) -> tuple[list[str], float]:
+    """Lines of text, and the y below them."""
+    room = width - 2 * MARGIN
+    parts = [text(fit(topology.node, room, 22, BOLD), MARGIN, _TITLE, "title")]
+    y = _TITLE + _BELOW_TITLE
+    parts.append(text(fit(f"{outline(topology)}, from {topology.source}", room, 13), MARGIN, y, "subtitle"))
+    lines = [(words, "problem") for note in _first(notes(topology)) for words in wrap(note, room, 13)]
+    if chosen:
+        lines += [(words, "set") for words in wrap(_worth(chosen), room, 13)]
+    for words, class_ in lines:
+        y += _LINE
+        parts.append(text(words, MARGIN, y, class_))
+    return parts, y + _SPACE
+
+
+def summary(topology: NodeTopology, chosen: GpuSet | None) -> str:
+    """The picture in words."""
+    nodes = len({gpu.numa_node for gpu in topology.gpus})
+    where = f"{outline(topology)}; the GPUs are in {nodes} NUMA node{'' if nodes == 1 else 's'}."
+    worth = [_worth(chosen)] if chosen else []
+    return " ".join([where if nodes else f"{outline(topology)}.", *_first(notes(topology)), *worth])
+
+
+def _worth(chosen: GpuSet) -> str:
+    values = (f"{name} {value}" for name, value in properties(chosen) if name != NICS)  # the picture shows them
+    return "; ".join([f"Chosen: {names(chosen.gpus)}", chosen.link.value, *values])
+
+
+def _first(found: list[str]) -> list[str]:
+    more = len(found) - _NOTES
+    return [*found[:_NOTES], f"and {more} more findings"] if more > 0 else found

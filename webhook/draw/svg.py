@@ -1,0 +1,155 @@
+"""The picture of a node as SVG: NUMA nodes, PCIe switches, NICs, GPUs and NVLinks, and a chosen set of GPUs."""
+
+from collections.abc import Iterator, Sequence
+
+from webhook.draw.boxes import card, chip, frame, lost, switch
+from webhook.draw.elements import Box, description, element, line, number, path, rounded, text, tooltip
+from webhook.draw.header import header, summary
+from webhook.draw.layout import (
+    BETWEEN_PANELS,
+    CARD_HEIGHT,
+    CARD_WIDTH,
+    GAP,
+    MARGIN,
+    Frame,
+    Layout,
+    natural_width,
+    place,
+    rows_of,
+    socket_links,
+)
+from webhook.draw.legend import Entry, legend
+from webhook.draw.nvlinks import draw_middle, entries, middle
+from webhook.draw.palette import STYLE
+from webhook.topology.health import node_health
+from webhook.topology.model import NodeTopology
+from webhook.topology.pcie import socket_bandwidth
+from webhook.topology.sets import GpuSet
+
+_LEAST_WIDTH = 720.0
+_NOTHING = 110.0
+"""Height of what stands for no GPU."""
+TITLE, DESCRIPTION = "topology-title", "topology-description"
+
+
+def draw(topology: NodeTopology, chosen: GpuSet | None = None) -> str:
+    """The picture as an SVG document, in ASCII.
+
+    Args:
+        topology: The node.
+        chosen: A set of its GPUs to mark, with its ring.
+    """
+    rows = rows_of(topology)
+    width = max(natural_width(rows), _LEAST_WIDTH)
+    between = middle(topology, chosen, rows)
+    head, top = header(topology, chosen, width)
+    layout = place(rows, top=top, width=width, gap=between.height)
+    rest, bottom = _below(topology, layout)
+    links = list(socket_links(layout))
+    key, height = legend(
+        [*entries(between), *_entries(topology, layout, chosen, links)], MARGIN, bottom + MARGIN, width - 2 * MARGIN
+    )
+    parts = [
+        *head,
+        *(_socket_link(one, other) for one, other in links),
+        *(frame(one) for one in layout.frames),
+        *_stems(layout),
+        *(switch(box, branch) for box, branch in layout.switches),
+        *draw_middle(between, layout),
+        *(chip(box, port) for box, port in layout.chips),
+        *_cards(topology, layout, chosen),
+        *rest,
+        key,
+    ]
+    return _document(topology, chosen, width, bottom + MARGIN + height, parts)
+
+
+def _document(topology: NodeTopology, chosen: GpuSet | None, width: float, height: float, parts: Sequence[str]) -> str:
+    root = element(
+        "svg",
+        "\n",
+        "\n".join(
+            [
+                tooltip(f"Topology of {topology.node}", TITLE),
+                description(summary(topology, chosen), DESCRIPTION),
+                element("style", STYLE),
+                rounded(Box(0.5, 0.5, width - 1, height - 1), "paper", 14),
+                *parts,
+            ]
+        ),
+        "\n",
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {number(width)} {number(height)}",
+        width=width,
+        height=height,
+        role="img",
+        class_="topology",
+        aria_labelledby=f"{TITLE} {DESCRIPTION}",
+    )
+    return root.encode("ascii", "xmlcharrefreplace").decode() + "\n"
+
+
+def _socket_link(one: Frame, other: Frame) -> str:
+    """Beside each other: a line between both CPUs. One above the other: a line around the right side."""
+    if one.row == other.row:
+        return path(line(one.cpu.right, one.cpu.level, other.cpu.x, other.cpu.level), "sys")
+    x = max(one.box.right, other.box.right) + BETWEEN_PANELS / 2
+    points = f"M{number(one.cpu.right)} {number(one.cpu.level)}H{number(x)}V{number(other.cpu.level)}"
+    return path(points + f"H{number(other.cpu.right)}", "sys")
+
+
+def _stems(layout: Layout) -> Iterator[str]:
+    for stem in layout.stems:
+        yield path(line(stem.x, stem.start, stem.x, stem.end), "c2c" if stem.gpu and stem.gpu.c2c else "pcie")
+
+
+def _cards(topology: NodeTopology, layout: Layout, chosen: GpuSet | None) -> Iterator[str]:
+    members = set(chosen.gpus) if chosen else set()
+    places = {index: position for position, index in enumerate(chosen.ring, 1)} if chosen and chosen.ring[1:] else {}
+    ailing = node_health(topology).ailing
+    for index, found in layout.cards.items():
+        yield card(
+            found,
+            chosen=index in members,
+            aside=bool(members) and index not in members,
+            ailing=index in ailing,
+            place=places.get(index),
+        )
+
+
+def _below(topology: NodeTopology, layout: Layout) -> tuple[list[str], float]:
+    """Lost GPUs, and a sign where there is no GPU at all; with the y below them."""
+    parts, bottom, left = [], layout.bottom, MARGIN
+    right = layout.width - MARGIN
+    if not topology.gpus:
+        box = Box(left, bottom + (GAP if layout.frames else 0), right - left, _NOTHING)
+        parts += [rounded(box, "nothing", 12), text("no GPU", box.center, box.level + 6, "nothing-name")]
+        bottom = box.bottom
+    x, y = left, bottom + 2 * GAP
+    for gpu in topology.lost:
+        if x + CARD_WIDTH > right:
+            x, y = left, y + CARD_HEIGHT + GAP
+        box = Box(x, y, CARD_WIDTH, CARD_HEIGHT)
+        parts.append(lost(box, gpu))
+        x, bottom = box.right + GAP, box.bottom
+    return parts, bottom
+
+
+def _entries(
+    topology: NodeTopology, layout: Layout, chosen: GpuSet | None, links: Sequence[tuple[Frame, Frame]]
+) -> Iterator[Entry]:
+    if any(gpu.c2c for gpu in topology.gpus):
+        yield Entry("c2c", "NVLink-C2C to the CPU")
+    if any(not (stem.gpu and stem.gpu.c2c) for stem in layout.stems):
+        yield Entry("pcie", "PCIe")
+    if links:
+        speed = f", {socket_bandwidth(topology):g} GB/s" if topology.cpus else ""
+        yield Entry("sys", f"between NUMA nodes (SYS){speed}")
+    if chosen:
+        yield Entry(
+            "gpu chosen", "chosen GPU" + (", with its place in the ring" if chosen.ring[1:] else ""), is_box=True
+        )
+    if set(node_health(topology).ailing) - {gpu.index for gpu in topology.lost}:
+        yield Entry("gpu bad", "GPU with fewer links than it should have", is_box=True)
+    if topology.lost:
+        yield Entry("lost", "lost: the driver cannot reach it", is_box=True)

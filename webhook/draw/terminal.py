@@ -1,0 +1,186 @@
+"""A node as text: the matrix in colours by link class, what a set of GPUs is worth, and what is wrong.
+
+The plain form has the words of ``nvidia-smi topo -m``, so that programs can compare both.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rich.text import Text
+
+from webhook.draw.sentences import names, notes, outline, properties
+from webhook.topology.connections import Connections
+from webhook.topology.health import HealthState, node_health
+from webhook.topology.matrix import AFFINITY_COLUMNS, SELF, UNKNOWN, Matrix, format_matrix, matrix
+from webhook.topology.model import NodeTopology
+from webhook.topology.pcie import PciePath
+from webhook.topology.sets import GpuSet, LinkClass
+
+_NVLINK_STYLE = "green"
+_PCIE_STYLES = {PciePath.PIX: "cyan", PciePath.PXB: "blue", PciePath.PHB: "yellow", PciePath.NODE: "magenta"}
+_STYLES = {path.value: style for path, style in _PCIE_STYLES.items()} | {PciePath.SYS.value: "red"}
+_LEGEND = (
+    ("NV#", "# NVLinks, bonded"),
+    ("PIX", "one PCIe switch"),
+    ("PXB", "several PCIe switches"),
+    ("PHB", "the host bridge of a CPU"),
+    ("NODE", "host bridges of one NUMA node"),
+    ("SYS", "the link between NUMA nodes"),
+)
+_STATE_STYLES = {HealthState.HEALTHY: "green", HealthState.DEGRADED: "bold red", HealthState.ABSENT: "yellow"}
+_CLASSES = {
+    LinkClass.SINGLE: "one GPU, nothing to link",
+    LinkClass.NVSWITCH: "every pair is linked through NVSwitches",
+    LinkClass.NVLINK: "every pair has NVLinks of its own",
+    LinkClass.PARTIAL: "only some pairs have NVLinks",
+    LinkClass.PIX: "no NVLink; the farthest pair is joined by one PCIe switch",
+    LinkClass.PXB: "no NVLink; the farthest pair is joined by several PCIe switches",
+    LinkClass.PHB: "no NVLink; the farthest pair is joined by the CPU",
+    LinkClass.SYS: "no NVLink; the farthest pair is in different NUMA nodes",
+}
+
+
+def picture(topology: NodeTopology, *, chosen: GpuSet | None = None, bandwidth: bool = False) -> Text:
+    """The node in colours, for a terminal.
+
+    Args:
+        topology: The node.
+        chosen: A set of its GPUs to mark and to describe.
+        bandwidth: GB/s per direction between the GPUs instead of the words.
+    """
+    found = matrix(topology)
+    parts = [_heading(topology)]
+    if topology.gpus or topology.nics:
+        found = _gpus_of(found) if bandwidth else found
+        parts += [_bandwidths(topology, chosen) if bandwidth else _words(found, chosen), _legend(found)]
+    parts.append(_state(topology))
+    if chosen:
+        parts.append(worth(chosen))
+    return Text("\n\n").join(parts) + Text("\n")
+
+
+def plain(topology: NodeTopology, *, chosen: GpuSet | None = None, bandwidth: bool = False) -> str:
+    """The same for files, pipes and ``NO_COLOR``: what ``nvidia-smi topo -m`` would print, and then the chosen set.
+
+    What is wrong with the node is not in it; see ``sentences.notes``.
+    """
+    parts = []
+    if topology.gpus or topology.nics:
+        parts.append(_bandwidths(topology, chosen).plain if bandwidth else format_matrix(matrix(topology)).rstrip("\n"))
+    if chosen:
+        parts.append(worth(chosen).plain)
+    return "\n\n".join(parts) + "\n" if parts else ""
+
+
+def worth(chosen: GpuSet) -> Text:
+    """What a set is worth to a job that uses all of it: one line for each property."""
+    text = Text().append(names(chosen.gpus), style="bold")
+    text.append(f"  {chosen.link}", style=f"bold {_style(chosen.link)}")
+    text.append(f": {_CLASSES[chosen.link]}")
+    for name, value in properties(chosen):
+        text.append(f"\n  {name:<13}", style="dim").append(value)
+    return text
+
+
+def _heading(topology: NodeTopology) -> Text:
+    text = Text(topology.node, style="bold")
+    text.append(f"  {outline(topology)}", style="not bold")
+    return text.append(f"  from {topology.source}", style="not bold dim")
+
+
+def _words(found: Matrix, chosen: GpuSet | None) -> Text:
+    rows = [
+        (row.label, [*zip(row.words, row.words, strict=True)], row.affinity if any(row.affinity) else ())
+        for row in found.rows
+    ]
+    return _table(rows, found.labels, AFFINITY_COLUMNS, chosen)
+
+
+def _bandwidths(topology: NodeTopology, chosen: GpuSet | None) -> Text:
+    """GB/s per direction, in the colours of the words."""
+    found, connections = _gpus_of(matrix(topology)), Connections(topology)
+    rows = []
+    for one, row in zip(topology.gpus, found.rows, strict=True):
+        cells = []
+        for other, word in zip(topology.gpus, row.words, strict=True):
+            known = word not in (SELF, UNKNOWN)
+            cells.append((f"{connections.direct(one.index, other.index).bandwidth:.1f}" if known else word, word))
+        rows.append((row.label, cells, ()))
+    text = Text().append("GB/s per direction\n", style="dim")
+    return text.append_text(_table(rows, found.labels, (), chosen))
+
+
+def _gpus_of(found: Matrix) -> Matrix:
+    """The matrix without NICs."""
+    count = len(found.rows) - len(found.nics)
+    return Matrix(tuple(replace(row, words=row.words[:count]) for row in found.rows[:count]), ())
+
+
+_Cells = Sequence[tuple[str, str]]
+"""What stands there, and the word that gives its colour."""
+
+
+def _table(
+    rows: Sequence[tuple[str, _Cells, Sequence[str]]],
+    labels: Sequence[str],
+    more: Sequence[str],
+    chosen: GpuSet | None,
+) -> Text:
+    marked = {f"GPU{index}" for index in chosen.gpus} if chosen else set()
+    first = max((len(label) for label in labels), default=0)
+    widths = [
+        max([len(label), *(len(cells[column][0]) for _, cells, _ in rows)]) + 2 for column, label in enumerate(labels)
+    ]
+    ends = [max([len(name), *(len(end[column]) for *_, end in rows if end)]) for column, name in enumerate(more)]
+    text = Text(" " * first)
+    for label, width in zip(labels, widths, strict=True):
+        text.append(" " * (width - len(label))).append(label, style="bold reverse" if label in marked else "bold")
+    for name, width in zip(more, ends, strict=True):
+        text.append(f"  {name:<{width}}", style="dim")
+    for label, cells, end in rows:
+        text.append("\n").append(label, style="bold reverse" if label in marked else "bold")
+        text.append(" " * (first - len(label)))
+        for (value, word), other, width in zip(cells, labels, widths, strict=True):
+            text.append(" " * (width - len(value))).append(value, style=_cell_style(word, label, other, marked))
+        for value, width in zip(end, ends, strict=bool(end)):
+            text.append(f"  {value:<{width}}", style="dim" if value == UNKNOWN else "")
+    return _without_trailing_blanks(text)
+
+
+def _without_trailing_blanks(text: Text) -> Text:
+    lines = text.split("\n")
+    for line in lines:
+        line.rstrip()
+    return Text("\n").join(lines)
+
+
+def _cell_style(word: str, label: str, other: str, marked: set[str]) -> str:
+    style = _style(word)
+    if not marked:
+        return style
+    return f"{style} reverse" if label != other and {label, other} <= marked else f"{style} dim"
+
+
+def _style(word: str) -> str:
+    """The colour of a word of the matrix or of a link class."""
+    if word in (SELF, UNKNOWN):
+        return "dim"
+    return _STYLES.get(word, _NVLINK_STYLE)
+
+
+def _legend(found: Matrix) -> Text:
+    used = {"NV#" if word.startswith("NV") else word for row in found.rows for word in row.words}
+    lines = []
+    for word, meaning in _LEGEND:
+        if word in used:
+            lines.append(Text(f"{word:<6}", style=_style(word)).append(meaning, style="default"))
+    lines += [Text(f"{label:<6}", style="bold").append(name, style="not bold") for label, name in found.nics]
+    return Text("\n").join(lines)
+
+
+def _state(topology: NodeTopology) -> Text:
+    state = node_health(topology).state
+    text = Text("NVLink ").append(state.value, style=_STATE_STYLES[state])
+    for note in notes(topology):
+        text.append("\n  ! ", style="bold red").append(note)
+    return text
