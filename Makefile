@@ -27,8 +27,9 @@ check: .venv/installed      ## style, types, import contracts
 run: .venv/installed        ## the webhook on https://localhost:8443 with the example cluster
 	$(BIN)/gpu-topology serve --state examples/state --self-signed --ca-file .venv/ca.crt --host 127.0.0.1
 
-bench: .venv/installed      ## cost of a review, measured against a bare server in the same run
+bench: .venv/installed      ## what a review costs beside a bare server, and a choice of GPUs beside a plain loop
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.selection
 
 lock: .venv/installed       ## renew requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet pip-tools
