@@ -246,6 +246,12 @@ def test_the_picture_says_what_it_shows_to_those_who_do_not_see_it() -> None:
     )
 
 
+def test_nothing_is_said_of_numa_nodes_that_nobody_knows() -> None:
+    two = (Gpu(index=0, name="NVIDIA L40S"), Gpu(index=1, name="NVIDIA L40S"))
+    root = drawn(NodeTopology(node="n", source="nvidia-smi", gpus=two))
+    assert root.findtext(f"{SVG}desc") == "2 x NVIDIA L40S."
+
+
 def test_it_stands_on_paper_of_its_own() -> None:
     paper = boxes(drawn(h20()), "paper")
     assert len(paper) == 1

@@ -105,8 +105,8 @@ def test_a_state_directory_that_is_none_is_named(tmp_path: Path) -> None:
     code, said = serve("--self-signed", state=tmp_path / "nowhere")
     assert code == 1
     assert (
-        f"gpu-topology: {tmp_path / 'nowhere'}: expected a state directory (namespaces/, nodes/, cluster.yaml), found none"
-        in said
+        f"gpu-topology: {tmp_path / 'nowhere'}: "
+        "expected a state directory (namespaces/, nodes/, cluster.yaml), found none" in said
     )
 
 

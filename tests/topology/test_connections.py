@@ -25,7 +25,7 @@ from tests.topology.machines import (
     with_switch_links,
 )
 from webhook.topology.connections import Connection, Connections
-from webhook.topology.model import Cpu, Gpu, MigMode, NodeTopology, NvLink, Pcie, PciSwitch
+from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology, NvLink, Pcie, PciSwitch
 from webhook.topology.pcie import PciePath, PcieTree, link_bandwidth, socket_bandwidth
 
 
@@ -230,6 +230,17 @@ def test_paths_follow_the_tree() -> None:
     assert tree.bandwidth(below_inner, beside) == 12.0
     assert tree.bandwidth(above, same_bridge) == 12.0
     assert tree.bandwidth(below_inner, far) == 12.0
+
+
+def test_both_ports_of_a_nic_are_as_near_as_below_one_switch() -> None:
+    nics = (
+        Nic(name="mlx5_0", pci_bus_id="0000:41:00.0", root="0000:40", numa_node=0),
+        Nic(name="mlx5_1", pci_bus_id="0000:41:00.1", root="0000:40", numa_node=0),
+        Nic(name="mlx5_2", pci_bus_id="0000:42:00.0", root="0000:40", numa_node=0),
+    )
+    tree = PcieTree(NodeTopology(node="n", source="nvml", nics=nics))
+    assert tree.path(nics[0], nics[1]) is PciePath.PIX
+    assert tree.path(nics[1], nics[2]) is PciePath.PHB
 
 
 def test_a_narrow_uplink_limits_what_leaves_the_switch() -> None:

@@ -229,3 +229,10 @@ def test_a_mask_that_is_unknown_or_that_nccl_has_no_room_for_is_empty(affinity: 
 def test_what_cannot_be_written_says_why(topology: NodeTopology, message: str) -> None:
     with pytest.raises(FormatError, match=f"^NCCL topology of node h20-node-1: {message}"):
         format_nccl_topology(topology)
+
+
+def test_rdma_devices_that_share_a_pci_device_are_written_once() -> None:
+    port = Nic(name="mlx5_0", pci_bus_id="0000:9a:00.0", link_layer="InfiniBand", numa_node=0, root="0000:98")
+    subfunction = replace(port, name="mlx5_90")
+    text = format_nccl_topology(replace(h20(), nics=(port, subfunction)))
+    assert text.count('busid="0000:9a:00.0"') == 1

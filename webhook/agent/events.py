@@ -77,7 +77,7 @@ def _faults(now: Look) -> Iterator[NodeEvent]:
     yield from _events(EventReason.NVLINK_DOWN, ailing, warning=True)
     yield from _events(EventReason.GPU_LOST, [_loss(gpu) for gpu in now.topology.lost], warning=True)
     fabric = now.topology.fabric
-    if fabric and _is_faulty(fabric):
+    if fabric and fabric.is_faulty:
         yield from _fabric_change(None, fabric)
 
 
@@ -115,11 +115,7 @@ def _comparable(gpus: Iterable[Gpu], others: Sequence[Gpu]) -> Iterator[tuple[Gp
 def _fabric_change(before: Fabric | None, now: Fabric) -> Iterator[NodeEvent]:
     if now != before:
         note = f"The NVLink fabric is {_said(now)}" + (f", before {_said(before)}" if before else "")
-        yield from _events(EventReason.FABRIC_STATE_CHANGED, [note], warning=_is_faulty(now))
-
-
-def _is_faulty(fabric: Fabric) -> bool:
-    return fabric.state not in ("completed", "unsupported") or fabric.status not in ("", "success")
+        yield from _events(EventReason.FABRIC_STATE_CHANGED, [note], warning=now.is_faulty)
 
 
 def _said(fabric: Fabric) -> str:
@@ -137,4 +133,4 @@ def _loss(gpu: LostGpu) -> str:
 
 
 def _named(gpu: Gpu | LostGpu) -> str:
-    return f"GPU{gpu.index} {gpu.uuid}".rstrip()
+    return f"{gpu.label} {gpu.uuid}".rstrip()

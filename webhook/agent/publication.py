@@ -170,9 +170,8 @@ def config_map_manifest(topology: NodeTopology, node: Object, *, namespace: str)
 
 def _files(topology: NodeTopology) -> dict[str, str]:
     files = {names.TOPOLOGY_KEY: format_topology(topology)}
-    with contextlib.suppress(
-        FormatError
-    ):  # no GPU that NCCL can use: it does without a file, but not with an empty one
+    # Where nothing can be written, NCCL does without a file, but not with an empty one.
+    with contextlib.suppress(FormatError):
         files[names.NCCL_TOPOLOGY_KEY] = format_nccl_topology(topology)
     return files
 

@@ -136,7 +136,7 @@ class Agent:
         try:
             node = api.node(self._node)
         except NotFound as error:
-            raise NotFound(f"{error}. --node, or NODE_NAME, must be the name of a Node") from None
+            raise NotFound(f"{error}. --node, or {names.AGENT_NODE_NAME}, must be the name of a Node") from None
         return Observed(node=node, config_map=api.config_map(self._terms.namespace, config_map_name(self._node)))
 
     def _create_events(self, api: ApiServer, events: tuple[Object, ...]) -> None:

@@ -5,11 +5,15 @@ from typing import Annotated
 
 import typer
 
+from webhook.model import names
+
 
 def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
-    node: Annotated[str, typer.Option(envvar="NODE_NAME", help="Name of the Node that this machine is.")] = "",
+    node: Annotated[
+        str, typer.Option(envvar=names.AGENT_NODE_NAME, help="Name of the Node that this machine is.")
+    ] = "",
     namespace: Annotated[
-        str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the webhook, for the ConfigMap.")
+        str, typer.Option(envvar=names.AGENT_NAMESPACE, help="Namespace of the webhook, for the ConfigMap.")
     ] = "",
     interval: Annotated[int, typer.Option(min=1, max=86400, help="Seconds between two discoveries.")] = 60,
     cordon: Annotated[
@@ -28,7 +32,10 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     if dry_run:
         _preview(node, namespace, root)
         return
-    for option, value, variable in (("--node", node, "NODE_NAME"), ("--namespace", namespace, "POD_NAMESPACE")):
+    for option, value, variable in (
+        ("--node", node, names.AGENT_NODE_NAME),
+        ("--namespace", namespace, names.AGENT_NAMESPACE),
+    ):
         if not value:
             raise typer.BadParameter(f"expected a name, or the variable {variable}", param_hint=option)
     from webhook.agent.publication import Terms

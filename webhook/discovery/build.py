@@ -15,7 +15,7 @@ from webhook.discovery.facts import (
 )
 from webhook.discovery.links import Targets, nvswitches, with_links_back
 from webhook.model.errors import FormatError
-from webhook.topology.consistency import BUS_ID, checked
+from webhook.topology.consistency import BUS_ID, checked, is_pcie_link
 from webhook.topology.model import (
     C2c,
     Cpu,
@@ -123,8 +123,7 @@ class _Tree:
 
 
 def _pcie(generation: int, width: int) -> Pcie | None:
-    """None for a link that no slot has: devices without a PCIe link of their own report such things."""
-    return Pcie(generation=generation, width=width) if 1 <= generation <= 8 and 1 <= width <= 32 else None
+    return Pcie(generation=generation, width=width) if is_pcie_link(generation, width) else None
 
 
 def _gpus(nvml: NvmlFacts, sysfs: SysfsFacts, tree: _Tree, targets: Targets) -> tuple[Gpu, ...]:

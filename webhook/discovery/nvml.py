@@ -14,6 +14,7 @@ from typing import Any
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 
 from webhook.discovery.facts import GpuFacts, LinkFacts, LostFacts, NvmlFacts, PairFacts, Remote
+from webhook.model import names
 from webhook.topology.model import Fabric
 
 _Handle = Any
@@ -35,7 +36,7 @@ _NO_START = {
     "/dev/nvidiactl",
     pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: "the NVIDIA driver is too old: install a current one",
 }
-_NO_GPU = "the NVIDIA driver lists no GPU: see lspci and dmesg and, in a container, NVIDIA_VISIBLE_DEVICES"
+_NO_GPU = "the NVIDIA driver lists no GPU: see lspci and dmesg and, in a container, " + names.ENV_NVIDIA_VISIBLE_DEVICES
 
 _BUS_ID = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])")
 _CPU_WORDS = 128

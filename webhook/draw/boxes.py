@@ -110,10 +110,10 @@ def lost(box: Box, gpu: LostGpu) -> str:
     cross += line(box.right - 6, box.y + 6, box.x + 6, box.bottom - 6)
     width = box.width - 2 * _INSET
     parts = [
-        tooltip(_joined([f"GPU{gpu.index} is lost: {gpu.problem}", gpu.uuid, gpu.pci_bus_id])),
+        tooltip(_joined([f"{gpu.label} is lost: {gpu.problem}", gpu.uuid, gpu.pci_bus_id])),
         rounded(box, "lost"),
         path(cross, "cross"),
-        *_head(box, f"GPU{gpu.index}", "lost"),
+        *_head(box, gpu.label, "lost"),
         text(fit(gpu.problem, width, 12), box.x + _INSET, box.y + 42),
         text(fit(gpu.pci_bus_id, width, 11, MONOSPACE), box.x + _INSET, box.y + 60, "mono"),
     ]

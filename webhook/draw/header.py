@@ -29,7 +29,7 @@ def header(topology: NodeTopology, chosen: GpuSet | None, width: float) -> tuple
 
 def summary(topology: NodeTopology, chosen: GpuSet | None) -> str:
     """The picture in words."""
-    nodes = len({gpu.numa_node for gpu in topology.gpus})
+    nodes = len({gpu.numa_node for gpu in topology.gpus if gpu.numa_node is not None})
     where = f"{outline(topology)}; the GPUs are in {nodes} NUMA node{'' if nodes == 1 else 's'}."
     worth = [_worth(chosen)] if chosen else []
     return " ".join([where if nodes else f"{outline(topology)}.", *_first(notes(topology)), *worth])

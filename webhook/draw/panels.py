@@ -48,7 +48,7 @@ class Panel:
 def panels(topology: NodeTopology) -> list[Panel]:
     """The NUMA nodes that have GPUs or NICs, in the order of their first GPU; those without a GPU come last."""
     leaves: list[Leaf] = [*topology.gpus]
-    leaves += [Port(f"NIC{position}", nic) for position, nic in enumerate(topology.nics)]
+    leaves += map(Port, topology.nic_labels, topology.nics)
     switches = {switch.pci_bus_id: switch for switch in topology.switches}
     tree = PcieTree(topology)
     chains = _chains(leaves, tree, switches)

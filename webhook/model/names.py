@@ -48,6 +48,9 @@ TOPOLOGY_KEY = "topology.json"
 NCCL_TOPOLOGY_KEY = "nccl-topo.xml"
 AGENT_FIELD_MANAGER = "gpu-topology-agent"
 AGENT_CONTROLLER = PREFIX + "agent"
+# Variables of its own container.
+AGENT_NODE_NAME = "NODE_NAME"
+AGENT_NAMESPACE = "POD_NAMESPACE"
 
 # What other components own.
 HAMI_DEVICE_CORDON = "hami.io/device-cordon"

@@ -115,11 +115,10 @@ def _connect(one: Gpu, other: Gpu, tree: PcieTree) -> Connection:
     links = one.links_to(other.label)
     if links and other.links_to(one.label):
         return Connection(PathType.NVL, nvlink_bandwidth(one, links), links, pcie)
-    bandwidth = tree.bandwidth(one, other)
     if one.c2c and other.c2c:
         return _connect_c2c(one, other, pcie, tree)
     kind = PathType.PHB if pcie is PciePath.NODE else PathType(pcie.value)
-    return Connection(kind, bandwidth, 0, pcie)
+    return Connection(kind, tree.bandwidth(one, other), 0, pcie)
 
 
 def _connect_c2c(one: Gpu, other: Gpu, pcie: PciePath, tree: PcieTree) -> Connection:

@@ -20,9 +20,11 @@ _CPU_ARCHITECTURES = ("x86_64", "arm64", "ppc64")
 MAX_GPUS = 64
 """More than any machine has: the work grows with the square, and a topology may come from a hostile writer."""
 MAX_NICS = 128
+MAX_GENERATION, MAX_WIDTH = 8, 32
+"""PCIe: no device is of a later generation than 6, and none has more lanes (PCI Express Base Specification)."""
 MAX_SWITCHES = 512
 MAX_LINKS = 72
-"""NVML counts up to 36 links of a GPU (``NVML_NVLINK_MAX_LINKS``, nvml.h)."""
+"""Twice the 36 links of a GPU that NVML counts (``NVML_NVLINK_MAX_LINKS``, nvml.h): newer drivers may count more."""
 
 
 def checked(topology: NodeTopology, *, source: str) -> NodeTopology:
@@ -82,8 +84,13 @@ def _check_unique(source: str, what: str, values: Iterable[object]) -> None:
         raise FormatError(source, expected=f"each {what} once", found=f"{twice[0]} twice")
 
 
+def is_pcie_link(generation: int, width: int) -> bool:
+    """Whether a slot can have such a link. Devices without a PCIe link of their own report other things."""
+    return 1 <= generation <= MAX_GENERATION and 1 <= width <= MAX_WIDTH
+
+
 def _check_pcie(pcie: Pcie, where: str) -> None:
-    if not (1 <= pcie.generation <= 8 and 1 <= pcie.width <= 32):
+    if not is_pcie_link(pcie.generation, pcie.width):
         raise FormatError(
             where, expected="a PCIe link such as generation 5, width 16", found=f"{pcie.generation}, {pcie.width}"
         )
@@ -152,7 +159,7 @@ def _check_parents(topology: NodeTopology, source: str) -> None:
 def _check_distances(topology: NodeTopology, source: str) -> None:
     devices: Sequence[tuple[str, Gpu | Nic]] = [
         *((gpu.label, gpu) for gpu in topology.gpus),
-        *((f"NIC{position}", nic) for position, nic in enumerate(topology.nics)),
+        *zip(topology.nic_labels, topology.nics, strict=True),
     ]
     paths = {(label, other): word for label, device in devices for other, word in device.distance}
     labels = {label for label, _ in devices}

@@ -48,8 +48,9 @@ def parse_topology(text: str | bytes, *, source: str) -> NodeTopology:
     Raises:
         FormatError: it is no NodeTopology of v1, is larger than 1 MiB, or contradicts itself. Nothing is half-read.
     """
-    if len(text) > MAX_BYTES:
-        raise FormatError(source, expected=f"at most {MAX_BYTES} bytes", found=f"{len(text)} bytes")
+    size = len(text.encode(errors="surrogatepass") if isinstance(text, str) else text)
+    if size > MAX_BYTES:
+        raise FormatError(source, expected=f"at most {MAX_BYTES} bytes", found=f"{size} bytes")
     try:
         value = json.loads(text, object_pairs_hook=_object)
     except _DuplicateMemberError as error:

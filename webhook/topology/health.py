@@ -35,7 +35,7 @@ def node_health(topology: NodeTopology) -> NodeHealth:
     down if its other end is known, or if GPUs of the same product have more.
     """
     ailing = {gpu.index: finding for gpu in topology.gpus if (finding := _finding(gpu, topology))}
-    lost = {gpu.index: f"GPU{gpu.index} is lost: {gpu.problem}" for gpu in topology.lost}
+    lost = {gpu.index: f"{gpu.label} is lost: {gpu.problem}" for gpu in topology.lost}
     findings = (*ailing.values(), *lost.values(), *_fabric_findings(topology))
     if not any(gpu.active_links for gpu in topology.gpus):
         return NodeHealth(HealthState.ABSENT, findings, tuple(sorted(ailing | lost)))
@@ -68,7 +68,7 @@ def _usual_links(gpu: Gpu, topology: NodeTopology) -> int:
 
 def _fabric_findings(topology: NodeTopology) -> Iterator[str]:
     fabric = topology.fabric
-    if fabric and fabric.state not in ("completed", "unsupported"):
+    if fabric and not fabric.is_settled:
         yield f"The NVLink fabric is {fabric.state}: is the fabric manager running?"
-    elif fabric and fabric.status not in ("", "success"):
+    elif fabric and fabric.is_faulty:
         yield f"The NVLink fabric reports {fabric.status}"

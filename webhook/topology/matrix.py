@@ -54,13 +54,13 @@ class Matrix:
 def matrix(topology: NodeTopology) -> Matrix:
     """The matrix of the GPUs that can be reached, and of the NICs."""
     words = _words(topology)
-    labels = [*(gpu.label for gpu in topology.gpus), *(f"NIC{position}" for position in range(len(topology.nics)))]
+    labels = [*(gpu.label for gpu in topology.gpus), *topology.nic_labels]
     affinities = {gpu.label: _affinity(gpu, topology) for gpu in topology.gpus}
     rows = tuple(
         Row(label, tuple(words.get((label, other), SELF) for other in labels), affinities.get(label, ()))
         for label in labels
     )
-    return Matrix(rows, tuple((f"NIC{position}", nic.name) for position, nic in enumerate(topology.nics)))
+    return Matrix(rows, tuple(zip(topology.nic_labels, (nic.name for nic in topology.nics), strict=True)))
 
 
 def format_matrix(found: Matrix) -> str:

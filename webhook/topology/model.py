@@ -122,6 +122,11 @@ class LostGpu:
     uuid: str = ""
     pci_bus_id: str = ""
 
+    @property
+    def label(self) -> str:
+        """Its name, as that of a GPU that can be reached."""
+        return f"GPU{self.index}"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PciSwitch:
@@ -180,6 +185,16 @@ class Fabric:
     cluster_uuid: str = ""
     clique_id: int = 0
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether its state is one that stays."""
+        return self.state in ("completed", "unsupported")
+
+    @property
+    def is_faulty(self) -> bool:
+        """Whether GPUs that need it have no NVLink, for now or for good."""
+        return not self.is_settled or self.status not in ("", "success")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeTopology:
@@ -202,6 +217,11 @@ class NodeTopology:
     cpus: tuple[Cpu, ...] = ()
     nics: tuple[Nic, ...] = ()
     """In the order of their labels in the matrix, NIC0 first."""
+
+    @property
+    def nic_labels(self) -> tuple[str, ...]:
+        """The names of the NICs in the matrix, in their order."""
+        return tuple(f"NIC{position}" for position in range(len(self.nics)))
 
     def gpu(self, uuid: str) -> Gpu | None:
         """The GPU with that UUID."""

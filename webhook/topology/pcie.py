@@ -29,7 +29,7 @@ class PciePath(StrEnum):
 # 100 Mbit/s of each lane and direction, after encoding and protocol: NCCL src/graph/topo.cc, kvDictPciGen.
 # A generation that NCCL does not know counts as the last one that it knows.
 _LANE_SPEED = {1: 15, 2: 30, 3: 60, 4: 120, 5: 240, 6: 480}
-_FALLBACK = Pcie(generation=3, width=16)
+UNKNOWN_LINK = Pcie(generation=3, width=16)
 """What NCCL takes for a link that it cannot read: src/graph/topo.cc, ncclTopoAddPci."""
 
 _AMD, _ARM, _POWER, _ZHAOXIN = 16.0, 6.0, 32.0, 6.0
@@ -44,7 +44,7 @@ def link_bandwidth(pcie: Pcie | None) -> float:
 
     NCCL src/graph/topo.cc: width x speed / 80.
     """
-    link = pcie or _FALLBACK
+    link = pcie or UNKNOWN_LINK
     speed = _LANE_SPEED.get(link.generation, max(_LANE_SPEED.values()))
     return link.width * speed / 80
 
@@ -74,7 +74,7 @@ class PcieTree:
 
     def __init__(self, topology: NodeTopology) -> None:
         self._switches = {switch.pci_bus_id: switch for switch in topology.switches}
-        self._labels = {nic.name: f"NIC{position}" for position, nic in enumerate(topology.nics)}
+        self._labels = dict(zip((nic.name for nic in topology.nics), topology.nic_labels, strict=True))
         self.between_sockets = socket_bandwidth(topology)
         """GB/s per direction."""
 
@@ -106,7 +106,7 @@ class PcieTree:
         return device.label if isinstance(device, Gpu) else self._labels[device.name]
 
     def _path_in_tree(self, one: Gpu | Nic, other: Gpu | Nic) -> PciePath:
-        if one.parent and one.parent == other.parent:
+        if (one.parent and one.parent == other.parent) or _is_one_card(one, other):
             return PciePath.PIX
         if {switch.pci_bus_id for switch in self._above(one)} & {switch.pci_bus_id for switch in self._above(other)}:
             return PciePath.PXB
@@ -120,3 +120,9 @@ class PcieTree:
             switch = self._switches[above]
             yield switch
             above = switch.parent
+
+
+def _is_one_card(one: Gpu | Nic, other: Gpu | Nic) -> bool:
+    """Whether two NICs are functions of one PCI device, as both ports of a card are: no host bridge is between them."""
+    both_nics = isinstance(one, Nic) and isinstance(other, Nic)
+    return both_nics and bool(one.pci_bus_id) and one.pci_bus_id[:-1] == other.pci_bus_id[:-1]

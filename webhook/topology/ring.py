@@ -34,6 +34,11 @@ def weakest_hop(order: Sequence[int], bandwidth: Matrix) -> float:
     return min(min(bandwidth[one][other], bandwidth[other][one]) for one, other in _hops(order))
 
 
+def all_reduce_bandwidth(ring_bandwidth: float, count: int) -> float:
+    """GB/s of reduced data: each byte crosses a ring of n GPUs 2 (n - 1) / n times. 0 for one GPU."""
+    return ring_bandwidth * count / (2 * (count - 1)) if count > 1 else 0.0
+
+
 def cut_bandwidth(direct: Matrix, switched: Sequence[float], order: Sequence[int]) -> float:
     """What rings over NVLink can carry together at most: the least that leaves any part of the set.
 

@@ -9,7 +9,7 @@ from webhook.model.errors import FormatError
 from webhook.topology.connections import Connection, Connections, PathType, nvlink_bandwidth
 from webhook.topology.model import Gpu, NodeTopology
 from webhook.topology.pcie import PciePath, PcieTree
-from webhook.topology.ring import cut_bandwidth, ring_order, weakest_hop
+from webhook.topology.ring import all_reduce_bandwidth, cut_bandwidth, ring_order, weakest_hop
 
 
 class LinkClass(StrEnum):
@@ -72,9 +72,8 @@ class GpuSet:
 
     @property
     def all_reduce(self) -> float:
-        """GB/s of reduced data: each byte crosses a ring of n GPUs 2 (n - 1) / n times. 0 for a set of one."""
-        count = len(self.gpus)
-        return self.ring_bandwidth * count / (2 * (count - 1)) if count > 1 else 0.0
+        """GB/s of reduced data; 0 for a set of one."""
+        return all_reduce_bandwidth(self.ring_bandwidth, len(self.gpus))
 
     @property
     def every_pair_has_nvlink(self) -> bool:

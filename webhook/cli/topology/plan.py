@@ -92,12 +92,11 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         _plan_on_one(topology, request, output)
         return
     _refuse("on several nodes best-fit chooses the GPUs; see --node-policy", {"--policy": policy})
-    from webhook.topology.planning.plan import NodePolicy as Order
-    from webhook.topology.planning.plan import PlanRequest
+    from webhook.topology.planning import plan as planning
 
-    asked = PlanRequest(
+    asked = planning.PlanRequest(
         count=gpus,
-        policy=Order(node_policy or "pack"),
+        policy=planning.NodePolicy(node_policy or "pack"),
         constraints=constraints,
         max_nodes=max_nodes,
         min_gpus_per_node=min_gpus_per_node or 1,

@@ -15,13 +15,12 @@ from webhook.topology.nccl.reader import Unreadable
 from webhook.topology.nccl.report import Contents, Finding, GpuEntry, Report, Severity, fails, in_order, quoted
 from webhook.topology.nccl.structure import check_structure
 from webhook.topology.nccl.values import PciKind
+from webhook.topology.nccl.writer import ADVISED_ELEMENTS
 
 __all__ = ["MAX_BYTES", "Contents", "Finding", "GpuEntry", "Report", "Severity", "check"]
 
 MAX_BYTES = 2**20
 """What a ConfigMap can hold; 255 elements with all that NCCL reads in them need a fifth of it."""
-ADVISED_ELEMENTS = 200
-"""Leaves room for what NCCL adds: NICs, and devices that the file does not have."""
 
 
 def check(text: bytes | str) -> Report:

@@ -7,7 +7,8 @@ from webhook.topology.nccl.parser import Element
 from webhook.topology.nccl.report import Finding, Severity, printable
 from webhook.topology.nccl.values import PciKind, pci_kind
 
-_IDENTITY = {"cpu": "numaid", "pci": "busid", "net": "name"}
+IDENTITY = {"cpu": "numaid", "pci": "busid", "net": "name"}
+"""The attribute by which NCCL finds an element again."""
 _LABEL_LIMIT = 40
 
 
@@ -34,8 +35,8 @@ class Place:
     def label(self) -> str:
         """How messages call it, for example ``nvlink of gpu 0000:1b:00.0``."""
         name = self.element.name
-        if name in _IDENTITY:
-            return _named(name, self.element.get(_IDENTITY[name]))
+        if name in IDENTITY:
+            return _named(name, self.element.get(IDENTITY[name]))
         if name == "gpu":
             return _named(name, self.bus_id)
         return f"{name} of {Place(self.parent, self.above[:-1]).label}" if self.above else name

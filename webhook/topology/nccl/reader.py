@@ -11,11 +11,10 @@ from typing import NoReturn
 
 from webhook.model.errors import GpuTopologyError
 from webhook.topology.nccl.report import Finding, Severity, fails, printable, quoted
+from webhook.topology.nccl.values import MAX_TEXT
 
 MAX_ATTRIBUTES = 16
 """Stored with an element; NCCL drops the rest: MAX_ATTR_COUNT, src/graph/xml.h."""
-MAX_TEXT = 253
-"""Bytes of a name or value, without the character that ends it: MAX_STR_LEN, src/graph/xml.h."""
 MAX_RECURSION = 10_000
 """NCCL calls itself for each comment behind a comment, and for each level of elements that it skips. Measured with its
 parser and the usual stack of 8 MiB: 20,000 comments are read, 40,000 end in a segmentation fault."""

@@ -7,7 +7,7 @@ Sources: NCCL 2.30.7, src/graph/topo.cc (ncclTopoAddPci, ncclTopoGetSystem, nccl
 from collections.abc import Iterator, Sequence
 
 from webhook.topology.nccl.parser import Element
-from webhook.topology.nccl.places import Place, below, is_gpu, kind_of
+from webhook.topology.nccl.places import IDENTITY, Place, below, is_gpu, kind_of
 from webhook.topology.nccl.report import Finding, Severity, fails, quoted
 from webhook.topology.nccl.values import (
     ARCHITECTURES,
@@ -29,7 +29,6 @@ _VIRTUAL = (
 )
 _LEFTOVERS = ("host_hash", "rank", "mlopart", "keep")
 """What NCCL writes into the files that it dumps, or notes for itself."""
-_KEYS = {"cpu": "numaid", "pci": "busid", "net": "name"}
 _DUPLICATE = {
     "cpu": "NCCL makes two CPUs of one NUMA node and searches other rings",
     "pci": "NCCL finds only the first device, and merges equal switches",
@@ -52,7 +51,7 @@ def check_structure(places: Sequence[Place]) -> Iterator[Finding]:
         yield from _incomplete_cpu(cpu, first=cpu is cpus[0] and len(cpus) > 1)
     several_nodes = list(_nodes(places))
     yield from several_nodes
-    for name, key in _KEYS.items():
+    for name, key in IDENTITY.items():
         if not (several_nodes and name == "cpu"):
             yield from _duplicates(places, name, key)
     yield from _devices(places)

@@ -12,6 +12,8 @@ _PLAIN_INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0|[1-9][0-9]*)")
 _BUS_ID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 _MASK_WORD = re.compile(r"[0-9a-fA-F]{1,8}")
 
+MAX_TEXT = 253
+"""Bytes of a name or value, without the character that ends it: MAX_STR_LEN, src/graph/xml.h."""
 HIDDEN_SWITCH = "fffffff:ffff:ff"
 """Target of links to a switch that a virtual machine hides: src/graph/xml.cc, ncclTopoGetXmlFromGpu."""
 MAX_MASK_WORDS = 32

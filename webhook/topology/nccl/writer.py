@@ -11,17 +11,16 @@ from dataclasses import dataclass, field, replace
 
 from webhook.model.errors import FormatError
 from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology, Pcie
+from webhook.topology.nccl.values import HIDDEN_SWITCH, MAX_TEXT
+from webhook.topology.pcie import UNKNOWN_LINK
 
-MAX_ELEMENTS = 200
-"""NCCL has room for 255 (src/graph/topo.h, NCCL_TOPO_XML_MAX_NODES) and adds NICs of its own to them."""
-MAX_AFFINITY = 253
-"""Characters of an attribute's value: src/graph/xml.h, MAX_STR_LEN."""
+ADVISED_ELEMENTS = 200
+"""NCCL has room for 255 (src/graph/topo.h, NCCL_TOPO_XML_MAX_NODES) and adds what it detects: NICs, and devices that
+the file does not have."""
 
 _GPU_CLASS, _SWITCH_CLASS, _NVSWITCH_CLASS = "0x030200", "0x060400", "0x068000"
 _NIC_CLASS = {"InfiniBand": "0x020700"}
 _ETHERNET_CLASS = "0x020000"
-_HIDDEN = "fffffff:ffff:ff"
-"""How NCCL itself names a switch that a virtual machine hides: src/graph/xml.cc."""
 _SPEEDS = ("2.5", "5.0", "8.0", "16.0", "32.0", "64.0")
 """GT/s by PCIe generation. Only with the word ``PCIe`` behind it does NCCL know 16.0 and 32.0: src/graph/topo.cc."""
 _NUMA_UNKNOWN = -1
@@ -67,9 +66,9 @@ def format_nccl_topology(topology: NodeTopology, *, host_indices: bool = False) 
     _check_cpus(topology, where)
     for nics in (topology.nics, ()):  # NCCL finds NICs by itself
         system = _system(replace(topology, gpus=gpus, nics=nics), host_indices=host_indices)
-        if system.count() <= MAX_ELEMENTS:
+        if system.count() <= ADVISED_ELEMENTS:
             return "\n".join(system.lines()) + "\n"
-    raise FormatError(where, expected=f"at most {MAX_ELEMENTS} elements", found=system.count())
+    raise FormatError(where, expected=f"at most {ADVISED_ELEMENTS} elements", found=system.count())
 
 
 def _usable(topology: NodeTopology, where: str) -> tuple[Gpu, ...]:
@@ -122,8 +121,10 @@ def _system(topology: NodeTopology, *, host_indices: bool) -> _Element:
         element.children.append(_gpu(gpu, topology, host_indices=host_indices))
         above(gpu.parent, gpu.numa_node).children.append(element)
     for nic in topology.nics:
-        if nic.pci_bus_id:
-            above(nic.parent, nic.numa_node).children.append(_nic(nic))
+        # Several RDMA devices may be one PCI device, such as the subfunctions of a NIC.
+        if nic.pci_bus_id and nic.pci_bus_id not in elements:
+            elements[nic.pci_bus_id] = _nic(nic)
+            above(nic.parent, nic.numa_node).children.append(elements[nic.pci_bus_id])
     system.children.extend(elements[node] for node in sorted(node for node in elements if isinstance(node, int)))
     return system
 
@@ -138,7 +139,7 @@ def _like(cpus: Sequence[Cpu], numa_node: int) -> Cpu:
 def _cpu(node: int, cpu: Cpu) -> _Element:
     mask = cpu_mask(cpu.affinity)
     # NCCL completes only the CPU of its own GPU and then sees two of one node; an empty mask pins nothing and stays.
-    affinity = mask if mask and len(mask) <= MAX_AFFINITY else _NO_CPUS
+    affinity = mask if mask and len(mask) <= MAX_TEXT else _NO_CPUS
     attributes = [("numaid", str(node)), ("affinity", affinity), ("arch", cpu.arch)]
     if cpu.vendor:
         attributes += [("vendor", cpu.vendor), ("familyid", str(cpu.family)), ("modelid", str(cpu.model))]
@@ -164,7 +165,7 @@ def cpu_mask(cpus: str) -> str:
 
 def _pci(bus_id: str, pci_class: str, pcie: Pcie | None) -> _Element:
     # An unknown link is written as NCCL would read it: without a width it stops where sysfs is not mounted.
-    link = pcie or Pcie(generation=3, width=16)
+    link = pcie or UNKNOWN_LINK
     speed = _SPEEDS[min(link.generation, len(_SPEEDS)) - 1]
     return _Element(
         "pci",
@@ -191,7 +192,7 @@ def _gpu(gpu: Gpu, topology: NodeTopology, *, host_indices: bool) -> _Element:
 
 def _nvlinks(gpu: Gpu, topology: NodeTopology) -> Iterator[_Element]:
     if gpu.switch_links:
-        target = next(iter(topology.nvswitches), _HIDDEN)
+        target = next(iter(topology.nvswitches), HIDDEN_SWITCH)
         yield _nvlink(target, gpu.switch_links, _NVSWITCH_CLASS)
     for peer in topology.gpus:
         # A link that one side calls down is written by neither: NCCL fails on a link without its way back.

@@ -7,6 +7,7 @@ from enum import StrEnum
 from webhook.topology.planning.fleet import Member, fleet
 from webhook.topology.planning.network import NodePath, node_path
 from webhook.topology.planning.placement import Limits, Placement, Seat, best_fit, carried, pack, rooms, spread
+from webhook.topology.ring import all_reduce_bandwidth
 from webhook.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, check_count, check_number
 from webhook.topology.selection.select import Choice
 
@@ -75,8 +76,8 @@ class Plan:
 
     @property
     def all_reduce(self) -> float:
-        """Estimated GB/s of reduced data: each byte crosses a ring of n GPUs 2 (n - 1) / n times. 0 for one GPU."""
-        return self.ring_bandwidth * self.count / (2 * (self.count - 1)) if self.count > 1 else 0.0
+        """Estimated GB/s of reduced data; 0 for one GPU."""
+        return all_reduce_bandwidth(self.ring_bandwidth, self.count)
 
     @property
     def meets_constraints(self) -> bool:

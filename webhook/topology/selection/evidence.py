@@ -32,7 +32,7 @@ def shortage(topology: NodeTopology, request: Request, free: int) -> str:
     used = sum(1 for gpu in topology.gpus if gpu not in sliced and request.says_busy(gpu))
     reasons = [f"{used} in use"] if used else []
     reasons += [f"{gpu.label} in MIG mode" for gpu in sliced]
-    reasons += [f"GPU{gpu.index} lost ({gpu.problem})" for gpu in topology.lost]
+    reasons += [f"{gpu.label} lost ({gpu.problem})" for gpu in topology.lost]
     asked = f"asked for {request.count} GPU{'' if request.count == 1 else 's'}"
     counted = f"{free} of {len(topology.gpus) + len(topology.lost)} {'is' if free == 1 else 'are'} free"
     return f"{asked}, {counted}" + (f": {', '.join(reasons)}" if reasons else "")
