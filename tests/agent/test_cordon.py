@@ -18,7 +18,7 @@ from tests.topology.machines import (
     without,
 )
 from webhook.agent.cordon import CordonChange, cordon_change
-from webhook.topology.model import LostGpu, MigMode, NodeTopology, NvLink
+from webhook.topology.model import UNKNOWN, LostGpu, MigMode, NodeTopology, NvLink
 
 UUID_0, UUID_2, UUID_3 = (f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in (0, 2, 3))
 ADMINISTRATORS = "GPU-of-an-admin, GPU-of-another"
@@ -98,6 +98,36 @@ def test_a_lost_gpu_without_a_uuid_is_known_from_before() -> None:
     assert found is not None
     assert found.added == (UUID_2,)
     assert change(now) is None
+
+
+def partner_without_links(topology: NodeTopology) -> NodeTopology:
+    """GPU1, whose bridge leads to GPU0 alone."""
+    return bent(topology, 1, nvlinks=(NvLink(target=UNKNOWN, count=12, active=0),))
+
+
+@pytest.mark.parametrize("before", [None, a100_pcie_bridged()], ids=["at the first look", "known from before"])
+def test_the_partner_of_a_lost_card_is_not_cordoned(before: NodeTopology | None) -> None:
+    now = partner_without_links(without(a100_pcie_bridged(), 0))
+    assert change(now, before=before) == CordonChange(device_cordon=UUID_0, cordoned=f"{UUID_0}=lost", added=(UUID_0,))
+
+
+def test_the_partner_of_a_card_that_is_gone_is_not_cordoned() -> None:
+    now = partner_without_links(unlisted(a100_pcie_bridged(), 0))
+    assert change(now, before=a100_pcie_bridged()) == CordonChange(
+        device_cordon=UUID_0, cordoned=f"{UUID_0}=lost", added=(UUID_0,)
+    )
+
+
+def test_the_partner_of_a_card_in_mig_mode_is_not_cordoned() -> None:
+    now = partner_without_links(bent(a100_pcie_bridged(), 0, mig_mode=MigMode.ENABLED, nvlinks=()))
+    assert change(now, before=a100_pcie_bridged()) is None
+
+
+def test_a_gpu_on_switches_is_cordoned_although_another_one_is_lost() -> None:
+    now = with_switch_links(without(hgx_h100(), 2), 3, 12)
+    assert change(now) == CordonChange(
+        device_cordon=f"{UUID_3},{UUID_2}", cordoned=f"{UUID_3}=links,{UUID_2}=lost", added=(UUID_3, UUID_2)
+    )
 
 
 def test_entries_of_administrators_stay_in_their_order() -> None:

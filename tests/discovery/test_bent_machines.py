@@ -288,15 +288,15 @@ def test_a_gpu_whose_c2c_links_are_all_down_has_none(play: Play) -> None:
     [
         (
             "2 0 0 00000000000000000000000000000000",
-            Fabric(state="in-progress", cluster_uuid="00000000-0000-0000-0000-000000000000"),
+            Fabric(state="in-progress"),
         ),
         (
             "1 3 0 00000000000000000000000000000000",
-            Fabric(state="not-started", cluster_uuid="00000000-0000-0000-0000-000000000000"),
+            Fabric(state="not-started"),
         ),
         (
             "0 0 0 00000000000000000000000000000000",
-            Fabric(state="unsupported", cluster_uuid="00000000-0000-0000-0000-000000000000"),
+            Fabric(state="unsupported"),
         ),
         (
             "3 10 4 5e3a91c470d24b6f8f15c2a9d4e60b37",
@@ -309,11 +309,11 @@ def test_a_gpu_whose_c2c_links_are_all_down_has_none(play: Play) -> None:
         ),
         (
             "3 29 0 00000000000000000000000000000000",
-            Fabric(state="completed", status="Invalid State", cluster_uuid="00000000-0000-0000-0000-000000000000"),
+            Fabric(state="completed", status="Invalid State"),
         ),
         (
             "9 0 0 00000000000000000000000000000000",
-            Fabric(state="state 9", cluster_uuid="00000000-0000-0000-0000-000000000000"),
+            Fabric(state="state 9"),
         ),
     ],
 )

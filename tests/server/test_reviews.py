@@ -15,7 +15,7 @@ from webhook.state import State
 from webhook.state.directory import DirectoryState
 
 KNOWN = DirectoryState(
-    {"ml-workloads": Namespace("ml-workloads", {"gpu.topology/injection": "enabled"})}, ClusterFacts(), nodes={}
+    {"ml-workloads": Namespace("ml-workloads", {"gpu.topology/injection": "enabled"})}, ClusterFacts()
 )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.topology.machines import a100_pcie_bridged, dgx1_v100, h20, l40s
 from webhook.model.errors import FormatError, ManifestError
-from webhook.state.directory import load_directory
+from webhook.state.nodes import load_nodes
 from webhook.topology.document import format_topology
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "state"
@@ -20,8 +20,7 @@ def with_nodes(root: Path, **files: str) -> Path:
 
 
 def test_the_example_nodes_are_the_machines_that_the_tests_know() -> None:
-    nodes = load_directory(EXAMPLES).nodes
-    assert dict(nodes) == {
+    assert load_nodes(EXAMPLES) == {
         "a100-pcie": a100_pcie_bridged(),
         "dgx1-v100": dgx1_v100(),
         "h20-node-1": h20(),
@@ -30,11 +29,11 @@ def test_the_example_nodes_are_the_machines_that_the_tests_know() -> None:
 
 
 def test_the_name_of_a_node_stands_in_the_document(tmp_path: Path) -> None:
-    assert list(load_directory(with_nodes(tmp_path, any=format_topology(h20()))).nodes) == ["h20-node-1"]
+    assert list(load_nodes(with_nodes(tmp_path, any=format_topology(h20())))) == ["h20-node-1"]
 
 
 def test_a_directory_without_nodes_has_none(tmp_path: Path) -> None:
-    assert load_directory(tmp_path).nodes == {}
+    assert load_nodes(tmp_path) == {}
 
 
 def test_two_topologies_of_one_node_are_refused(tmp_path: Path) -> None:
@@ -42,15 +41,15 @@ def test_two_topologies_of_one_node_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ManifestError, match=r"b\.json: expected one topology of each node, found a second one of h20-n"
     ):
-        load_directory(with_nodes(tmp_path, a=text, b=text))
+        load_nodes(with_nodes(tmp_path, a=text, b=text))
 
 
 def test_a_topology_that_does_not_parse_names_its_file(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"nodes/a\.json: expected a NodeTopology in JSON"):
-        load_directory(with_nodes(tmp_path, a="{"))
+        load_nodes(with_nodes(tmp_path, a="{"))
 
 
 def test_a_topology_that_cannot_be_read_names_its_file(tmp_path: Path) -> None:
     (with_nodes(tmp_path) / "nodes" / "a.json").mkdir()
     with pytest.raises(ManifestError, match=r"nodes/a\.json: cannot be read: Is a directory"):
-        load_directory(tmp_path)
+        load_nodes(tmp_path)

@@ -26,7 +26,6 @@ GEN3 = Pcie(generation=3, width=16)
 GEN4 = Pcie(generation=4, width=16)
 GEN5 = Pcie(generation=5, width=16)
 DRIVER, CUDA = "570.133.20", "12.8"
-NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
 
 H20_UUIDS = (
     "GPU-b0c5b618-67d0-f464-9905-e1fd41226305",
@@ -194,7 +193,7 @@ def hgx_h100() -> NodeTopology:
         cuda_version=CUDA,
         gpus=gpus,
         nvswitches=tuple(f"0000:{bus}:00.0" for bus in ("07", "08", "09", "0a")),
-        fabric=Fabric(state="completed", status="success", cluster_uuid=NO_CLUSTER),
+        fabric=Fabric(state="completed", status="success"),
         switches=switches,
         cpus=cpus,
         nics=nics,
@@ -247,7 +246,7 @@ def h20() -> NodeTopology:
         cuda_version=CUDA,
         gpus=gpus,
         nvswitches=tuple(f"0000:{bus}:00.0" for bus in ("07", "08", "09", "0a")),
-        fabric=Fabric(state="completed", status="success", cluster_uuid=NO_CLUSTER),
+        fabric=Fabric(state="completed", status="success"),
         switches=tuple(
             PciSwitch(
                 pci_bus_id=f"0000:{above[index]}:00.0", root=f"0000:{roots[index]}", numa_node=index // 4, pcie=GEN5
@@ -275,7 +274,7 @@ def hgx_b200() -> NodeTopology:
         cuda_version=CUDA,
         gpus=gpus,
         nvswitches=("0000:07:00.0", "0000:08:00.0"),
-        fabric=Fabric(state="completed", status="success", cluster_uuid=NO_CLUSTER),
+        fabric=Fabric(state="completed", status="success"),
         switches=switches,
         cpus=cpus,
     )
@@ -483,7 +482,7 @@ def hidden_switches() -> NodeTopology:
         driver_version=DRIVER,
         cuda_version=CUDA,
         gpus=gpus,
-        fabric=Fabric(state="completed", status="success", cluster_uuid=NO_CLUSTER),
+        fabric=Fabric(state="completed", status="success"),
         cpus=cpus,
     )
 

@@ -64,14 +64,48 @@ def test_cards_without_a_bridge_beside_as_many_with_one_are_no_fault() -> None:
     assert node_health(topology).state is HealthState.HEALTHY
 
 
-def test_all_links_down_is_absent_and_says_what_is_down() -> None:
+def test_all_links_down_is_degraded_and_says_what_is_down() -> None:
     gpus = tuple(replace(gpu, nvlinks=(NvLink(target="nvswitch", count=18, active=0),)) for gpu in hgx_h100().gpus[:2])
     health = node_health(replace(hgx_h100(), gpus=gpus))
-    assert health.state is HealthState.ABSENT
+    assert health.state is HealthState.DEGRADED
     assert health.findings == (
         "GPU0 has links down: 18 of 18 to nvswitch",
         "GPU1 has links down: 18 of 18 to nvswitch",
     )
+
+
+def test_links_that_do_not_say_where_they_lead_are_degraded_where_there_is_a_fabric() -> None:
+    down = tuple(replace(gpu, nvlinks=(NvLink(target=UNKNOWN, count=18, active=0),)) for gpu in hgx_h100().gpus)
+    assert node_health(replace(hgx_h100(), gpus=down)).state is HealthState.DEGRADED
+    assert node_health(replace(hgx_h100(), gpus=down, fabric=None)).state is HealthState.ABSENT
+    assert node_health(replace(hgx_h100(), gpus=down, fabric=Fabric(state="unsupported"))).state is HealthState.ABSENT
+
+
+def test_a_node_all_in_mig_mode_has_no_nvlink() -> None:
+    gpus = tuple(replace(gpu, mig_mode=MigMode.ENABLED, nvlinks=()) for gpu in hgx_h100().gpus)
+    assert node_health(replace(hgx_h100(), gpus=gpus)).state is HealthState.ABSENT
+
+
+def test_neighbours_of_a_lost_gpu_are_not_ailing() -> None:
+    """Seen by NVML, links to a GPU that is gone lead nowhere."""
+    topology = without(dgx1_v100(), 0)
+    for index, links in ((1, 1), (2, 1), (3, 2), (4, 2)):
+        kept = tuple(link for link in dgx1_v100().gpus[index].nvlinks if link.target != "GPU0")
+        topology = bent(topology, index, nvlinks=(*kept, NvLink(target=UNKNOWN, count=links, active=0)))
+    health = node_health(topology)
+    assert (health.ailing, health.findings) == ((0,), ("GPU0 is lost: GPU is lost",))
+
+
+def test_a_gpu_on_switches_is_compared_although_another_one_is_lost() -> None:
+    few = (NvLink(target="nvswitch", count=10, active=10), NvLink(target=UNKNOWN, count=8, active=0))
+    assert node_health(bent(without(hgx_h100(), 0), 3, nvlinks=few)).ailing == (0, 3)
+
+
+def test_the_partner_of_a_card_in_mig_mode_is_not_ailing() -> None:
+    topology = bent(a100_pcie_bridged(), 0, mig_mode=MigMode.ENABLED)
+    down = (NvLink(target="GPU0", count=12, active=0),)
+    health = node_health(bent(topology, 1, nvlinks=down))
+    assert (health.state, health.ailing) == (HealthState.HEALTHY, ())
 
 
 def test_a_lost_gpu_degrades_its_node() -> None:

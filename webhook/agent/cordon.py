@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from webhook.agent.look import Look, counterpart, is_readable, vanished
 from webhook.model import names
+from webhook.topology.health import has_absent_peers
 from webhook.topology.model import Gpu, LostGpu, MigMode, NodeTopology
 
 
@@ -81,11 +82,27 @@ def _causes(text: str) -> dict[str, Cause]:
 def _ill(now: Look, before: NodeTopology | None) -> dict[str, Cause]:
     """GPUs that are lost, or whose links are down, by themselves, compared with their peers or with before."""
     topology = now.topology
-    links = [gpu.uuid for gpu in topology.gpus if gpu.index in now.health.ailing or _lost_all_links(gpu, before)]
+    gone = vanished(before, topology) if before else ()
+    links = [gpu.uuid for gpu in topology.gpus if _has_lost_links(gpu, now, before, excused=bool(gone))]
     lost = [gpu.uuid or _uuid(_known(gpu, before)) for gpu in topology.lost]
-    gone = [gpu.uuid for gpu in (vanished(before, topology) if before else ())]
-    causes = dict.fromkeys(links, Cause.LINKS) | dict.fromkeys((*lost, *gone), Cause.LOST)
+    causes = dict.fromkeys(links, Cause.LINKS) | dict.fromkeys((*lost, *(gpu.uuid for gpu in gone)), Cause.LOST)
     return {uuid: cause for uuid, cause in causes.items() if uuid}
+
+
+def _has_lost_links(gpu: Gpu, now: Look, before: NodeTopology | None, *, excused: bool) -> bool:
+    """Whether links of a GPU are down that should be up.
+
+    Where links were up and are all down, the GPU by itself looks like one that was never wired. Direct links to a GPU
+    that is gone, lost or in MIG mode are excused.
+    """
+    old = _known(gpu, before)
+    on_switches = gpu.switch_links or (old and old.switch_links)
+    if excused and not on_switches:
+        return False
+    if gpu.index in now.health.ailing:
+        return True
+    lost_all = bool(old and old.active_links) and _is_without_links(gpu, Cause.LINKS)
+    return lost_all and bool(on_switches or not has_absent_peers(now.topology))
 
 
 def _still_ill(own: Mapping[str, Cause], listed: Collection[str], now: Look) -> dict[str, Cause]:
@@ -100,12 +117,6 @@ def _still_ill(own: Mapping[str, Cause], listed: Collection[str], now: Look) -> 
 
 def _is_without_links(gpu: Gpu, cause: Cause) -> bool:
     return cause is Cause.LINKS and gpu.mig_mode is not MigMode.ENABLED and bool(gpu.nvlinks) and not gpu.active_links
-
-
-def _lost_all_links(gpu: Gpu, before: NodeTopology | None) -> bool:
-    """Whether links that were up are all down: seen by itself, such a GPU looks like one that was never wired."""
-    old = _known(gpu, before)
-    return bool(old and old.active_links and _is_without_links(gpu, Cause.LINKS))
 
 
 def _known(gpu: Gpu | LostGpu, before: NodeTopology | None) -> Gpu | None:

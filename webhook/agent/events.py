@@ -1,6 +1,6 @@
 """What has happened to a node's GPUs and links between two looks at it, for the node's Events."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -94,7 +94,7 @@ def _differences(before: NodeTopology, now: NodeTopology) -> Iterator[NodeEvent]
 
 def _link_changes(before: NodeTopology, now: NodeTopology) -> Iterator[NodeEvent]:
     down, restored = [], []
-    for gpu, old in _comparable(now.gpus, before.gpus):
+    for gpu, old in _comparable(now, before):
         said = f"{_links_up(gpu)}, {old.active_links} before"
         if gpu.active_links < old.active_links:
             down.append(said)
@@ -104,12 +104,19 @@ def _link_changes(before: NodeTopology, now: NodeTopology) -> Iterator[NodeEvent
     yield from _events(EventReason.NVLINK_RESTORED, restored, warning=False)
 
 
-def _comparable(gpus: Iterable[Gpu], others: Sequence[Gpu]) -> Iterator[tuple[Gpu, Gpu]]:
-    """Each GPU with itself in the other look. Whoever switches MIG on wants the links down."""
-    for gpu in gpus:
-        other = counterpart(gpu, others)
-        if other and MigMode.ENABLED not in (gpu.mig_mode, other.mig_mode):
+def _comparable(now: NodeTopology, before: NodeTopology) -> Iterator[tuple[Gpu, Gpu]]:
+    """Each GPU with itself in the other look. Whoever switches MIG on wants the links down, at both of their ends."""
+    switched_over = _in_mig_mode(now) != _in_mig_mode(before)
+    for gpu in now.gpus:
+        other = counterpart(gpu, before.gpus)
+        if not other or MigMode.ENABLED in (gpu.mig_mode, other.mig_mode):
+            continue
+        if gpu.switch_links or other.switch_links or not switched_over:
             yield gpu, other
+
+
+def _in_mig_mode(topology: NodeTopology) -> set[str]:
+    return {gpu.uuid for gpu in topology.gpus if gpu.mig_mode is MigMode.ENABLED}
 
 
 def _fabric_change(before: Fabric | None, now: Fabric) -> Iterator[NodeEvent]:

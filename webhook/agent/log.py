@@ -17,9 +17,16 @@ class AgentLog:
         """The agent runs, and its port is open."""
         self._write(message="started", version=version, intervalSeconds=interval)
 
-    def discovered(self, *, state: str, gpus: int, findings: Sequence[str], problem: str) -> None:
+    def discovered(self, *, state: str, gpus: int, findings: Sequence[str], problem: str, nccl_problem: str) -> None:
         """A discovery differs from the one before."""
-        self._write(message="discovered", state=state, gpus=gpus, findings=list(findings), problem=problem)
+        self._write(
+            message="discovered",
+            state=state,
+            gpus=gpus,
+            findings=list(findings),
+            problem=problem,
+            ncclProblem=nccl_problem,
+        )
 
     def wrote(self, kind: str, name: str, text: str = "") -> None:
         """An object was written."""

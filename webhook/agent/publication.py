@@ -14,7 +14,7 @@ from webhook.model import names
 from webhook.model.errors import FormatError
 from webhook.model.node_names import config_map_name, fitted, node_label
 from webhook.topology.document import format_topology, parse_topology
-from webhook.topology.model import NodeTopology
+from webhook.topology.model import MigMode, NodeTopology
 from webhook.topology.nccl.writer import format_nccl_topology
 
 EVENTS_NAMESPACE = "default"
@@ -166,6 +166,17 @@ def config_map_manifest(topology: NodeTopology, node: Object, *, namespace: str)
         },
         "data": _files(topology),
     }
+
+
+def nccl_problem(topology: NodeTopology) -> str:
+    """Why the ConfigMap has no file for NCCL although the node has GPUs that could use one; empty if it has."""
+    if all(gpu.mig_mode is MigMode.ENABLED for gpu in topology.gpus):
+        return ""
+    try:
+        format_nccl_topology(topology)
+    except FormatError as error:
+        return str(error)
+    return ""
 
 
 def _files(topology: NodeTopology) -> dict[str, str]:

@@ -8,7 +8,17 @@ from datetime import datetime
 
 from webhook.agent.log import AgentLog
 from webhook.agent.look import Look
-from webhook.agent.publication import Memory, NodeChange, Object, Observed, Terms, decide, node_change, sound
+from webhook.agent.publication import (
+    Memory,
+    NodeChange,
+    Object,
+    Observed,
+    Terms,
+    decide,
+    nccl_problem,
+    node_change,
+    sound,
+)
 from webhook.agent.schedule import Schedule
 from webhook.agent.status import Count, Status
 from webhook.kube.client import ApiServer
@@ -207,6 +217,7 @@ class Agent:
             gpus=len(look.topology.gpus),
             findings=look.health.findings,
             problem=look.topology.problem,
+            nccl_problem=nccl_problem(look.topology),
         )
 
 

@@ -283,6 +283,9 @@ def _read_fabric_status(status: int) -> str:
 
 
 def _as_uuid(digits: str) -> str:
+    """Empty for zeros: a node that belongs to no cluster."""
+    if not digits.strip("0"):
+        return ""
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 

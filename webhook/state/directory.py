@@ -1,7 +1,4 @@
-"""State from files: ``namespaces/*.yaml`` (manifests), ``nodes/*.json`` (topologies), ``cluster.yaml`` (versions).
-
-They are read once.
-"""
+"""State from files: ``namespaces/*.yaml`` (manifests) and ``cluster.yaml`` (versions), read once."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,8 +11,6 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import ManifestError
 from webhook.model.pod import Fields, Metadata, Namespace
 from webhook.model.version import Version
-from webhook.state.nodes import load_nodes
-from webhook.topology.model import NodeTopology
 
 _T = TypeVar("_T")
 
@@ -35,13 +30,9 @@ class DirectoryState:
 
     ready = True
 
-    def __init__(
-        self, namespaces: Mapping[str, Namespace], facts: ClusterFacts, nodes: Mapping[str, NodeTopology]
-    ) -> None:
+    def __init__(self, namespaces: Mapping[str, Namespace], facts: ClusterFacts) -> None:
         self._namespaces = namespaces
         self._facts = facts
-        self.nodes = nodes
-        """Topologies by the name of the node."""
 
     def namespace(self, name: str) -> Namespace:
         """The namespace of that manifest."""
@@ -57,7 +48,7 @@ def load_directory(root: Path) -> DirectoryState:
 
     Raises:
         ManifestError: ``root`` is no directory, or a file in it cannot be read as what it should be.
-        FormatError: a version in ``cluster.yaml`` is none, or a topology contradicts itself.
+        FormatError: a version in ``cluster.yaml`` is none.
     """
     if not root.is_dir():
         raise ManifestError(f"{root}: expected a state directory (namespaces/, nodes/, cluster.yaml), found none")
@@ -66,7 +57,7 @@ def load_directory(root: Path) -> DirectoryState:
         for document in read_yaml(path):
             namespace = _read_namespace(path, document)
             namespaces[namespace.name] = namespace
-    return DirectoryState(namespaces, _read_cluster(root / "cluster.yaml"), load_nodes(root))
+    return DirectoryState(namespaces, _read_cluster(root / "cluster.yaml"))
 
 
 def _read_namespace(path: Path, document: Any) -> Namespace:

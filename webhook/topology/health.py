@@ -1,7 +1,7 @@
 """Whether the NVLinks of a node do what they should."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -14,7 +14,7 @@ class HealthState(StrEnum):
     HEALTHY = "healthy"
     DEGRADED = "degraded"
     ABSENT = "absent"
-    """No link is up: the node has no NVLink, no GPU or no driver."""
+    """There is none: no GPU has links, all are in MIG mode, or there is no GPU or no driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +32,40 @@ def node_health(topology: NodeTopology) -> NodeHealth:
     """Judge the links of a node by themselves and by each other.
 
     NVML cannot tell a broken link from one that was never wired: an H100 NVL uses 12 of its 18. So a link counts as
-    down if its other end is known, or if GPUs of the same product have more.
+    down if its other end is known, or if GPUs of the same product have more. Direct links to GPUs that are lost or in
+    MIG mode are down through no fault of the other end.
     """
     ailing = {gpu.index: finding for gpu in topology.gpus if (finding := _finding(gpu, topology))}
     lost = {gpu.index: f"{gpu.label} is lost: {gpu.problem}" for gpu in topology.lost}
     findings = (*ailing.values(), *lost.values(), *_fabric_findings(topology))
-    if not any(gpu.active_links for gpu in topology.gpus):
-        return NodeHealth(HealthState.ABSENT, findings, tuple(sorted(ailing | lost)))
-    state = HealthState.DEGRADED if findings else HealthState.HEALTHY
-    return NodeHealth(state, findings, tuple(sorted(ailing | lost)))
+    return NodeHealth(_state(topology, findings), findings, tuple(sorted(ailing | lost)))
+
+
+def has_absent_peers(topology: NodeTopology) -> bool:
+    """Whether GPUs are lost or in MIG mode, so that direct links to them are down at the other end too."""
+    return bool(topology.lost or any(gpu.mig_mode is MigMode.ENABLED for gpu in topology.gpus))
+
+
+def _state(topology: NodeTopology, findings: Sequence[str]) -> HealthState:
+    usable = [gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED]
+    if any(gpu.active_links for gpu in usable):
+        return HealthState.DEGRADED if findings else HealthState.HEALTHY
+    wired = any(link.target != UNKNOWN for gpu in usable for link in gpu.nvlinks)
+    fabric = topology.fabric is not None and topology.fabric.is_supported
+    return HealthState.DEGRADED if usable and (wired or fabric) else HealthState.ABSENT
 
 
 def _finding(gpu: Gpu, topology: NodeTopology) -> str:
     if gpu.mig_mode is MigMode.ENABLED:
         return ""
-    down = [link for link in gpu.nvlinks if link.active < link.count and link.target != UNKNOWN]
+    excused = {UNKNOWN, *(peer.label for peer in topology.gpus if peer.mig_mode is MigMode.ENABLED)}
+    down = [link for link in gpu.nvlinks if link.active < link.count and link.target not in excused]
     if down:
         targets = ", ".join(f"{link.count - link.active} of {link.count} to {link.target}" for link in down)
         return f"{gpu.label} has links down: {targets}"
     usual = _usual_links(gpu, topology)
-    if gpu.active_links < usual:
+    comparable = gpu.switch_links or not has_absent_peers(topology)
+    if comparable and gpu.active_links < usual:
         return f"{gpu.label} has {gpu.active_links} links up, other {gpu.name or 'GPUs'} here have {usual}"
     return ""
 

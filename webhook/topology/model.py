@@ -186,6 +186,11 @@ class Fabric:
     clique_id: int = 0
 
     @property
+    def is_supported(self) -> bool:
+        """Whether the GPUs are of a kind that has a fabric."""
+        return self.state != "unsupported"
+
+    @property
     def is_settled(self) -> bool:
         """Whether its state is one that stays."""
         return self.state in ("completed", "unsupported")

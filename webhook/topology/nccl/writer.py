@@ -72,11 +72,12 @@ def format_nccl_topology(topology: NodeTopology, *, host_indices: bool = False) 
 
 
 def _usable(topology: NodeTopology, where: str) -> tuple[Gpu, ...]:
-    nameless = [gpu.label for gpu in topology.gpus if not gpu.pci_bus_id]
+    usable = [gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED]
+    nameless = [gpu.label for gpu in usable if not gpu.pci_bus_id]
     if nameless:
-        fix = f"A topology from {topology.source} has none; the agent finds them through NVML"
+        fix = topology.problem or f"A topology from {topology.source} has none; the agent finds them through NVML"
         raise FormatError(where, expected="the PCI bus id of each GPU", found=f"none of {nameless[0]}", fix=fix)
-    gpus = tuple(gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED and _is_whole(gpu.pci_bus_id))
+    gpus = tuple(gpu for gpu in usable if _is_whole(gpu.pci_bus_id))
     if not gpus:
         raise FormatError(where, expected="a GPU outside of MIG mode", found=topology.problem or "none")
     return gpus
