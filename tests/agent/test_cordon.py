@@ -68,6 +68,27 @@ def test_a_node_without_ill_gpus_is_left_alone(topology: NodeTopology) -> None:
     assert change(topology, listed=ADMINISTRATORS) is None
 
 
+def unread(topology: NodeTopology, *indices: int) -> NodeTopology:
+    """NVML does not answer when it is asked for the links of these GPUs."""
+    for index in indices:
+        topology = bent(topology, index, nvlinks=(), links_problem="Timeout")
+    return topology
+
+
+@pytest.mark.parametrize("indices", [(3,), range(8)])
+def test_a_gpu_whose_links_cannot_be_read_is_not_cordoned(indices: tuple[int, ...]) -> None:
+    assert change(unread(hgx_h100(), *indices), before=hgx_h100()) is None
+
+
+def test_a_gpu_whose_links_cannot_be_read_stays_cordoned() -> None:
+    assert change(unread(hgx_h100(), 3), listed=UUID_3, own=f"{UUID_3}=links") is None
+
+
+def test_a_gpu_that_was_lost_is_back_although_its_links_cannot_be_read() -> None:
+    found = change(unread(hgx_h100(), 3), listed=UUID_3, own=f"{UUID_3}=lost")
+    assert found == CordonChange(device_cordon=None, cordoned=None, removed=(UUID_3,))
+
+
 def test_links_that_are_all_down_count_if_they_were_up_before() -> None:
     found = change(all_links_down(a100_pcie_bridged()), before=a100_pcie_bridged())
     assert found is not None

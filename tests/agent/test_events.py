@@ -62,6 +62,26 @@ def test_links_that_stay_down_are_not_told_again() -> None:
     assert told(broken, broken) == []
 
 
+def unread(topology: NodeTopology) -> NodeTopology:
+    """NVML does not answer when it is asked for the links of GPU3."""
+    return bent(topology, 3, nvlinks=(), links_problem="Timeout")
+
+
+def test_links_that_cannot_be_read_are_not_down() -> None:
+    assert told(unread(hgx_h100()), hgx_h100()) == []
+    assert told(unread(hgx_h100()), None) == []
+
+
+def test_links_that_can_be_read_again_are_not_restored() -> None:
+    assert told(hgx_h100(), unread(hgx_h100())) == []
+
+
+def test_links_that_are_down_when_they_can_be_read_again_are_told() -> None:
+    assert told(with_switch_links(hgx_h100(), 3, 12), unread(hgx_h100())) == [
+        ("Warning", "NVLinkDown", f"GPU3 {UUID_3}: 12 of 18 links up")
+    ]
+
+
 def test_several_gpus_share_one_event() -> None:
     now = with_switch_links(with_switch_links(hgx_h100(), 0, 17), 2, 0)
     assert told(now, hgx_h100()) == [

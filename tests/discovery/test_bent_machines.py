@@ -5,7 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.nvml.machines import Link, a100_pcie_bridged, dgx1_v100, gb200_tray, h20, hgx_a100, hidden_switches, l40s
+from tests.nvml.machines import (
+    Link,
+    Machine,
+    a100_pcie_bridged,
+    dgx1_v100,
+    gb200_tray,
+    h20,
+    hgx_a100,
+    hidden_switches,
+    l40s,
+)
 from tests.nvml.stub import Play
 from tests.topology import machines as topologies
 from webhook.discovery.discover import discover
@@ -71,6 +81,26 @@ def test_a_direct_link_that_only_one_end_reports_gets_an_end_that_carries_nothin
     found = discover(node="n", root=play(a100_pcie_bridged().with_card(1, links=())))
     assert links_of(found, 0) == (NvLink(target="GPU1", count=12, active=12),)
     assert links_of(found, 1) == (NvLink(target="GPU0", count=12, active=0),)
+
+
+def test_links_that_do_not_tell_where_they_lead_are_those_that_the_peer_still_lists(play: Play) -> None:
+    bridged = discover(node="n", root=play(a100_pcie_bridged().with_links_down(3, *range(12))))
+    assert links_of(bridged, 3) == (NvLink(target="GPU2", count=12, active=0),)
+    cube = discover(node="n", root=play(dgx1_v100().with_links_down(3, *range(6))))
+    assert links_of(cube, 3) == (
+        NvLink(target="GPU0", count=2, active=0),
+        NvLink(target="GPU1", count=1, active=0),
+        NvLink(target="GPU2", count=2, active=0),
+        NvLink(target="GPU7", count=1, active=0),
+    )
+
+
+def test_links_of_which_no_peer_knows_stay_without_an_end(play: Play) -> None:
+    machine = a100_pcie_bridged().with_links_down(3, *range(12)).with_link(2, 0, None)
+    assert links_of(discover(node="n", root=play(machine)), 3) == (
+        NvLink(target="GPU2", count=11, active=0),
+        NvLink(target="unknown", count=1, active=0),
+    )
 
 
 def test_a_link_in_the_middle_that_the_gpu_does_not_have_does_not_hide_those_after_it(play: Play) -> None:
@@ -141,6 +171,66 @@ def test_a_driver_that_tells_states_of_hopper_only_the_old_way_is_asked_that_way
 def test_the_state_of_links_of_hopper_is_a_field_value(play: Play) -> None:
     machine = h20().with_lines("error nvmlDeviceGetNvLinkState 3")
     assert discover(node="h20-node-1", root=play(machine)) == topologies.h20()
+
+
+# Links that cannot be read
+
+STATES = ("nvmlDeviceGetNvLinkState", "nvmlDeviceGetFieldValues")
+
+
+def without_states(machine: Machine, index: int, code: int) -> Machine:
+    """One GPU answers with an error whenever it is asked for the state of a link."""
+    for function in STATES:
+        machine = machine.with_error(index, function, code)
+    return machine
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(1, "Uninitialized"), (4, "Insufficient Permissions"), (10, "Timeout"), (999, "Unknown Error")]
+)
+def test_links_whose_states_cannot_be_read_are_not_down(code: int, said: str, play: Play) -> None:
+    found = discover(node="h20-node-1", root=play(without_states(h20(), 2, code)))
+    unread = topologies.bent(topologies.h20(), 2, nvlinks=(), links_problem=said)
+    assert found == replace(unread, problem=f"the NVLinks of GPU2 cannot be read: {said}")
+
+
+def test_a_node_whose_links_cannot_be_read_says_so_once_for_each_reason(play: Play) -> None:
+    machine = without_states(without_states(without_states(a100_pcie_bridged(), 0, 999), 1, 10), 3, 999)
+    found = discover(node="n", root=play(machine))
+    assert found.problem == (
+        "the NVLinks of GPU0, GPU3 cannot be read: Unknown Error; the NVLinks of GPU1 cannot be read: Timeout"
+    )
+    assert [gpu.links_problem for gpu in found.gpus] == ["Unknown Error", "Timeout", "", "Unknown Error"]
+
+
+def test_direct_links_that_cannot_be_read_at_one_end_are_as_the_other_end_says(play: Play) -> None:
+    found = discover(node="n", root=play(without_states(a100_pcie_bridged(), 1, 10)))
+    assert links_of(found, 0) == (NvLink(target="GPU1", count=12, active=12),)
+    assert links_of(found, 1) == (NvLink(target="GPU0", count=12, active=12),)
+
+
+def test_the_state_that_one_way_does_not_tell_is_asked_the_other_way(play: Play) -> None:
+    machine = h20().with_card(2, lines=("field 165 10",))
+    assert discover(node="h20-node-1", root=play(machine)) == topologies.h20()
+
+
+@pytest.mark.parametrize("code", [2, 3, 13])
+def test_a_gpu_or_driver_that_has_no_link_states_has_no_links(code: int, play: Play) -> None:
+    found = discover(node="h20-node-1", root=play(without_states(h20(), 2, code)))
+    assert found == topologies.bent(topologies.h20(), 2, nvlinks=())
+
+
+def test_active_links_whose_ends_cannot_be_read_lead_to_no_hidden_switch(play: Play) -> None:
+    machine = dgx1_v100().with_error(2, "nvmlDeviceGetNvLinkRemotePciInfo_v2", 10)
+    found = discover(node="dgx1-v100", root=play(machine))
+    unread = topologies.bent(topologies.dgx1_v100(), 2, links_problem="Timeout")
+    assert found == replace(unread, problem="the NVLinks of GPU2 cannot be read: Timeout")
+
+
+def test_a_gpu_in_mig_mode_has_no_links_that_would_have_to_be_read(play: Play) -> None:
+    machine = without_states(h20(), 2, 10).with_card(2, mig=True)
+    found = discover(node="h20-node-1", root=play(machine))
+    assert found == topologies.bent(topologies.h20(), 2, mig_mode=MigMode.ENABLED, nvlinks=())
 
 
 # MIG
@@ -386,6 +476,10 @@ def test_without_sysfs_nvml_tells_paths_and_cpus(play: Play, tmp_path: Path) -> 
     assert gpu_of(found, 0).pcie == Pcie(generation=5, width=16)
     assert gpu_of(found, 0).numa_node is None
     assert (found.switches, found.cpus, found.nics) == ((), (), ())
+    assert found.problem == (
+        f"sysfs below {tmp_path / 'nothing'} does not have the PCI device of "
+        "GPU0, GPU1, GPU2, GPU3, GPU4, GPU5, GPU6, GPU7: is the host's /sys mounted?"
+    )
 
 
 def test_with_sysfs_gpus_need_no_paths_of_nvml(play: Play) -> None:

@@ -119,6 +119,13 @@ def test_two_gpus_that_may_not_use_p2p_are_named() -> None:
     assert found.problem == "P2P between GPU0 and GPU1 is off: not supported"
 
 
+def test_a_gpu_that_sysfs_does_not_know_is_a_problem() -> None:
+    gpus = (GpuFacts(index=0, bus_id="0000:17:00.0"), GpuFacts(index=1, bus_id="0000:18:00.0"), GpuFacts(index=2))
+    pci = {"0000:17:00.0": device("0000:17:00.0")}
+    found = built(*gpus, sysfs=SysfsFacts(root="/host\n", pci=pci))
+    assert found.problem == "sysfs below /host does not have the PCI device of GPU1: is the host's /sys mounted?"
+
+
 def test_control_characters_are_left_out_everywhere() -> None:
     lost = LostFacts(index=1, said="GPU is\nlost", uuid="GPU-\x00x", bus_id="10000:01:00.0")
     found = built(GpuFacts(index=0, uuid="GPU-\x1b1"), driver_version="570\r", lost=(lost,))
@@ -145,6 +152,7 @@ GPUS = st.builds(
     pcie_generation=SMALL,
     pcie_width=SMALL,
     links=st.lists(LINKS, max_size=6).map(tuple),
+    links_problem=st.sampled_from(["", "", "Timeout\n"]),
     c2c_mbps=st.lists(st.integers(1, 50000), max_size=3).map(tuple),
     fabric=st.none() | st.builds(Fabric, state=st.sampled_from(["completed", "not-started", "state 9"]), status=TEXTS),
 )

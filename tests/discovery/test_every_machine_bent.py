@@ -95,7 +95,7 @@ def test_a_lost_gpu(expected: Expected, play: Play) -> None:
     assert [gpu.index for gpu in found.lost] == [expected.peer]
     assert expected.peer not in [gpu.index for gpu in found.gpus]
     assert len(found.gpus) == len(expected.machine.cards) - 1
-    assert f"GPU{expected.peer} is lost: GPU is lost" in node_health(found).findings
+    assert f"GPU{expected.peer} cannot be reached: GPU is lost" in node_health(found).findings
 
 
 @pytest.mark.parametrize("expected", ALL, ids=named)

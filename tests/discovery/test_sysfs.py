@@ -146,7 +146,7 @@ def test_a_device_without_files_is_there_with_its_place_alone(tmp_path: Path) ->
 
 
 def test_a_root_without_sysfs_tells_nothing(tmp_path: Path) -> None:
-    assert read_sysfs(tmp_path, ["0000:17:00.0"]) == SysfsFacts(numa_nodes={0: ""})
+    assert read_sysfs(tmp_path, ["0000:17:00.0"]) == SysfsFacts(root=str(tmp_path), numa_nodes={0: ""})
 
 
 def test_a_device_that_is_not_there_is_left_out(tmp_path: Path) -> None:
@@ -168,7 +168,8 @@ def test_links_that_form_a_circle_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "sys/class/infiniband/mlx5_0/device").symlink_to("device")
     (tmp_path / "sys/devices/system/node").mkdir(parents=True)
     (tmp_path / "sys/devices/system/node/node0").symlink_to("node0")
-    assert read_sysfs(tmp_path, ["0000:17:00.0", "0000:18:00.0"]) == SysfsFacts(numa_nodes={0: ""})
+    nothing = SysfsFacts(root=str(tmp_path), numa_nodes={0: ""})
+    assert read_sysfs(tmp_path, ["0000:17:00.0", "0000:18:00.0"]) == nothing
 
 
 def test_a_directory_where_a_file_should_be_tells_nothing(tmp_path: Path) -> None:

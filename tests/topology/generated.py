@@ -43,6 +43,7 @@ def topologies(draw: st.DrawFn) -> NodeTopology:
             cpu_affinity=draw(cpu_lists),
             mig_mode=draw(st.sampled_from(MigMode)),
             nvlinks=draw(st.sampled_from([(), (NvLink(target=NVSWITCH, count=18, active=3),)])),
+            links_problem=draw(st.sampled_from(["", "", "", "Timeout"])),
             pcie=draw(pcie),
             parent=draw(st.sampled_from(["", switch])),
             root=draw(st.sampled_from(["", "0000:15"])),

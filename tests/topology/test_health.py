@@ -93,7 +93,7 @@ def test_neighbours_of_a_lost_gpu_are_not_ailing() -> None:
         kept = tuple(link for link in dgx1_v100().gpus[index].nvlinks if link.target != "GPU0")
         topology = bent(topology, index, nvlinks=(*kept, NvLink(target=UNKNOWN, count=links, active=0)))
     health = node_health(topology)
-    assert (health.ailing, health.findings) == ((0,), ("GPU0 is lost: GPU is lost",))
+    assert (health.ailing, health.findings) == ((0,), ("GPU0 cannot be reached: GPU is lost",))
 
 
 def test_a_gpu_on_switches_is_compared_although_another_one_is_lost() -> None:
@@ -111,13 +111,44 @@ def test_the_partner_of_a_card_in_mig_mode_is_not_ailing() -> None:
 def test_a_lost_gpu_degrades_its_node() -> None:
     health = node_health(without(h20(), 3))
     assert health.state is HealthState.DEGRADED
-    assert health.findings == ("GPU3 is lost: GPU is lost",)
+    assert health.findings == ("GPU3 cannot be reached: GPU is lost",)
     assert health.ailing == (3,)
 
 
 def test_the_only_gpu_lost_leaves_no_nvlink() -> None:
     topology = NodeTopology(node="n", source="nvml", lost=(LostGpu(index=0, problem="GPU is lost"),))
     assert node_health(topology).state is HealthState.ABSENT
+
+
+def test_links_that_cannot_be_read_are_told_and_nobody_ails() -> None:
+    health = node_health(bent(hgx_h100(), 2, nvlinks=(), links_problem="Timeout"))
+    assert health.state is HealthState.DEGRADED
+    assert health.findings == ("The NVLinks of GPU2 cannot be read: Timeout",)
+    assert health.ailing == ()
+
+
+def test_a_node_whose_links_cannot_be_read_at_all_is_degraded() -> None:
+    said = ("Unknown Error", "Timeout", "Unknown Error")
+    gpus = tuple(replace(gpu, links_problem=words) for gpu, words in zip(l40s().gpus, said, strict=False))
+    health = node_health(replace(l40s(), gpus=gpus))
+    assert health.state is HealthState.DEGRADED
+    assert health.findings == (
+        "The NVLinks of GPU0, GPU2 cannot be read: Unknown Error",
+        "The NVLinks of GPU1 cannot be read: Timeout",
+    )
+    assert health.ailing == ()
+
+
+def test_gpus_are_not_compared_with_those_whose_links_cannot_be_read() -> None:
+    topology = with_switch_links(hgx_h100(), 7, 10)
+    for index in range(5):
+        topology = bent(topology, index, nvlinks=(), links_problem="Timeout")
+    assert node_health(topology).ailing == (7,)
+
+
+def test_links_that_cannot_be_read_are_no_fault_in_mig_mode() -> None:
+    topology = bent(hgx_h100(), 2, nvlinks=(), links_problem="Timeout", mig_mode=MigMode.ENABLED)
+    assert node_health(topology).state is HealthState.HEALTHY
 
 
 def test_mig_mode_is_a_choice_and_no_fault() -> None:

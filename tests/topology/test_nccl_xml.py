@@ -68,7 +68,10 @@ def test_nccl_takes_any_file_that_we_write(topology: NodeTopology) -> None:
     try:
         text = format_nccl_topology(topology)
     except FormatError:
-        assert not topology.cpus or all(gpu.mig_mode is MigMode.ENABLED for gpu in topology.gpus)
+        whole = [gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED]
+        unread = any(gpu.links_problem for gpu in whole)
+        placeless = any(not gpu.root and not gpu.parent for gpu in whole)
+        assert not topology.cpus or not whole or unread or (len(whole) > 1 and placeless)
     else:
         assert check(text).accepted
 
@@ -224,11 +227,50 @@ def test_a_mask_that_is_unknown_or_that_nccl_has_no_room_for_is_empty(affinity: 
             bent(replace(h20(), source="nvidia-smi"), 3, pci_bus_id=""),
             'expected the PCI bus id of each GPU, found "none of GPU3". A topology from nvidia-smi has none',
         ),
+        (
+            bent(h20(), 2, nvlinks=(), links_problem="Timeout"),
+            'expected the NVLinks of each GPU, found "those of GPU2 cannot be read: Timeout". See dmesg and nvidia-smi',
+        ),
+        (
+            bent(h20(), 5, nvlinks=(), parent="", root=""),
+            'expected the place of each GPU in the PCIe tree, found "none of GPU5". The agent reads it from sysfs',
+        ),
+        (
+            replace(bent(h20(), 5, nvlinks=(), parent="", root=""), problem="sysfs is not there"),
+            'expected the place of each GPU in the PCIe tree, found "none of GPU5". sysfs is not there',
+        ),
     ],
 )
 def test_what_cannot_be_written_says_why(topology: NodeTopology, message: str) -> None:
     with pytest.raises(FormatError, match=f"^NCCL topology of node h20-node-1: {message}"):
         format_nccl_topology(topology)
+
+
+def placeless(topology: NodeTopology) -> NodeTopology:
+    """As seen where sysfs is not mounted."""
+    return replace(topology, gpus=tuple(replace(gpu, parent="", root="", numa_node=None) for gpu in topology.gpus))
+
+
+def test_where_nvlink_joins_all_gpus_the_pcie_tree_may_be_unknown() -> None:
+    assert format_nccl_topology(placeless(h20())).count("<nvlink") == 8
+    two = placeless(replace(a100_pcie_bridged(), gpus=a100_pcie_bridged().gpus[:2]))
+    assert format_nccl_topology(two).count("<nvlink") == 2
+
+
+def test_where_a_pair_has_no_nvlink_the_pcie_tree_must_be_known() -> None:
+    for topology in (placeless(l40s()), placeless(dgx1_v100())):
+        with pytest.raises(FormatError, match='expected the place of each GPU in the PCIe tree, found "none of GPU0"'):
+            format_nccl_topology(topology)
+
+
+def test_one_gpu_alone_needs_no_pcie_tree() -> None:
+    one = placeless(replace(l40s(), gpus=l40s().gpus[:1]))
+    assert format_nccl_topology(one).count("<gpu") == 1
+
+
+def test_links_that_cannot_be_read_do_not_matter_in_mig_mode() -> None:
+    topology = bent(h20(), 2, nvlinks=(), links_problem="Timeout", mig_mode=MigMode.ENABLED)
+    assert format_nccl_topology(topology).count("<gpu") == 7
 
 
 def test_rdma_devices_that_share_a_pci_device_are_written_once() -> None:

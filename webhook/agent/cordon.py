@@ -93,8 +93,10 @@ def _has_lost_links(gpu: Gpu, now: Look, before: NodeTopology | None, *, excused
     """Whether links of a GPU are down that should be up.
 
     Where links were up and are all down, the GPU by itself looks like one that was never wired. Direct links to a GPU
-    that is gone, lost or in MIG mode are excused.
+    that is gone, lost or in MIG mode are excused, and so are links that cannot be read.
     """
+    if gpu.links_problem:
+        return False
     old = _known(gpu, before)
     on_switches = gpu.switch_links or (old and old.switch_links)
     if excused and not on_switches:
@@ -111,8 +113,12 @@ def _still_ill(own: Mapping[str, Cause], listed: Collection[str], now: Look) -> 
     return {
         uuid: cause
         for uuid, cause in own.items()
-        if (_is_without_links(there[uuid], cause) if uuid in there else uuid in listed)
+        if (_is_not_seen_well(there[uuid], cause) if uuid in there else uuid in listed)
     }
+
+
+def _is_not_seen_well(gpu: Gpu, cause: Cause) -> bool:
+    return _is_without_links(gpu, cause) or (cause is Cause.LINKS and bool(gpu.links_problem))
 
 
 def _is_without_links(gpu: Gpu, cause: Cause) -> bool:

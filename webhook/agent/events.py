@@ -46,13 +46,13 @@ def changes(now: Look, *, before: NodeTopology | None, readable: NodeTopology | 
     if before is None:
         return tuple(_faults(now))
     if is_readable(before) and is_readable(now.topology):
-        return tuple(_differences(before, now.topology))
+        return tuple(_differences(before, now))
     if is_readable(before):
         return tuple(_events(EventReason.TOPOLOGY_UNREADABLE, [now.topology.problem], warning=True))
     if not is_readable(now.topology):
         return ()
     count = f"GPUs: {len(now.topology.gpus)}"
-    found = _differences(readable, now.topology) if readable else _faults(now)
+    found = _differences(readable, now) if readable else _faults(now)
     return (*_events(EventReason.TOPOLOGY_READABLE, [count], warning=False), *found)
 
 
@@ -81,8 +81,9 @@ def _faults(now: Look) -> Iterator[NodeEvent]:
         yield from _fabric_change(None, fabric)
 
 
-def _differences(before: NodeTopology, now: NodeTopology) -> Iterator[NodeEvent]:
-    yield from _link_changes(before, now)
+def _differences(before: NodeTopology, look: Look) -> Iterator[NodeEvent]:
+    now = look.topology
+    yield from _link_changes(before, look)
     lost = [_loss(gpu) for gpu in now.lost if counterpart(gpu, before.lost) is None]
     gone = [f"{_named(gpu)}: the driver no longer lists it" for gpu in vanished(before, now)]
     yield from _events(EventReason.GPU_LOST, lost + gone, warning=True)
@@ -92,8 +93,11 @@ def _differences(before: NodeTopology, now: NodeTopology) -> Iterator[NodeEvent]
         yield from _fabric_change(before.fabric, now.fabric)
 
 
-def _link_changes(before: NodeTopology, now: NodeTopology) -> Iterator[NodeEvent]:
-    down, restored = [], []
+def _link_changes(before: NodeTopology, look: Look) -> Iterator[NodeEvent]:
+    now = look.topology
+    ailing = [gpu for gpu in now.gpus if gpu.index in look.health.ailing]
+    down = [_links_up(gpu) for gpu in ailing if (old := counterpart(gpu, before.gpus)) and old.links_problem]
+    restored = []
     for gpu, old in _comparable(now, before):
         said = f"{_links_up(gpu)}, {old.active_links} before"
         if gpu.active_links < old.active_links:
@@ -105,11 +109,16 @@ def _link_changes(before: NodeTopology, now: NodeTopology) -> Iterator[NodeEvent
 
 
 def _comparable(now: NodeTopology, before: NodeTopology) -> Iterator[tuple[Gpu, Gpu]]:
-    """Each GPU with itself in the other look. Whoever switches MIG on wants the links down, at both of their ends."""
+    """Each GPU with itself in the other look. Whoever switches MIG on wants the links down, at both of their ends.
+
+    Links that cannot be read, now or then, cannot be compared.
+    """
     switched_over = _in_mig_mode(now) != _in_mig_mode(before)
     for gpu in now.gpus:
         other = counterpart(gpu, before.gpus)
         if not other or MigMode.ENABLED in (gpu.mig_mode, other.mig_mode):
+            continue
+        if gpu.links_problem or other.links_problem:
             continue
         if gpu.switch_links or other.switch_links or not switched_over:
             yield gpu, other

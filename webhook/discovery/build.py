@@ -54,7 +54,7 @@ def build_topology(nvml: NvmlFacts, sysfs: SysfsFacts, *, node: str) -> NodeTopo
         source=SOURCE,
         driver_version=_printable(nvml.driver_version),
         cuda_version=nvml.cuda_version,
-        problem="; ".join(_problems(nvml)),
+        problem="; ".join(_problems(nvml, sysfs)),
         gpus=_gpus(nvml, sysfs, tree, targets),
         lost=tuple(
             LostGpu(
@@ -146,11 +146,17 @@ def _gpu(gpu: GpuFacts, device: PciFacts, links: tuple[NvLink, ...], nodes: Mapp
         cpu_affinity=device.cpus or of_node or _cpu_list(gpu.cpu_words),
         mig_mode=_mig_mode(gpu.mig_enabled),
         nvlinks=links,
+        links_problem=_links_problem(gpu),
         c2c=C2c(links=len(gpu.c2c_mbps), bandwidth_mbps=min(gpu.c2c_mbps)) if gpu.c2c_mbps else None,
         pcie=_pcie(gpu.pcie_generation, gpu.pcie_width) or _pcie(device.generation, device.width),
         parent=device.parent,
         root=device.root,
     )
+
+
+def _links_problem(gpu: GpuFacts) -> str:
+    """In MIG mode there are no links to be read."""
+    return "" if gpu.mig_enabled else _printable(gpu.links_problem)
 
 
 def _mig_mode(enabled: bool | None) -> MigMode:
@@ -232,7 +238,7 @@ def _comparable(one: Gpu | Nic, other: Gpu | Nic) -> bool:
     return bool(one.root and other.root) or None not in (one.numa_node, other.numa_node)
 
 
-def _problems(nvml: NvmlFacts) -> list[str]:
+def _problems(nvml: NvmlFacts, sysfs: SysfsFacts) -> list[str]:
     """Why the topology is empty or incomplete, a sentence each."""
     wide = [
         f"GPU{gpu.index} has the bus id {gpu.bus_id}, whose domain has more than four digits: "
@@ -240,7 +246,24 @@ def _problems(nvml: NvmlFacts) -> list[str]:
         for gpu in nvml.gpus
         if gpu.bus_id and not _short(gpu.bus_id)
     ]
-    return [problem for problem in (nvml.problem, *wide, *_refusals(nvml)) if problem]
+    found = (nvml.problem, *wide, _without_device(nvml, sysfs), *_unread_links(nvml), *_refusals(nvml))
+    return [problem for problem in found if problem]
+
+
+def _without_device(nvml: NvmlFacts, sysfs: SysfsFacts) -> str:
+    """GPUs that sysfs does not know, as in a container without the host's ``/sys``."""
+    missing = [f"GPU{gpu.index}" for gpu in nvml.gpus if _short(gpu.bus_id) and gpu.bus_id not in sysfs.pci]
+    if not missing:
+        return ""
+    root = _printable(sysfs.root)
+    return f"sysfs below {root} does not have the PCI device of {', '.join(missing)}: is the host's /sys mounted?"
+
+
+def _unread_links(nvml: NvmlFacts) -> list[str]:
+    unread: dict[str, list[str]] = defaultdict(list)
+    for gpu in nvml.gpus:
+        unread[_links_problem(gpu)].append(f"GPU{gpu.index}")
+    return [f"the NVLinks of {', '.join(unread[said])} cannot be read: {said}" for said in unread if said]
 
 
 def _refusals(nvml: NvmlFacts) -> list[str]:

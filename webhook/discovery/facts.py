@@ -50,6 +50,8 @@ class GpuFacts:
     pcie_generation: int = 0
     pcie_width: int = 0
     links: tuple[LinkFacts, ...] = ()
+    links_problem: str = ""
+    """The error of NVML for which nothing is known of its links; empty if they can be read."""
     c2c_mbps: tuple[int, ...] = ()
     """MB/s of each NVLink-C2C that is up."""
     fabric: Fabric | None = None
@@ -137,6 +139,8 @@ class NicFacts:
 class SysfsFacts:
     """What sysfs and ``/proc/cpuinfo`` say."""
 
+    root: str = "/"
+    """The directory below which they were read."""
     pci: Mapping[str, PciFacts] = field(default_factory=dict)
     """By bus id: the devices asked for, the NICs, and the switches above all of these."""
     numa_nodes: Mapping[int, str] = field(default_factory=dict)

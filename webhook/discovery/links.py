@@ -61,17 +61,31 @@ class Targets:
 
 
 def with_links_back(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
-    """A link has two ends. One whose other end says nothing gets that end, which carries nothing."""
+    """A link has two ends. One whose other end says nothing gets that end, which carries nothing.
+
+    Where that GPU has links of which it does not tell where they lead, these are the ones. Where its links cannot be
+    read, they are as the peers say.
+    """
+    unread = {gpu.label for gpu in gpus if gpu.links_problem}
     links = {gpu.label: {link.target: link for link in gpu.nvlinks} for gpu in gpus}
     for label, outward in links.items():
         for target, link in list(outward.items()):
             if target in links and label not in links[target]:
-                links[target][label] = NvLink(target=label, count=link.count, active=0)
+                active = link.active if target in unread else 0
+                links[target][label] = NvLink(target=label, count=link.count, active=active)
+                _take_off_unknown(links[target], link.count)
     order = [*links, NVSWITCH, UNKNOWN]
     return tuple(
         replace(gpu, nvlinks=tuple(links[gpu.label][target] for target in order if target in links[gpu.label]))
         for gpu in gpus
     )
+
+
+def _take_off_unknown(links: dict[str, NvLink], count: int) -> None:
+    """Links whose end became known are no longer among those without one."""
+    unknown = links.pop(UNKNOWN, None)
+    if unknown and unknown.count > count:
+        links[UNKNOWN] = replace(unknown, count=unknown.count - count)
 
 
 def nvswitches(nvml: NvmlFacts, targets: Targets) -> tuple[str, ...]:

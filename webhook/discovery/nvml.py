@@ -120,20 +120,20 @@ def _ask(call: Callable[..., Any], *arguments: object) -> Any:
         return None
 
 
-def _ask_first(call: Callable[..., Any], handle: _Handle) -> str:
-    """What every GPU answers; empty if this one has no such thing.
+def _ask_strictly(call: Callable[..., Any], *arguments: object) -> Any:
+    """What NVML answers; None if the GPU, the link or the driver has no such thing.
 
     Raises:
-        pynvml.NVMLError: any other error; the GPU cannot be reached then.
+        pynvml.NVMLError: any other error: there may be such a thing, and nothing is known of it.
     """
     try:
-        return str(call(handle))
+        return call(*arguments)
     except pynvml.NVMLError as error:
         if error.value not in _NO_SUCH_FEATURE:
             raise
-        return ""
+        return None
     except UnicodeDecodeError:
-        return ""
+        return None
 
 
 def _read_cuda_version() -> str:
@@ -145,8 +145,8 @@ def _read_device(index: int) -> GpuFacts | LostFacts:
     bus_id = uuid = ""
     try:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-        bus_id = _ask_first(_read_bus_id, handle)
-        uuid = _ask_first(pynvml.nvmlDeviceGetUUID, handle)
+        bus_id = _ask_strictly(_read_bus_id, handle) or ""
+        uuid = _ask_strictly(pynvml.nvmlDeviceGetUUID, handle) or ""
         return _read_gpu(handle, index, uuid, bus_id)
     except pynvml.NVMLError as error:
         closed = error.value == pynvml.NVML_ERROR_NO_PERMISSION
@@ -172,6 +172,7 @@ def _read_gpu(handle: _Handle, index: int, uuid: str, bus_id: str) -> GpuFacts:
     memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, handle)
     mig = _ask(pynvml.nvmlDeviceGetMigMode, handle)
     has_fields = capability is not None and capability >= _FIELDS_SINCE
+    links, links_problem = _read_links_or_error(handle, has_fields=has_fields)
     return GpuFacts(
         index=index,
         uuid=uuid,
@@ -185,7 +186,8 @@ def _read_gpu(handle: _Handle, index: int, uuid: str, bus_id: str) -> GpuFacts:
         mig_enabled=mig[0] == pynvml.NVML_DEVICE_MIG_ENABLE if mig else None,
         pcie_generation=_ask(pynvml.nvmlDeviceGetMaxPcieLinkGeneration, handle) or 0,
         pcie_width=_ask(pynvml.nvmlDeviceGetMaxPcieLinkWidth, handle) or 0,
-        links=_read_links(handle, has_fields=has_fields),
+        links=links,
+        links_problem=links_problem,
         c2c_mbps=_read_c2c(handle) if has_fields else (),
         fabric=_read_fabric(handle),
     )
@@ -196,23 +198,38 @@ def _read_numa_node(handle: _Handle) -> int | None:
     return node if node is not None and node >= 0 else None
 
 
+def _read_links_or_error(handle: _Handle, *, has_fields: bool) -> tuple[tuple[LinkFacts, ...], str]:
+    """The links, or the error for which nothing can be said of them: half of them would look like a GPU with few."""
+    try:
+        return _read_links(handle, has_fields=has_fields), ""
+    except pynvml.NVMLError as error:
+        if error.value == pynvml.NVML_ERROR_GPU_IS_LOST:
+            raise
+        return (), str(error)
+
+
 def _read_links(handle: _Handle, *, has_fields: bool) -> tuple[LinkFacts, ...]:
     # A link in the middle may be missing, so no error ends the search. To ask for P2P comes first because it trains the
     # link: NCCL src/graph/xml.cc.
     can_p2p = {number: _read_link_p2p(handle, number) for number in range(pynvml.NVML_NVLINK_MAX_LINKS)}
     present = [
-        number for number, can in can_p2p.items() if can is not None or _read_link_state(handle, number) is not None
+        number
+        for number, can in can_p2p.items()
+        if can is not None or _ask(pynvml.nvmlDeviceGetNvLinkState, handle, number) is not None
     ]
     states = _read_link_states(handle, present, has_fields=has_fields)
     return tuple(
-        LinkFacts(
-            up=bool(can_p2p[number]) and states[number] in _UP,
-            remote=_REMOTES.get(_ask(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, number), Remote.UNKNOWN),
-            remote_bus_id=_ask(_read_remote_bus_id, handle, number) or "",
-        )
+        _read_link(handle, number, up=bool(can_p2p[number]) and states[number] in _UP)
         for number in present
         if number in states
     )
+
+
+def _read_link(handle: _Handle, number: int, *, up: bool) -> LinkFacts:
+    remote = _REMOTES.get(_ask(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, number), Remote.UNKNOWN)
+    # Which switch it is does not matter, nor where a link leads that carries nothing.
+    ask = _ask_strictly if up and remote in (Remote.GPU, Remote.UNKNOWN) else _ask
+    return LinkFacts(up=up, remote=remote, remote_bus_id=ask(_read_remote_bus_id, handle, number) or "")
 
 
 def _read_link_p2p(handle: _Handle, number: int) -> bool | None:
@@ -226,19 +243,18 @@ def _read_link_p2p(handle: _Handle, number: int) -> bool | None:
 
 
 def _read_link_states(handle: _Handle, numbers: list[int], *, has_fields: bool) -> dict[int, int]:
-    """States by the numbers of the links. Drivers before the field values know only up and down, on every GPU."""
+    """States by the numbers of the links. Drivers before the field values know only up and down, on every GPU.
+
+    Raises:
+        pynvml.NVMLError: a link is there and its state cannot be read.
+    """
+    answers: dict[int, int | None] = dict.fromkeys(numbers)
     if has_fields and numbers:
-        states = _read_fields(handle, [(pynvml.NVML_FI_DEV_NVLINK_GET_STATE, number) for number in numbers])
-        found = {number: state for number, state in zip(numbers, states, strict=True) if state is not None}
-        if found:
-            return found
-    answers = {number: _read_link_state(handle, number) for number in numbers}
+        fields = [(pynvml.NVML_FI_DEV_NVLINK_GET_STATE, number) for number in numbers]
+        answers = dict(zip(numbers, _read_fields(handle, fields), strict=True))
+    for number in [number for number, state in answers.items() if state is None]:
+        answers[number] = _ask_strictly(pynvml.nvmlDeviceGetNvLinkState, handle, number)
     return {number: state for number, state in answers.items() if state is not None}
-
-
-def _read_link_state(handle: _Handle, number: int) -> int | None:
-    state: int | None = _ask(pynvml.nvmlDeviceGetNvLinkState, handle, number)
-    return state
 
 
 def _read_remote_bus_id(handle: _Handle, number: int) -> str:

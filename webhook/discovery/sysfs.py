@@ -32,6 +32,7 @@ def read_sysfs(root: Path, bus_ids: Iterable[str]) -> SysfsFacts:
     nics = tuple(_read_nics(root))
     wanted = dict.fromkeys([*bus_ids, *(nic.bus_id for nic in nics)])
     return SysfsFacts(
+        root=str(root),
         pci=_read_devices(root, wanted),
         numa_nodes=_read_numa_nodes(root),
         cpu=_read_cpu(root),

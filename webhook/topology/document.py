@@ -56,7 +56,7 @@ def parse_topology(text: str | bytes, *, source: str) -> NodeTopology:
     except _DuplicateMemberError as error:
         raise FormatError(source, expected="each member once", found=f"{error} twice") from None
     except (ValueError, RecursionError) as error:
-        raise FormatError(source, expected=f"a {KIND} in JSON", found=f"something else: {error}") from None
+        raise FormatError(source, expected=f"a {KIND} in JSON", found=_fault(error)) from None
     document = Fields(source, "", value)
     version, kind = document.text("apiVersion"), document.text("kind")
     if (version, kind) != (API_VERSION, KIND):
@@ -64,9 +64,18 @@ def parse_topology(text: str | bytes, *, source: str) -> NodeTopology:
             source,
             expected=f"{KIND} of {API_VERSION}",
             found=f"{kind or 'no kind'} of {version or 'no version'}",
-            fix="Webhook and agent should be of the same release",
+            fix="Webhook and agent should be of the same release" if kind == KIND else "",
         )
     return checked(_read_topology(document), source=source)
+
+
+def _fault(error: ValueError | RecursionError) -> str:
+    """Why it is no JSON, with the place first: messages cut what is long."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno}: {error.msg}"
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return "not UTF-8" if isinstance(error, UnicodeError) else "a number with too many digits"
 
 
 class _DuplicateMemberError(ValueError):
@@ -138,6 +147,7 @@ def _read_gpu(gpu: Fields) -> Gpu:
         cpu_affinity=gpu.text("cpuAffinity"),
         mig_mode=_read_mig_mode(gpu),
         nvlinks=gpu.parts("nvlinks", _read_nvlink),
+        links_problem=gpu.text("linksProblem"),
         c2c=gpu.part("c2c", _read_c2c),
         pcie=gpu.part("pcie", _read_pcie),
         parent=gpu.text("parent"),

@@ -33,11 +33,11 @@ def node_health(topology: NodeTopology) -> NodeHealth:
 
     NVML cannot tell a broken link from one that was never wired: an H100 NVL uses 12 of its 18. So a link counts as
     down if its other end is known, or if GPUs of the same product have more. Direct links to GPUs that are lost or in
-    MIG mode are down through no fault of the other end.
+    MIG mode are down through no fault of the other end. Links that cannot be read are not known to be down.
     """
     ailing = {gpu.index: finding for gpu in topology.gpus if (finding := _finding(gpu, topology))}
-    lost = {gpu.index: f"{gpu.label} is lost: {gpu.problem}" for gpu in topology.lost}
-    findings = (*ailing.values(), *lost.values(), *_fabric_findings(topology))
+    lost = {gpu.index: f"{gpu.label} cannot be reached: {gpu.problem}" for gpu in topology.lost}
+    findings = (*ailing.values(), *lost.values(), *_unread_findings(topology), *_fabric_findings(topology))
     return NodeHealth(_state(topology, findings), findings, tuple(sorted(ailing | lost)))
 
 
@@ -47,16 +47,20 @@ def has_absent_peers(topology: NodeTopology) -> bool:
 
 
 def _state(topology: NodeTopology, findings: Sequence[str]) -> HealthState:
-    usable = [gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED]
+    usable = _usable(topology)
     if any(gpu.active_links for gpu in usable):
         return HealthState.DEGRADED if findings else HealthState.HEALTHY
-    wired = any(link.target != UNKNOWN for gpu in usable for link in gpu.nvlinks)
+    wired = any(gpu.links_problem or any(link.target != UNKNOWN for link in gpu.nvlinks) for gpu in usable)
     fabric = topology.fabric is not None and topology.fabric.is_supported
     return HealthState.DEGRADED if usable and (wired or fabric) else HealthState.ABSENT
 
 
+def _usable(topology: NodeTopology) -> list[Gpu]:
+    return [gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED]
+
+
 def _finding(gpu: Gpu, topology: NodeTopology) -> str:
-    if gpu.mig_mode is MigMode.ENABLED:
+    if gpu.mig_mode is MigMode.ENABLED or gpu.links_problem:
         return ""
     excused = {UNKNOWN, *(peer.label for peer in topology.gpus if peer.mig_mode is MigMode.ENABLED)}
     down = [link for link in gpu.nvlinks if link.active < link.count and link.target not in excused]
@@ -75,9 +79,17 @@ def _usual_links(gpu: Gpu, topology: NodeTopology) -> int:
 
     Where as many have fewer, they are no fault: of four cards two may share a bridge and two have none.
     """
-    same = [peer.active_links for peer in topology.gpus if peer.name == gpu.name and peer.mig_mode is gpu.mig_mode]
+    peers = [peer for peer in topology.gpus if peer.name == gpu.name and not peer.links_problem]
+    same = [peer.active_links for peer in peers if peer.mig_mode is gpu.mig_mode]
     links, _ = max(Counter(same).items(), key=lambda entry: (entry[1], -entry[0]))
     return links
+
+
+def _unread_findings(topology: NodeTopology) -> Iterator[str]:
+    unread = [gpu for gpu in _usable(topology) if gpu.links_problem]
+    for said in dict.fromkeys(gpu.links_problem for gpu in unread):
+        labels = ", ".join(gpu.label for gpu in unread if gpu.links_problem == said)
+        yield f"The NVLinks of {labels} cannot be read: {said}"
 
 
 def _fabric_findings(topology: NodeTopology) -> Iterator[str]:

@@ -75,6 +75,9 @@ class Gpu:
     """CPU list such as ``0-47,96-143``."""
     mig_mode: MigMode = MigMode.UNSUPPORTED
     nvlinks: tuple[NvLink, ...] = ()
+    links_problem: str = ""
+    """Why its NVLinks cannot be read, in the words of NVML; empty if they can. Those of ``nvlinks`` are what peers
+    tell."""
     c2c: C2c | None = None
     pcie: Pcie | None = None
     parent: str = ""

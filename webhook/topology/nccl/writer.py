@@ -8,6 +8,7 @@ file depends on who reads it; NCCL leaves out the GPUs that are not part of the 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from webhook.model.errors import FormatError
 from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology, Pcie
@@ -58,12 +59,13 @@ def format_nccl_topology(topology: NodeTopology, *, host_indices: bool = False) 
             rank: needed where ranks in different containers would else share one, wrong within a single container.
 
     Raises:
-        FormatError: no GPU can be written, a bus id or the vendor of the CPUs is missing, or the machine is too large
-            for NCCL's parser.
+        FormatError: no GPU can be written; a bus id, the vendor of the CPUs, the NVLinks of a GPU or the PCIe tree
+            between two without NVLink are unknown; or the machine is too large for NCCL's parser.
     """
     where = f"NCCL topology of node {topology.node}"
     gpus = _usable(topology, where)
     _check_cpus(topology, where)
+    _check_ways(gpus, topology, where)
     for nics in (topology.nics, ()):  # NCCL finds NICs by itself
         system = _system(replace(topology, gpus=gpus, nics=nics), host_indices=host_indices)
         if system.count() <= ADVISED_ELEMENTS:
@@ -88,6 +90,25 @@ def _check_cpus(topology: NodeTopology, where: str) -> None:
     if any(cpu.arch == "x86_64" and not cpu.vendor for cpu in topology.cpus or (Cpu(numa_node=0),)):
         fix = "The agent reads it from /proc/cpuinfo: is it mounted?"
         raise FormatError(where, expected="the vendor of the CPUs", found="none", fix=fix)
+
+
+def _check_ways(gpus: Sequence[Gpu], topology: NodeTopology, where: str) -> None:
+    """What the file leaves out NCCL takes for absent, and what it puts below one CPU for near."""
+    unread = [gpu for gpu in gpus if gpu.links_problem]
+    if unread:
+        found = f"those of {unread[0].label} cannot be read: {unread[0].links_problem}"
+        raise FormatError(where, expected="the NVLinks of each GPU", found=found, fix="See dmesg and nvidia-smi")
+    for one, other in combinations(gpus, 2):
+        placeless = next((gpu for gpu in (one, other) if not (gpu.root or gpu.parent)), None)
+        if placeless and not _has_nvlink(one, other):
+            expected = "the place of each GPU in the PCIe tree"
+            fix = topology.problem or "The agent reads it from sysfs: is the host's /sys mounted?"
+            raise FormatError(where, expected=expected, found=f"none of {placeless.label}", fix=fix)
+
+
+def _has_nvlink(one: Gpu, other: Gpu) -> bool:
+    to_switches = one.switch_links and other.switch_links
+    return bool(to_switches or (one.links_to(other.label) and other.links_to(one.label)))
 
 
 def _is_whole(bus_id: str) -> bool:
