@@ -6,6 +6,8 @@ of milliseconds describes the machine as much as the code, the ratio to the floo
 - `interchangeable`: 8 of 16 GPUs on NVSwitches, where only the numbers on the two NUMA nodes make a difference.
 - `unlike`: 8 of 16 GPUs, each pair with another number of NVLinks, so that all 12,870 sets differ.
 - `bridged`: the same with fewer links, so that many pairs reach each other only through a third GPU of their set.
+- `PCIe`: 8 of 16 GPUs without NVLinks, two below each PCIe switch, on four NUMA nodes, by several policies; `unmet`
+  asks for one NUMA node and NVLink, neither of which can be met.
 - `cube mesh`: 4 of the 8 GPUs of a DGX-1.
 - `prepare`: what is worked out once for a node, before its first choice; its floor are the connections alone.
 - `plan`: 64 GPUs out of 1,000 nodes with eight each, half of them in use without a pattern, by each policy for nodes.
@@ -32,9 +34,9 @@ from rich.console import Console
 from rich.table import Table
 
 from webhook.topology.connections import Connections
-from webhook.topology.model import NVSWITCH, Cpu, Gpu, Nic, NodeTopology, NvLink, Pcie
+from webhook.topology.model import NVSWITCH, Cpu, Gpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
 from webhook.topology.planning.plan import NodePolicy, PlanRequest, plan
-from webhook.topology.selection.request import NodeFree, Request
+from webhook.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, Policy, Request
 from webhook.topology.selection.select import Selector, select
 
 ROUNDS, QUICK_ROUNDS = 7, 1
@@ -93,6 +95,9 @@ def rows() -> Iterator[Row]:
     yield choice("interchangeable, 8 of 16", switched(16), 8)
     yield choice("unlike, 8 of 16", unlike, 8)
     yield choice("bridged, 8 of 16", bridged, 8)
+    for policy in (Policy.BEST_FIT, Policy.PACK, Policy.SPREAD):
+        yield choice(f"PCIe, {policy}, 8 of 16", on_pcie(), 8, policy=policy)
+    yield choice("PCIe, unmet, 8 of 16", on_pcie(), 8, constraints=Constraints(same_numa=True, require_nvlink=True))
     yield choice("cube mesh, 4 of 8", mesh, 4)
     yield Row(
         name="prepare, 16 GPUs",
@@ -101,16 +106,24 @@ def rows() -> Iterator[Row]:
         target_ms=MAX_PREPARE_MS,
     )
     nodes = fleet()
-    for policy in NodePolicy:
-        yield placement(nodes, policy)
+    for node_policy in NodePolicy:
+        yield placement(nodes, node_policy)
 
 
-def choice(name: str, topology: NodeTopology, count: int) -> Row:
+def choice(
+    name: str,
+    topology: NodeTopology,
+    count: int,
+    *,
+    policy: Policy = Policy.BEST_FIT,
+    constraints: Constraints = UNCONSTRAINED,
+) -> Row:
     """The first choice on an empty node that has been prepared."""
+    request = Request(count=count, policy=policy, constraints=constraints)
 
     def prepare() -> Work:
         selector = Selector(topology)
-        return lambda: selector.select(Request(count=count))
+        return lambda: selector.select(request)
 
     bandwidth = matrix(topology)
     return Row(name=name, prepare=prepare, floor=lambda: every_set(bandwidth, count), target_ms=MAX_CHOICE_MS)
@@ -181,6 +194,22 @@ def linked(count: int, links: Pairs) -> NodeTopology:
             link = NvLink(target=gpus[there].label, count=number, active=number)
             gpus[here] = replace(gpus[here], nvlinks=(*gpus[here].nvlinks, link))
     return machine("linked", tuple(gpus))
+
+
+def on_pcie() -> NodeTopology:
+    """Sixteen GPUs without NVLinks, two below each PCIe switch, on four NUMA nodes."""
+    gpus = tuple(
+        replace(
+            gpu(index, 16, "pcie"),
+            numa_node=index // 4,
+            parent=f"0000:{index // 2:02x}:00.0",
+            root=f"0000:{index // 2:02x}",
+        )
+        for index in range(16)
+    )
+    cpus = tuple(Cpu(numa_node=number, vendor="GenuineIntel", family=6, model=143) for number in range(4))
+    switches = tuple(PciSwitch(pci_bus_id=f"0000:{number:02x}:00.0", root=f"0000:{number:02x}") for number in range(8))
+    return replace(machine("pcie", gpus), cpus=cpus, switches=switches)
 
 
 def gpu(index: int, count: int, node: str) -> Gpu:

@@ -26,7 +26,7 @@ from tests.topology.machines import (
 from tests.topology.small_nodes import small_nodes
 from webhook.model.errors import FormatError
 from webhook.topology.connections import Connections, PathType
-from webhook.topology.model import Gpu, LostGpu, MigMode, NodeTopology, NvLink, Pcie
+from webhook.topology.model import Gpu, LostGpu, MigMode, NodeTopology, NvLink, Pcie, PciSwitch
 from webhook.topology.selection.request import Constraint, Constraints, Policy, Request, Weights
 from webhook.topology.selection.select import Choice, NoChoice, Selector, select
 from webhook.topology.sets import assess
@@ -443,6 +443,49 @@ def test_among_sixteen_unlike_gpus_the_best_eight_are_found_for_certain() -> Non
     choice = chosen(unlike(16, [1, 2, 5, 6, 9, 11, 12, 15]), 8)
     assert choice.gpus == (1, 2, 5, 6, 9, 11, 12, 15)
     assert choice.exact
+
+
+def on_pcie(numa_nodes: int) -> NodeTopology:
+    """Sixteen GPUs without NVLinks, two below each PCIe switch."""
+    switches = [f"0000:{0x10 + number:02x}:00.0" for number in range(8)]
+    return NodeTopology(
+        node="pcie",
+        source="nvml",
+        gpus=tuple(
+            Gpu(
+                index=index,
+                compute_capability="8.9",
+                numa_node=index * numa_nodes // 16,
+                pcie=Pcie(generation=4, width=16),
+                parent=switches[index // 2],
+                root=f"0000:{0x10 + index // 2:02x}",
+            )
+            for index in range(16)
+        ),
+        switches=tuple(PciSwitch(pci_bus_id=bus_id, root=bus_id[:7]) for bus_id in switches),
+    )
+
+
+@pytest.mark.parametrize("numa_nodes", [4, 8])
+@pytest.mark.parametrize("asked", [Constraints(), Constraints(same_numa=True, require_nvlink=True)])
+@pytest.mark.parametrize(
+    ("policy", "busy", "expected"),
+    [
+        (Policy.BEST_FIT, [], (0, 1, 2, 3, 4, 5, 6, 7)),
+        (Policy.BEST_FIT, [0, 1, 2, 3], (4, 5, 6, 7, 8, 9, 10, 11)),
+        (Policy.PACK, [], (0, 1, 2, 3, 4, 5, 6, 7)),
+        (Policy.PACK, [0, 1, 2, 3], (4, 5, 6, 7, 8, 9, 10, 11)),
+        (Policy.SPREAD, [], (0, 2, 4, 6, 8, 10, 12, 14)),
+        (Policy.SPREAD, [0, 8], (1, 2, 4, 6, 9, 10, 12, 14)),
+    ],
+)
+def test_eight_of_sixteen_gpus_on_pcie(
+    numa_nodes: int, asked: Constraints, policy: Policy, busy: list[int], expected: tuple[int, ...]
+) -> None:
+    choice = chosen(on_pcie(numa_nodes), 8, busy, policy=policy, constraints=asked)
+    assert choice.gpus == expected
+    assert choice.exact
+    assert [one.constraint for one in choice.unmet] == list(asked.asked)
 
 
 def test_among_too_many_sets_a_good_one_is_found() -> None:

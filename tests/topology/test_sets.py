@@ -154,6 +154,36 @@ def test_the_ring_of_a_cube_mesh_uses_its_links() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("gpus", "ring", "ring_bandwidth"),
+    [
+        ([2, 3, 6, 7], (2, 3, 7, 6), 40.0),  # 3 and 6, 2 and 7 have no link
+        ([0, 3, 4, 7], (0, 3, 7, 4), 60.0),  # 0 and 7, 3 and 4 have none
+        ([0, 1, 4, 5], (0, 1, 5, 4), 40.0),
+        ([1, 2, 5, 6], (1, 2, 6, 5), 60.0),
+    ],
+)
+def test_a_ring_takes_links_of_its_own_before_those_through_a_third_gpu(
+    gpus: list[int], ring: tuple[int, ...], ring_bandwidth: float
+) -> None:
+    judged = assess(dgx1_v100(), gpus)
+    assert judged.ring == ring
+    assert judged.ring_bandwidth == ring_bandwidth
+
+
+def test_a_better_weakest_hop_is_worth_a_hop_through_a_third_gpu() -> None:
+    """Without the pairs 0 and 2, 1 and 3, which have 20 GB/s through a third GPU, a ring has hops of 10."""
+    bandwidth = [[0.0, 20.0, 20.0, 10.0], [20.0, 0.0, 10.0, 20.0], [20.0, 10.0, 0.0, 20.0], [10.0, 20.0, 20.0, 0.0]]
+    assert ring_order(bandwidth, {(0, 2), (1, 3)}) == (0, 1, 3, 2)
+
+
+def test_beyond_eight_members_too_a_ring_takes_links_of_its_own_first() -> None:
+    """Only neighbours in the list have links of their own, but all pairs have 20 GB/s."""
+    bandwidth = [[0.0 if i == j else 20.0 for j in range(10)] for i in range(10)]
+    bridged = {(i, j) for i in range(10) for j in range(i + 1, 10) if j - i not in (1, 9)}
+    assert ring_order(bandwidth, bridged) == (0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+
+
 def test_a_ring_crosses_a_slow_link_as_rarely_as_it_can() -> None:
     interleaved = [[0.0 if i == j else 24.0 if i % 2 == j % 2 else 10.0 for j in range(6)] for i in range(6)]
     ring = ring_order(interleaved)

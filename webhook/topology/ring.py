@@ -4,7 +4,7 @@ Bandwidths are GB/s per direction. A matrix of them holds at ``[i][j]`` what goe
 orders are positions in that set.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 
 Matrix = Sequence[Sequence[float]]
@@ -13,20 +13,25 @@ EXACT_UP_TO = 8
 """Members of a set whose best ring is found for certain; beyond, 2-opt improves a greedy one."""
 
 
-def ring_order(bandwidth: Matrix) -> tuple[int, ...]:
-    """The ring whose weakest hop is best and, among those, whose hops are best together; it begins with member 0.
+def ring_order(bandwidth: Matrix, bridged: Collection[tuple[int, int]] = ()) -> tuple[int, ...]:
+    """The ring whose weakest hop is best; it begins with member 0.
+
+    Among those it is the one with the fewest hops through a third GPU, which would take links away from other hops;
+    then the one whose hops are best together.
 
     Args:
         bandwidth: A square of n x n. A hop counts as its slower direction, because neighbours exchange data both ways.
+        bridged: Pairs, the lower position first, that reach each other only through a third member.
     """
     count = len(bandwidth)
     hops = [[min(bandwidth[i][j], bandwidth[j][i]) if i != j else 0.0 for j in range(count)] for i in range(count)]
     different = sorted({hops[i][j] for i, j in combinations(range(count), 2)}, reverse=True)
-    if count <= 3 or len(different) == 1:
+    if count <= 3 or (len(different) == 1 and not bridged):
         return tuple(range(count))
+    worths = _without_bridges(hops, bridged)
     if count > EXACT_UP_TO:
-        return _improved(_greedy(hops), hops)
-    return next(ring for weakest in different if (ring := _best_ring(hops, weakest)))
+        return _improved(_greedy(hops, worths), hops, worths)
+    return next(ring for weakest in different if (ring := _best_ring(hops, worths, weakest)))
 
 
 def weakest_hop(order: Sequence[int], bandwidth: Matrix) -> float:
@@ -84,52 +89,60 @@ def _hops(order: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 _Paths = dict[tuple[int, int], tuple[float, tuple[int, ...]]]
-"""By the members visited, as bits, and the last one: the sum of the hops and the path."""
+"""By the members visited, as bits, and the last one: what the hops are worth together, and the path."""
 
 
-def _best_ring(hops: Matrix, weakest: float) -> tuple[int, ...]:
-    """The ring with the greatest sum of hops, none of them below ``weakest``; empty if there is none.
+def _without_bridges(hops: Matrix, bridged: Collection[tuple[int, int]]) -> Matrix:
+    """What each hop is worth in a sum: one through a third member costs more than all others together can gain."""
+    size = range(len(hops))
+    cost = 1 + len(hops) * max(map(max, hops))
+    return [[hops[i][j] - cost * ((min(i, j), max(i, j)) in bridged) for j in size] for i in size]
+
+
+def _best_ring(hops: Matrix, worths: Matrix, weakest: float) -> tuple[int, ...]:
+    """The ring whose hops are worth most together, none of them below ``weakest`` GB/s; empty if there is none.
 
     Held and Karp: for each set of members and each last one of them, the best path from member 0 through them all.
     """
     others = range(1, len(hops))
-    paths: _Paths = {(1 << last, last): (hops[0][last], (0, last)) for last in others if hops[0][last] >= weakest}
+    paths: _Paths = {(1 << last, last): (worths[0][last], (0, last)) for last in others if hops[0][last] >= weakest}
     for _ in range(len(hops) - 2):
         longer: _Paths = {}
         for (visited, last), (total, path) in paths.items():
             for following in others:
                 if visited >> following & 1 or hops[last][following] < weakest:
                     continue
-                key, value = (visited | 1 << following, following), total + hops[last][following]
+                key, value = (visited | 1 << following, following), total + worths[last][following]
                 if key not in longer or value > longer[key][0]:
                     longer[key] = (value, (*path, following))
         paths = longer
-    closed = [(total + hops[last][0], path) for (_, last), (total, path) in paths.items() if hops[last][0] >= weakest]
+    closed = [(total + worths[last][0], path) for (_, last), (total, path) in paths.items() if hops[last][0] >= weakest]
     return min(closed, key=lambda ring: (-ring[0], ring[1]))[1] if closed else ()
 
 
-def _greedy(hops: Matrix) -> list[int]:
+def _greedy(hops: Matrix, worths: Matrix) -> list[int]:
     order, left = [0], set(range(1, len(hops)))
     while left:
-        following = max(left, key=lambda member: (hops[order[-1]][member], -member))
+        last = order[-1]
+        following = max(left, key=lambda member: (hops[last][member], worths[last][member], -member))
         order.append(following)
         left.remove(following)
     return order
 
 
-def _improved(order: list[int], hops: Matrix) -> tuple[int, ...]:
+def _improved(order: list[int], hops: Matrix, worths: Matrix) -> tuple[int, ...]:
     """2-opt: turns stretches of the ring round for as long as that helps."""
-    best, worth = order, _worth(order, hops)
+    best, worth = order, _worth(order, hops, worths)
     improved = True
     while improved:
         improved = False
         for start, end in combinations(range(1, len(order)), 2):
             turned = best[:start] + best[start : end + 1][::-1] + best[end + 1 :]
-            if (found := _worth(turned, hops)) > worth:
+            if (found := _worth(turned, hops, worths)) > worth:
                 best, worth, improved = turned, found, True
     return tuple(best)
 
 
-def _worth(order: Sequence[int], hops: Matrix) -> tuple[float, float]:
-    bandwidths = [hops[one][other] for one, other in _hops(order)]
-    return min(bandwidths), round(sum(bandwidths), 6)
+def _worth(order: Sequence[int], hops: Matrix, worths: Matrix) -> tuple[float, float]:
+    around = list(_hops(order))
+    return min([hops[one][other] for one, other in around]), round(sum([worths[i][j] for i, j in around]), 6)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import combinations
+from itertools import combinations, permutations
 
 from webhook.model.errors import FormatError
 from webhook.topology.connections import Connection, Connections, PathType, nvlink_bandwidth
@@ -95,11 +95,10 @@ def assess(topology: NodeTopology, gpus: Sequence[int], connections: Connections
     members = _members(topology, gpus)
     between = connections or Connections(topology)
     indices = tuple(gpu.index for gpu in members)
-    pairs = [_pair(between, one, other, indices) for one, other in combinations(indices, 2)]
-    bandwidth = [
-        [between.within(one, other, indices).bandwidth if one != other else 0.0 for other in indices] for one in indices
-    ]
-    ring = ring_order(bandwidth)
+    paths = {(one, other): between.within(one, other, indices) for one, other in permutations(indices, 2)}
+    pairs = [_pair(paths, one, other) for one, other in combinations(indices, 2)]
+    bandwidth = [[paths[one, other].bandwidth if one != other else 0.0 for other in indices] for one in indices]
+    ring = ring_order(_for_ring(paths, indices), _bridged(paths, indices))
     return GpuSet(
         gpus=indices,
         link=_link_class(members, pairs),
@@ -125,9 +124,32 @@ def _members(topology: NodeTopology, gpus: Sequence[int]) -> list[Gpu]:
     return [known[index] for index in sorted(gpus)]
 
 
-def _pair(between: Connections, one: int, other: int, members: Sequence[int]) -> Pair:
-    both = (between.within(one, other, members), between.within(other, one, members))
+_Paths = Mapping[tuple[int, int], Connection]
+"""By the indices of its ends, once for each direction."""
+
+
+def _pair(paths: _Paths, one: int, other: int) -> Pair:
+    both = (paths[one, other], paths[other, one])
     return Pair((one, other), min(both, key=lambda connection: connection.bandwidth))
+
+
+def _for_ring(paths: _Paths, indices: Sequence[int]) -> list[list[float]]:
+    """GB/s of each hop, through a third GPU no more than the slowest NVLinks between two members have.
+
+    So a ring over NVLinks alone is never behind one through third GPUs. NCCL takes no other if it finds one.
+    """
+    slowest = min((path.bandwidth for path in paths.values() if path.type is PathType.NVL), default=0.0)
+
+    def hop(path: Connection) -> float:
+        return min(path.bandwidth, slowest) if path.type is PathType.NVB else path.bandwidth
+
+    return [[hop(paths[one, other]) if one != other else 0.0 for other in indices] for one in indices]
+
+
+def _bridged(paths: _Paths, indices: Sequence[int]) -> frozenset[tuple[int, int]]:
+    """Positions of the pairs with NVLinks through a third GPU alone."""
+    numbered = combinations(enumerate(indices), 2)
+    return frozenset((i, j) for (i, one), (j, other) in numbered if paths[one, other].type is PathType.NVB)
 
 
 _WITHOUT_NVLINK: Mapping[PathType, LinkClass] = {

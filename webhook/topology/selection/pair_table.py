@@ -55,7 +55,12 @@ class PairTable:
             for row, linked in zip(self.bandwidth, self.nvlinked, strict=True)
         ]
         """What each pair has over NVLinks of its own."""
-        self._farthest = [_levels([bit for _, _, bit in row], self.everything)[::-1] for row in self._directions]
+        classes = [[bit for _, _, bit in row] for row in self._directions]
+        self._farthest = [_levels(bits, self.everything)[::-1] for bits in classes]
+        self.classes = sorted(set().union(*classes) - {0})
+        """The class bits that pairs have, nearest first."""
+        self.near = [[mask_of(bit <= limit for bit in bits) for limit in self.classes] for bits in classes]
+        """For each GPU, class by class, the GPUs to which it has this one or a nearer one."""
         self._slowest = [_levels(row, linked) for row, linked in zip(self.bandwidth, self.nvlinked, strict=True)]
         self._bridges = dict(self._find_bridges())
         self.has_bridges = bool(self._bridges)

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from operator import mul
+from typing import NamedTuple
 
 from webhook.topology.selection.domains import Domains
 from webhook.topology.selection.pair_table import NVL, PairTable, positions
@@ -40,6 +42,11 @@ def _link_value(classes: int) -> float:
 _LINKS = tuple(_link_value(classes) for classes in range(2 ** len(_BY_BIT)))
 _LINKS_AHEAD = tuple(max(value, _LINKS[classes | NVL]) for classes, value in enumerate(_LINKS))
 """The most that more GPUs can make of it: any other class than NVLink only makes it worse."""
+_PCIE_AHEAD = tuple(
+    max(_LINKS[more] for more in range(len(_LINKS)) if more & classes == classes and (not more & NVL or classes & NVL))
+    for classes in range(len(_LINKS))
+)
+"""The same where no pair has NVLinks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,20 @@ class Terms:
     """Memory of the smallest GPU over that of the largest; those of unknown size are passed over."""
     domains: float
     """How far the set is spread, of the most that is possible: half for NUMA nodes, half for PCIe switches."""
+
+
+class Ahead(NamedTuple):
+    """What is known of the GPUs that a part of a set still misses; the part gets no more than this."""
+
+    missing: int
+    candidates: int
+    """The GPUs that come into question."""
+    potential: float
+    """GB/s per direction that they add to the sum over all pairs."""
+    weakest: float
+    """GB/s per direction of the weakest pair between the part and them."""
+    classes: int
+    """A class bit: of the pairs between the part and them, one has this class or a farther one."""
 
 
 @dataclass(slots=True)
@@ -104,6 +125,8 @@ class Scale:
         self._weights = tuple(value / weights.total for value in weights.values)
         self._numa = _bits(domains.any_numa, len(table.gpus))
         self._switches = _bits(domains.switch, len(table.gpus))
+        self._numa_nodes = domains.any_numa
+        self._links_ahead = _LINKS_AHEAD if any(table.nvlinked) else _PCIE_AHEAD
         self._numa_reach = min(count, len(domains.any_numa))
         self._switch_reach = min(count, len(domains.switch))
         self._best = table.best or 1.0
@@ -151,30 +174,62 @@ class Scale:
 
     def terms(self, whole: Part) -> Terms:
         """The terms of a set."""
-        return Terms(*self._terms(whole, 0.0, 0))
+        return Terms(*self._terms(whole))
 
-    def score(self, part: Part, *, potential: float = 0.0, missing: int = 0) -> float:
-        """The score of a set; or no less than it becomes with ``missing`` more GPUs and ``potential`` more GB/s."""
-        total: float = sum(map(mul, self._weights, self._terms(part, potential, missing)))
+    def score(self, whole: Part) -> float:
+        """The score of a set."""
+        total: float = sum(map(mul, self._weights, self._terms(whole)))
         return total
 
-    def _terms(self, part: Part, potential: float, missing: int) -> tuple[float, ...]:
-        """In the order of ``Terms``; of a part the best that they can become, where more GPUs can make them better."""
-        numa = part.numa.bit_count()
-        reach = min(numa + missing, self._numa_reach) / self._numa_reach
-        reach += min(part.switches.bit_count() + missing, self._switch_reach) / self._switch_reach
-        bandwidths = (
-            part.weakest / self._best,
-            part.narrowest / self._best_narrowest,
-            (part.total + potential) / self._best_total,
-        )
+    def promise(self, part: Part, ahead: Ahead) -> float:
+        """No less than the score that a part of a set gets with what it misses."""
+        total: float = sum(map(mul, self._weights, self._best_terms(part, ahead)))
+        return total
+
+    def _terms(self, whole: Part) -> tuple[float, ...]:
+        """In the order of ``Terms``."""
+        numa = whole.numa.bit_count()
         return (
-            *(bandwidths if self._compares else (1.0, 1.0, 1.0)),
-            (_LINKS_AHEAD if missing else _LINKS)[part.classes],
+            *self._bandwidths(whole.weakest, whole.narrowest, whole.total),
+            _LINKS[whole.classes],
             1 / (numa or 1),
-            part.least / part.most if part.most else 1.0,
-            reach / 2,
+            whole.least / whole.most if whole.most else 1.0,
+            self._reach(numa, whole.switches.bit_count()),
         )
+
+    def _best_terms(self, part: Part, ahead: Ahead) -> tuple[float, ...]:
+        """The best that the terms of a part can become."""
+        numa = part.numa.bit_count()
+        return (
+            *self._bandwidths(min(part.weakest, ahead.weakest), part.narrowest, part.total + ahead.potential),
+            self._links_ahead[part.classes | ahead.classes],
+            1 / (numa + self._more_numa_nodes(part, ahead) or 1),
+            part.least / part.most if part.most else 1.0,
+            self._reach(numa + ahead.missing, part.switches.bit_count() + ahead.missing),
+        )
+
+    def _bandwidths(self, weakest: float, narrowest: float, total: float) -> tuple[float, float, float]:
+        if not self._compares:
+            return 1.0, 1.0, 1.0
+        return weakest / self._best, narrowest / self._best_narrowest, total / self._best_total
+
+    def _reach(self, numa: int, switches: int) -> float:
+        reach = min(numa, self._numa_reach) / self._numa_reach
+        return (reach + min(switches, self._switch_reach) / self._switch_reach) / 2
+
+    def _more_numa_nodes(self, part: Part, ahead: Ahead) -> int:
+        """The fewest NUMA nodes that what is missing takes beside those of the part."""
+        missing, rooms = ahead.missing, []
+        for number, node in enumerate(self._numa_nodes):
+            room = (node & ahead.candidates).bit_count()
+            if part.numa >> number & 1:
+                missing -= room
+            else:
+                rooms.append(room)
+        if missing <= 0:
+            return 0
+        rooms.sort(reverse=True)
+        return next((more for more, room in enumerate(accumulate(rooms), start=1) if room >= missing), len(rooms))
 
 
 def _bits(domains: Sequence[int], count: int) -> list[int]:

@@ -2,12 +2,13 @@
 
 from bisect import insort
 from dataclasses import dataclass
-from operator import add
+from math import inf
+from operator import add, and_
 from typing import NamedTuple
 
 from webhook.topology.selection.order import Order, Rank
 from webhook.topology.selection.pair_table import PairTable, positions
-from webhook.topology.selection.score import Part, Scale
+from webhook.topology.selection.score import Ahead, Part, Scale
 
 MAX_FINALISTS = 4
 """Equally good sets that are kept, so that their rings can be compared: those with the lowest indices."""
@@ -55,7 +56,11 @@ class Finalists:
 
     def accept(self, rank: Rank, score: float) -> bool:
         """Whether a set with this rank and score is as good as these, or better."""
-        return rank > self.rank or not self._sets or (rank == self.rank and score >= self.score - SAME)
+        return rank > self.rank or (rank == self.rank and score >= self.score - SAME)
+
+    def expect(self, rank: Rank, score: float) -> None:
+        """Take nothing worse than this from now on: there is a set that has it."""
+        self.rank, self.score = rank, score
 
     def offer(self, mask: int, rank: Rank, score: float) -> None:
         """Take a set that is as good as these; a better one drops them."""
@@ -85,6 +90,8 @@ class _Outlook(NamedTuple):
     """The same over NVLinks of its own."""
     lows: list[float]
     """With the GPU to which it has least; more if members that are still to come can help."""
+    near: list[int]
+    """Class by class the GPUs that have this one or a nearer one to all of it."""
 
 
 class ExactSearch:
@@ -98,6 +105,7 @@ class ExactSearch:
     def __init__(self, aim: Aim, finalists: Finalists) -> None:
         self._aim, self._table, self._scale, self._finalists = aim, aim.table, aim.scale, finalists
         self._helped = aim.table.with_help(aim.free)
+        self._has_nvlinks = any(aim.table.nvlinked)
         self._helps = aim.table.has_bridges and (aim.scale.weakest_counts or aim.least > 0)
         self._ahead: list[list[float]] = []
         self._nvlinks_ahead: list[list[float]] = []
@@ -107,7 +115,8 @@ class ExactSearch:
         self._ahead = _most(self._table.bandwidth, pool, self._aim.count)
         self._nvlinks_ahead = _most(self._table.linked, pool, self._aim.count)
         size = len(self._helped)
-        outlook = _Outlook([0.0] * size, [0.0] * size, [self._table.best] * size)
+        near = [pool] * len(self._table.classes)
+        outlook = _Outlook([0.0] * size, [0.0] * size, [self._table.best] * size, near)
         self._descend(self._scale.nothing, [], pool, outlook)
 
     def _descend(self, part: Part, members: list[int], candidates: int, outlook: _Outlook) -> None:
@@ -121,13 +130,15 @@ class ExactSearch:
         """
         missing = self._aim.count - len(members) - 1
         nvlinks_ahead = self._nvlinks_ahead[missing]
-        for position in positions(candidates) if missing else self._worthwhile(part, candidates, outlook.gains):
+        for position in positions(candidates) if missing else self._worthwhile(part, candidates, outlook):
             candidates &= -2 << position
             behind = candidates & self._aim.partners[position]
             if self._aim.before[position] & ~part.mask or behind.bit_count() < missing:
                 continue
             extended = [*members, position]
-            nvlinks = list(map(add, outlook.nvlinks, self._table.linked[position]))
+            nvlinks = outlook.nvlinks
+            if self._has_nvlinks:
+                nvlinks = list(map(add, nvlinks, self._table.linked[position]))
             longer = self._scale.extend(
                 part,
                 position,
@@ -138,25 +149,42 @@ class ExactSearch:
             if not missing:
                 self._finish(longer)
                 continue
-            gains = list(map(add, outlook.gains, self._table.bandwidth[position]))
-            if self._promises(longer, behind, gains, missing):
-                lows = list(map(min, outlook.lows, self._helped[position]))
-                self._descend(longer, extended, behind, _Outlook(gains, nvlinks, lows))
+            further = _Outlook(
+                list(map(add, outlook.gains, self._table.bandwidth[position])),
+                nvlinks,
+                list(map(min, outlook.lows, self._helped[position])),
+                list(map(and_, outlook.near, self._table.near[position])),
+            )
+            if self._promises(longer, behind, further, missing):
+                self._descend(longer, extended, behind, further)
 
-    def _promises(self, part: Part, candidates: int, gains: list[float], missing: int) -> bool:
+    def _promises(self, part: Part, candidates: int, outlook: _Outlook, missing: int) -> bool:
         """Whether a part can become as good as the finalists: never wrongly no."""
+        rank = self._aim.order.promise(part.mask, missing, candidates)
+        if not self._finalists.accept(rank, inf):
+            return False
         # A pair of two candidates counts by half for each.
         ahead = self._ahead[missing - 1]
-        most = sorted([gains[position] + ahead[position] / 2 for position in positions(candidates)])
-        rank = self._aim.order.rank(part.mask, missing)
-        return self._finalists.accept(rank, self._scale.score(part, potential=sum(most[-missing:]), missing=missing))
+        gains = sorted([outlook.gains[position] + ahead[position] / 2 for position in positions(candidates)])
+        return self._finalists.accept(
+            rank, self._scale.promise(part, self._best_of(candidates, outlook, missing, sum(gains[-missing:])))
+        )
 
-    def _worthwhile(self, part: Part, candidates: int, gains: list[float]) -> list[int]:
+    def _best_of(self, candidates: int, outlook: _Outlook, missing: int, potential: float) -> Ahead:
+        """What so many of the candidates can bring at best."""
+        lows = sorted([outlook.lows[position] for position in positions(candidates)])
+        for bit, near in zip(self._table.classes, outlook.near, strict=True):
+            if (near & candidates).bit_count() >= missing:
+                return Ahead(missing, candidates, potential, lows[-missing], bit)
+        return Ahead(missing, candidates, potential, lows[-missing], 0)
+
+    def _worthwhile(self, part: Part, candidates: int, outlook: _Outlook) -> list[int]:
         """The last GPUs with which a part can become as good as the finalists, as far as their gains tell."""
-        if not self._scale.per_total or self._aim.order.rank(part.mask, 1) > self._finalists.rank:
+        if not self._scale.per_total or self._aim.order.promise(part.mask, 1, candidates) > self._finalists.rank:
             return positions(candidates)
-        needed = (self._finalists.score - SAME - self._scale.score(part, missing=1)) / self._scale.per_total
-        return [position for position in positions(candidates) if gains[position] >= needed]
+        ahead = self._best_of(candidates, outlook, 1, 0.0)
+        needed = (self._finalists.score - SAME - self._scale.promise(part, ahead)) / self._scale.per_total
+        return [position for position in positions(candidates) if outlook.gains[position] >= needed]
 
     def _finish(self, whole: Part) -> None:
         rank = self._aim.order.rank(whole.mask)

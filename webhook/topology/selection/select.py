@@ -1,7 +1,7 @@
 """Which GPUs of a node a job gets."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress, product
 
 from webhook.topology.connections import Connections
@@ -71,6 +71,7 @@ class Selector:
         self._table = PairTable(topology, self._connections)
         self._domains = Domains(topology, self._table)
         self._ideals: dict[int, float] = {}
+        self._judged: dict[int, GpuSet] = {}
 
     def select(self, request: Request) -> Choice | NoChoice:
         """Choose GPUs; see the function ``select``."""
@@ -82,7 +83,7 @@ class Selector:
         asked = request.constraints if request.count > 1 else Constraints()
         kept, masks = next((kept, masks) for kept in _fallbacks(asked) if (masks := candidates.best(kept)))
         mask, chosen = self._with_best_ring(masks)
-        if request.is_plain and free == self._table.everything:
+        if replace(request, constraints=kept).is_plain and free == self._table.everything:
             self._ideals[request.count] = chosen.ring_bandwidth
         whole = candidates.scale.measure(mask)
         return Choice(
@@ -97,8 +98,13 @@ class Selector:
     def _with_best_ring(self, masks: list[int]) -> tuple[int, GpuSet]:
         """Of equally good sets the first whose rings carry most."""
         different = masks if len(masks) > 1 and not self._table.is_uniform(masks[0]) else masks[:1]
-        sets = [(mask, assess(self._topology, self._table.indices(mask), self._connections)) for mask in different]
+        sets = [(mask, self._judge(mask)) for mask in different]
         return max(sets, key=lambda entry: round(entry[1].ring_bandwidth, 6))
+
+    def _judge(self, mask: int) -> GpuSet:
+        if mask not in self._judged:
+            self._judged[mask] = assess(self._topology, self._table.indices(mask), self._connections)
+        return self._judged[mask]
 
     def _loss(self, chosen: GpuSet) -> float:
         ideal = self._ideal(len(chosen.gpus))
