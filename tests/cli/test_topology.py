@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.cli.command import ROOT, gpu_topology
-from tests.topology.machines import a100_pcie_bridged, dgx1_v100, h20, with_switch_links, without
+from tests.topology.machines import a100_pcie_bridged, bent, dgx1_v100, h20, with_switch_links, without
 from webhook.cli.topology.plan import GpuPolicy, NodePolicy
 from webhook.topology.document import format_topology, parse_topology
-from webhook.topology.model import NodeTopology
+from webhook.topology.model import NodeTopology, NvLink
 from webhook.topology.planning.plan import NodePolicy as PlanNodePolicy
 from webhook.topology.selection.request import Policy
 
@@ -24,6 +24,7 @@ STATE = ROOT / "examples" / "state"
 TEXTS = ROOT / "tests" / "topology" / "texts"
 H20 = ("--state", STATE, "--node", "h20-node-1")
 DGX1 = ("--state", STATE, "--node", "dgx1-v100")
+TO_GPU0 = dgx1_v100().gpus[0].nvlinks
 NO_DRIVER = "gpu-topology: this machine: "
 
 
@@ -123,14 +124,14 @@ def test_what_is_wrong_with_a_node_goes_to_stderr() -> None:
     ailing = format_topology(replace(without(with_switch_links(h20(), 2, 16), 5), nics=()))
     done = gpu_topology("topology", "show", "-f", "-", stdin=ailing)
     assert done.code == 0
-    assert done.err == "GPU2 has links down: 2 of 18 to nvswitch\nGPU5 is lost: GPU is lost\n"
+    assert done.err == "GPU2 has links down: 2 of 18 to nvswitch\nGPU5 cannot be reached: GPU is lost\n"
     assert "lost" not in done.out
 
 
-def test_a_document_without_gpus_is_shown_with_its_reason() -> None:
+def test_of_a_document_without_gpus_the_reason_is_told() -> None:
     text = format_topology(NodeTopology(node="n", source="nvml", problem="No driver."))
     done = gpu_topology("topology", "show", "-f", "-", stdin=text)
-    assert (done.code, done.out, done.err) == (0, "", "No driver.\n")
+    assert (done.code, done.out, done.err) == (1, "", "gpu-topology: node n: No driver.\n")
 
 
 def test_a_terminal_gets_colours(node: Path) -> None:
@@ -236,6 +237,75 @@ def test_what_a_text_does_not_tell_goes_to_stderr() -> None:
     assert json.loads(done.out)["problem"] == done.err.strip()
 
 
+def test_what_is_imported_can_be_shown() -> None:
+    listing = (TEXTS / "h20-list.txt").read_text().replace("NVIDIA H20", "NVIDIA\tH20")
+    done = gpu_topology("topology", "import", "-", stdin=(TEXTS / "h20.txt").read_text() + listing)
+    assert (done.code, done.err) == (0, "")
+    again = gpu_topology("topology", "show", "-f", "-", "-o", "json", stdin=done.out)
+    assert (again.code, again.out) == (0, done.out)
+    assert {gpu["name"] for gpu in json.loads(again.out)["gpus"]} == {"NVIDIA H20"}
+
+
+@pytest.mark.parametrize("active", [0, 1])
+def test_a_matrix_with_links_down_at_one_end_can_be_imported(active: int) -> None:
+    links = tuple(NvLink(target="GPU3", count=2, active=active) if link.target == "GPU3" else link for link in TO_GPU0)
+    shown = gpu_topology("topology", "show", "-f", "-", stdin=format_topology(bent(dgx1_v100(), 0, nvlinks=links)))
+    assert shown.code == 0
+    assert gpu_topology("topology", "import", "-", stdin=shown.out).code == 0
+
+
+# objects of a cluster
+
+CONFIG_MAP = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "gpu-topology-dgx1-v100"},
+    "data": {"topology.json": format_topology(dgx1_v100())},
+}
+ANNOTATED = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {
+        "name": "gpu-1",
+        "annotations": {
+            "hami.io/node-nvidia-register": "GPU-a,10,46068,100,NVIDIA A40,0,true,0,hami-core:"
+            "GPU-b,10,46068,100,NVIDIA A40,0,true,1,hami-core:",
+            "hami.io/node-nvidia-score": '[{"uuid":"GPU-a","score":{"GPU-b":420}},'
+            '{"uuid":"GPU-b","score":{"GPU-a":420}}]',
+        },
+    },
+}
+
+
+def test_every_command_reads_the_config_map_of_the_agent(tmp_path: Path) -> None:
+    path = tmp_path / "object"
+    path.write_text(json.dumps(CONFIG_MAP))
+    wanted = format_topology(dgx1_v100(), indent=2) + "\n"
+    for command in (["show", "-o", "json", "-f"], ["import"]):
+        done = gpu_topology("topology", *command, path)
+        assert (done.code, done.err, done.out) == (0, "", wanted)
+    assert gpu_topology("topology", "xml", "-f", path).code == 0
+    assert gpu_topology("topology", "plan", "--gpus", "2", "-f", path).code == 0
+
+
+def test_the_scores_of_hami_are_read_from_a_node() -> None:
+    done = gpu_topology("topology", "show", "-f", "-", stdin=json.dumps(ANNOTATED))
+    assert (done.code, done.err) == (0, "")
+    assert words(done.out)[1][:3] == ["GPU0", "X", "NV4"]
+    named = gpu_topology("topology", "import", "-", "--node", "gpu-7", stdin=json.dumps(ANNOTATED))
+    assert json.loads(named.out)["node"] == "gpu-7"
+
+
+def test_what_is_wrong_with_a_config_map_is_told_in_one_sentence() -> None:
+    torn = CONFIG_MAP | {"data": {"topology.json": format_topology(dgx1_v100())[:900]}}
+    done = gpu_topology("topology", "show", "-f", "-", stdin=json.dumps(torn))
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(
+        "gpu-topology: standard input: ConfigMap gpu-topology-dgx1-v100: data topology.json: expected a NodeTopology"
+    )
+    assert done.err.count("\n") == 1
+
+
 # plan
 
 
@@ -254,7 +324,7 @@ def test_a_plan_names_the_gpus_and_what_speaks_for_them() -> None:
         "  meets        require-nvlink",
     ]
     assert score.startswith(
-        "  score        1.00 of 1: weakest pair 1.00, narrowest GPU 1.00, mean pair 1.00, class 1.00"
+        "  score        1.00 of 1: weakest pair 1.00 x 0.35, narrowest GPU 1.00 x 0.10, mean pair 1.00 x 0.05,"
     )
 
 
@@ -323,13 +393,63 @@ def test_a_job_may_need_several_nodes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("busy", "fragment"),
-    [("0,99", 'found "99"'), ("", 'found ""'), ("l40s:0", "a known node"), ("GPU-nobody", 'found "GPU-nobody"')],
+    [
+        ("0,99", 'found "99"'),
+        ("", 'found ""'),
+        ("l40s:0", "a known node"),
+        ("nope:1", 'found "nope:1"'),
+        ("GPU-nobody", 'found "GPU-nobody"'),
+        ("\x1b[2J", r'found "\x1b[2J"'),
+    ],
 )
-def test_gpus_in_use_that_are_not_there_are_refused(busy: str, fragment: str) -> None:
+def test_gpus_in_use_that_are_not_there_are_wrong_usage(busy: str, fragment: str) -> None:
     done = gpu_topology("topology", "plan", "--gpus", "1", *DGX1, "--busy", busy)
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("gpu-topology: --busy: ")
+    assert (done.code, done.out) == (2, "")
+    assert "--busy" in done.err
     assert fragment in done.err
+
+
+@pytest.mark.parametrize("gpus", ["0,3", "0", "-1", "two", "", "1" * 5000])
+def test_gpus_of_a_plan_are_a_count(gpus: str) -> None:
+    done = gpu_topology("topology", "plan", "--gpus", gpus, *DGX1)
+    assert (done.code, done.out) == (2, "")
+    assert "expected how many GPUs the job needs, such as 2, found " in done.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("--min-bandwidth", "nan", "GB/s, 0 or more, found nan"),
+        ("--min-bandwidth", "inf", "GB/s, 0 or more, found inf"),
+        ("--min-bandwidth", "-5", "GB/s, 0 or more, found -5.0"),
+        ("--network-bandwidth", "-1", "GB/s, more than 0, found -1.0"),
+        ("--network-bandwidth", "0", "GB/s, more than 0, found 0.0"),
+        ("--network-bandwidth", "nan", "GB/s, more than 0, found nan"),
+    ],
+)
+def test_a_bandwidth_that_cannot_be_is_wrong_usage(option: str, value: str, expected: str) -> None:
+    done = gpu_topology("topology", "plan", "--gpus", "1", "--state", STATE, option, value)
+    assert (done.code, done.out) == (2, "")
+    assert option in done.err
+    assert expected in done.err
+
+
+def test_a_plan_tells_what_is_wrong_with_the_node() -> None:
+    ailing = format_topology(replace(with_switch_links(h20(), 2, 16), problem="The driver is old."))
+    done = gpu_topology("topology", "plan", "--gpus", "2", "-f", "-", stdin=ailing)
+    assert done.code == 0
+    assert done.err == (
+        "node h20-node-1: The driver is old.\nnode h20-node-1: GPU2 has links down: 2 of 18 to nvswitch\n"
+    )
+
+
+def test_a_plan_over_several_nodes_tells_what_is_wrong_with_each(tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes"
+    nodes.mkdir()
+    (nodes / "a.json").write_text(format_topology(replace(h20(), node="gpu-1")))
+    (nodes / "b.json").write_text(format_topology(NodeTopology(node="gpu-2", source="nvml", problem="No driver.")))
+    done = gpu_topology("topology", "plan", "--gpus", "4", "--state", tmp_path)
+    assert (done.code, done.err) == (0, "node gpu-2: No driver.\n")
 
 
 def test_the_policies_are_those_of_the_selection() -> None:
@@ -360,9 +480,12 @@ BAD = [
     pytest.param(b'{"a":' * 100_000, "expected", id="deep nesting"),
     pytest.param(b'{"node": "\xff"}', "UTF-8", id="not UTF-8"),
     pytest.param("\ufeff\u4f60\u597d".encode("utf-16"), "UTF-8", id="UTF-16"),
-    pytest.param(b"\x00" * 10_000_000, "at most 1048576 bytes", id="10 MB"),
+    pytest.param(b" " * 2_000_000, "at most 1048576 bytes", id="2 MB"),
+    pytest.param(b"\x00" * 10_000_000, "at most 4194304 bytes", id="10 MB"),
     pytest.param(b"{}", "NodeTopology", id="another document"),
     pytest.param(b"just a sentence\n", "nvidia-smi topo -m", id="a sentence"),
+    pytest.param(b"kind: Node\napiVersion: v1\nat: 2026-02-30\n", "expected YAML", id="a date that never was"),
+    pytest.param(b"kind: ConfigMap\napiVersion: v1\ndata: {a: [\n", "expected YAML", id="truncated YAML"),
 ]
 
 
@@ -427,6 +550,8 @@ def test_a_gpu_that_is_not_there_is_named(node: Path) -> None:
         ["import"],
         ["plan"],
         ["plan", "--gpus", "0"],
+        ["import", "-", "--node", ""],
+        ["show", "-f", "-", "--node", "\x1b[2J"],
         ["plan", "--gpus", "2", "-f", "-", "--max-nodes", "1"],
         ["plan", "--gpus", "2", "--state", "a", "--policy", "pack"],
         ["plan", "--gpus", "2", "-f", "-", "--policy", "worst-fit"],

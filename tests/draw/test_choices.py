@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.topology.machines import dgx1_v100, h20, l40s
 from webhook.draw.choices import chosen_text, plan_text
 from webhook.topology.planning.plan import Plan, PlanRequest, plan
-from webhook.topology.selection.request import Constraints, NodeFree, Request
+from webhook.topology.selection.request import Constraints, NodeFree, Request, Weights
 from webhook.topology.selection.select import Choice, select
 
 
@@ -39,6 +39,21 @@ def test_only_constraints_that_hold_are_called_met() -> None:
     request = Request(count=8, constraints=Constraints(require_nvlink=True, min_bandwidth=5))
     found = lines(chosen(request), request)
     assert "  meets        min-bandwidth" in found
+
+
+def test_the_score_shows_each_term_with_its_weight() -> None:
+    request = Request(count=2, constraints=Constraints(require_nvlink=True))
+    assert lines(chosen(request), request)[-1] == (
+        "  score        1.00 of 1: weakest pair 1.00 x 0.35, narrowest GPU 1.00 x 0.10, mean pair 1.00 x 0.05, "
+        "class 1.00 x 0.25, NUMA nodes 1.00 x 0.15, memory 1.00 x 0.10"
+    )
+
+
+def test_weights_are_shown_as_shares_of_the_score() -> None:
+    weights = Weights(weakest=3, narrowest=0, mean=0, link=1, numa=0, memory=0)
+    request = Request(count=2, weights=weights)
+    found = lines(chosen(request), request)
+    assert "  score        1.00 of 1: weakest pair 1.00 x 0.75, class 1.00 x 0.25" in found
 
 
 def test_a_job_on_one_node_needs_no_network() -> None:

@@ -309,7 +309,7 @@ def test_a_lost_gpu_is_crossed_out() -> None:
     card = next(element for element in root.iter(f"{SVG}g") if element.get("data-gpu") == "5")
     assert {"lost", "cross"} <= classes(card)
     assert {"GPU5", "lost", "GPU is lost", "0000:ae:00.0"} == set(texts(card))
-    assert "GPU5 is lost: GPU is lost" in texts(root)
+    assert "GPU5 cannot be reached: GPU is lost" in texts(root)
 
 
 def test_a_chosen_set_is_marked_and_its_ring_numbered() -> None:

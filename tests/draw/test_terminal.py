@@ -1,6 +1,7 @@
 """A node as text: in colours for people, in the words of ``nvidia-smi`` for programs."""
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -20,8 +21,9 @@ from tests.topology.machines import (
     without,
 )
 from webhook.draw.terminal import picture, plain, worth
-from webhook.topology.model import Gpu, NodeTopology
-from webhook.topology.sets import assess
+from webhook.topology.model import Gpu, MigMode, NodeTopology
+from webhook.topology.pcie import PciePath
+from webhook.topology.sets import NicAffinity, assess
 
 ESCAPE = "\x1b"
 
@@ -84,7 +86,7 @@ def test_the_state_of_the_nvlinks_is_said() -> None:
     broken = picture(without(with_switch_links(h20(), 2, 16), 5)).plain
     assert "NVLink degraded" in broken
     assert "! GPU2 has links down: 2 of 18 to nvswitch" in broken
-    assert "! GPU5 is lost: GPU is lost" in broken
+    assert "! GPU5 cannot be reached: GPU is lost" in broken
 
 
 def test_a_node_without_gpus_says_why() -> None:
@@ -116,6 +118,33 @@ def test_a_pair_that_needs_a_third_gpu_is_called_so() -> None:
     )
 
 
+def test_a_nic_at_several_distances_is_named_once() -> None:
+    nics = (
+        NicAffinity(name="mlx5_0", path=PciePath.PIX, gpus=(0,)),
+        NicAffinity(name="mlx5_1", path=PciePath.PIX, gpus=(1,)),
+    )
+    farther = (NicAffinity(name="mlx5_0", path=PciePath.NODE, gpus=(2, 3)),)
+    chosen = replace(assess(dgx1_v100(), [0, 1, 2, 3]), nics=nics + farther)
+    assert worth(chosen).plain.splitlines()[-1] == (
+        "  NICs         mlx5_0 (PIX to GPU0, NODE to GPU2, GPU3), mlx5_1 (PIX to GPU1)"
+    )
+
+
+def test_gpus_in_mig_mode_are_told_of() -> None:
+    one = bent(h20(), 1, mig_mode=MigMode.ENABLED)
+    assert "! GPU1 is in MIG mode: no NVLink, and no part of NCCL's file" in picture(one).plain
+    two = bent(one, 4, mig_mode=MigMode.ENABLED)
+    assert "! GPU1, GPU4 are in MIG mode: no NVLink, and no part of NCCL's file" in picture(two).plain
+
+
+@pytest.mark.parametrize("draw", [plain, lambda *args, **more: picture(*args, **more).plain], ids=["plain", "colours"])
+def test_a_set_with_a_gpu_in_mig_mode_says_so(draw: Callable[..., str]) -> None:
+    topology = bent(bent(h20(), 1, mig_mode=MigMode.ENABLED), 4, mig_mode=MigMode.ENABLED)
+    said = "  MIG mode     GPU1: no NVLink, and no part of NCCL's file"
+    assert said in draw(topology, chosen=assess(topology, [0, 1])).splitlines()
+    assert "MIG mode    " not in draw(topology, chosen=assess(topology, [0, 2]))
+
+
 def test_a_single_gpu_has_no_pairs_to_speak_of() -> None:
     lines = worth(assess(h20(), [0])).plain.splitlines()
     assert lines == ["GPU0  single: one GPU, nothing to link", "  NUMA         0", "  NICs         ibp14s0 (PIX)"]
@@ -136,6 +165,18 @@ def test_bandwidths_stand_in_the_place_of_the_words() -> None:
     assert lines[2].split() == ["GPU0", "X", "20.0", "20.0", "40.0", "40.0", "6.0", "6.0", "6.0"]
     assert lines[6].split() == ["GPU4", "40.0", "6.0", "6.0", "6.0", "X", "20.0", "20.0", "40.0"]
     assert len(lines) == 10
+
+
+def test_between_chosen_gpus_the_bandwidth_is_that_within_the_set() -> None:
+    lines = plain(dgx1_v100(), chosen=assess(dgx1_v100(), [0, 1, 5]), bandwidth=True).splitlines()
+    assert lines[2].split() == ["GPU0", "X", "20.0", "20.0", "40.0", "40.0", "20.0", "6.0", "6.0"]
+    assert lines[7].split() == ["GPU5", "20.0", "40.0", "6.0", "6.0", "20.0", "X", "40.0", "20.0"]
+    assert lines[3].split() == ["GPU1", "20.0", "X", "40.0", "20.0", "6.0", "40.0", "6.0", "6.0"]
+
+
+def test_a_way_through_a_third_gpu_has_the_colour_of_nvlink() -> None:
+    text = coloured(picture(dgx1_v100(), chosen=assess(dgx1_v100(), [0, 1, 5]), bandwidth=True))
+    assert text.count(f"{ESCAPE}[7;32m20.0{ESCAPE}") == 4
 
 
 def test_with_bandwidths_only_paths_between_gpus_are_explained() -> None:

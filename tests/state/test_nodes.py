@@ -53,3 +53,11 @@ def test_a_topology_that_cannot_be_read_names_its_file(tmp_path: Path) -> None:
     (with_nodes(tmp_path) / "nodes" / "a.json").mkdir()
     with pytest.raises(ManifestError, match=r"nodes/a\.json: cannot be read: Is a directory"):
         load_nodes(tmp_path)
+
+
+def test_a_topology_that_does_not_parse_does_not_hide_the_node_that_is_wanted(tmp_path: Path) -> None:
+    root = with_nodes(tmp_path, a="{", b=format_topology(h20()))
+    assert load_nodes(root, wanted="h20-node-1") == {"h20-node-1": h20()}
+    for wanted in (None, "l40s"):
+        with pytest.raises(FormatError, match=r"nodes/a\.json: expected a NodeTopology in JSON"):
+            load_nodes(root, wanted=wanted)

@@ -220,6 +220,12 @@ def test_a_pair_whose_direct_links_are_all_down_has_its_pcie_path() -> None:
     assert matrix(machine).rows[0].words[:8] == ("X", "PIX", "PHB", "PHB", "SYS", "SYS", "SYS", "SYS")
 
 
+def test_a_pair_whose_links_are_down_at_one_end_only_has_the_lesser_count_both_ways() -> None:
+    machine = bent(dgx1_v100(), 0, nvlinks=(NvLink(target="GPU3", count=2, active=1),))
+    rows = matrix(machine).rows
+    assert (rows[0].words[3], rows[3].words[0]) == ("NV1", "NV1")
+
+
 def test_in_mig_mode_there_is_no_nvlink() -> None:
     rows = matrix(bent(hgx_h100(), 1, mig_mode=MigMode.ENABLED)).rows
     assert rows[1].words[:8] == ("NODE", "X", "NODE", "NODE", "SYS", "SYS", "SYS", "SYS")
@@ -273,6 +279,12 @@ def test_a_gpu_that_is_a_numa_node_itself_has_its_number_in_the_last_column() ->
 
 def test_a_node_without_devices_has_an_empty_matrix() -> None:
     assert matrix(NodeTopology(node="n", source="nvml")).rows == ()
+
+
+@given(topologies())
+def test_any_matrix_reads_the_same_by_rows_and_by_columns(topology: NodeTopology) -> None:
+    found = matrix(topology).rows
+    assert [row.words for row in found] == list(zip(*(row.words for row in found), strict=True))
 
 
 @given(topologies())

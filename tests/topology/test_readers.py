@@ -14,6 +14,7 @@ from webhook.topology.model import NodeTopology
 from webhook.topology.readers.recognise import read_topology
 
 TEXTS = Path(__file__).parent / "texts"
+MATRIX = "\tGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPIX\t0-9\t0\nNIC0\tPIX\t X \n\n"
 OLD_REGISTER = "GPU-aa,10,46068,100,NVIDIA-NVIDIA L40S,0,true,0,hami-core:"
 NEW_REGISTER = '[{"id":"GPU-aa","count":10,"devmem":46068,"devcore":100,"type":"NVIDIA L40S","health":true}]'
 
@@ -61,12 +62,16 @@ def test_no_gpu_in_the_annotation_of_hami_is_recognised() -> None:
         (" \n\t", 'found "nothing"$'),
         (
             "hello",
-            "file a.txt: expected a NodeTopology in JSON, the output of nvidia-smi topo -m, .* found \"'hello'\"",
+            'file a.txt: expected a NodeTopology in JSON, the output of nvidia-smi topo -m, .* found "hello"',
         ),
         ("apiVersion: v1\nkind: ConfigMap\n", "expected a NodeTopology in JSON, the output of nvidia-smi topo -m,"),
-        ("\x1b]0;title\x07", r"found \"'\\x1b\]0;title\\x07'\""),
+        ("\x1b]0;title\x07", r"found \"\\x1b\]0;title\\x07\""),
         ('["GPU-aa"]', "expected a NodeTopology in JSON, the output of nvidia-smi"),
-        ('{"kind":"ConfigMap","apiVersion":"v1"}', "expected NodeTopology of gpu.topology/v1, found .ConfigMap of v1."),
+        (
+            '{"kind":"ConfigMap","apiVersion":"v1"}',
+            "expected NodeTopology of gpu.topology/v1, found .ConfigMap of v1.$",
+        ),
+        ('{"kind":"NodeTopology","apiVersion":"gpu.topology/v2"}', "Webhook and agent should be of the same release$"),
         ("GPU 0: NVIDIA H20 (UUID: GPU-aa)\n", "file a.txt: expected one matrix with a header GPU0 ... CPU Affinity"),
         (OLD_REGISTER[:-1], "annotation hami.io/node-nvidia-register: expected uuid,count,.*cut off"),
         ('[{"id":"GPU-aa"', "annotation hami.io/node-nvidia-register: expected a list of GPUs in JSON"),
@@ -77,6 +82,20 @@ def test_no_gpu_in_the_annotation_of_hami_is_recognised() -> None:
 def test_another_text_is_refused(text: str | bytes, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         read(text)
+
+
+def test_the_name_of_a_node_is_checked_as_in_a_document() -> None:
+    with pytest.raises(FormatError, match=r'a\.txt: node: expected a text of printable characters, found "a\\nb"'):
+        read_topology(OLD_REGISTER, node="a\nb", source="file a.txt")
+
+
+@given(st.text(max_size=12), st.text(max_size=12), st.sampled_from(["", "NIC Legend:\n\n  NIC0: mlx5_0\n"]))
+def test_what_is_read_can_be_written_and_read_again(name: str, node: str, legend: str) -> None:
+    text = MATRIX + legend.replace("mlx5_0", name) + f"GPU 0: {name} (UUID: GPU-aa)\n"
+    for one in (text, OLD_REGISTER.replace("L40S", name)):
+        with suppress(FormatError):
+            found = read_topology(one, node=node, source="t")
+            assert read(format_topology(found)) == found
 
 
 @given(st.text() | st.binary())

@@ -299,6 +299,16 @@ def test_several_lists_of_containers_alone_tell_no_uuids() -> None:
     )
 
 
+def test_tabs_in_a_list_are_blanks() -> None:
+    found = read(TWO, TWO_LISTED.replace(" ", "\t"))
+    assert [(gpu.name, gpu.uuid) for gpu in found.gpus] == [("NVIDIA A40", "GPU-aa"), ("NVIDIA A40", "GPU-bb")]
+
+
+def test_a_tab_within_the_name_of_a_nic_is_refused() -> None:
+    with pytest.raises(FormatError, match="expected each NIC once, with its name"):
+        read(TWO.replace("mlx5_0", "mlx5\t0"))
+
+
 def test_a_list_may_lack_uuids() -> None:
     found = read(TWO, "GPU models and configuration: \nGPU 0: NVIDIA A40\nGPU 1: NVIDIA A40\n")
     assert [(gpu.name, gpu.uuid) for gpu in found.gpus] == [("NVIDIA A40", ""), ("NVIDIA A40", "")]

@@ -7,7 +7,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from webhook.agent.look import Look
-from webhook.agent.publication import Memory, Object, Observed, Terms, decide, sound
+from webhook.agent.publication import Memory, NodeChange, Object, Observed, Terms, decide, sound
 from webhook.model import names
 from webhook.topology.health import node_health
 from webhook.topology.model import NodeTopology
@@ -15,21 +15,28 @@ from webhook.topology.model import NodeTopology
 _TIMELESS = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def preview(topology: NodeTopology, *, namespace: str) -> str:
-    """The ConfigMap as YAML; label, events and findings in comments. As if nothing had been published before.
+def preview(topology: NodeTopology, terms: Terms) -> str:
+    """The ConfigMap as YAML; label, annotations, events and findings in comments.
+
+    As a first round would write it, to a Node without annotations and with nothing published before.
 
     Args:
         topology: Of the node, as discovered.
-        namespace: Of the ConfigMap; empty: it is left out.
+        terms: How to publish; an empty namespace is left out.
     """
     seen = sound(topology)
     look = Look(seen, node_health(seen))
     node: Object = {"metadata": {"name": seen.node, "uid": "", "resourceVersion": ""}}
     observed = Observed(node=node, config_map=None)
-    publication = decide(observed, look, memory=Memory(), terms=Terms(namespace=namespace), at=_TIMELESS)
+    publication = decide(observed, look, memory=Memory(), terms=terms, at=_TIMELESS)
+    change = publication.node or NodeChange(patch={"metadata": {}})
+    annotations = change.patch["metadata"].get("annotations", {})
     lines = [f"# Node {seen.node}: label {names.NVLINK}={look.health.state}"]
+    lines += [f"# Node {seen.node}: annotation {key}={value}" for key, value in annotations.items()]
     lines += [f"# Finding: {finding}" for finding in look.health.findings]
-    lines += [f"# Event {event['type']} {event['reason']}: {event['note']}" for event in publication.events]
+    lines += [
+        f"# Event {event['type']} {event['reason']}: {event['note']}" for event in (*publication.events, *change.events)
+    ]
     lines.append(f"# ConfigMap, owned by Node {seen.node}:")
     return "\n".join(lines) + "\n" + _yaml(_readable(publication.config_map or {}))
 

@@ -57,6 +57,7 @@ class Agent:
         connect: Callable[[], ApiServer],
         log: AgentLog,
         nature: Nature,
+        once: bool = False,
     ) -> None:
         self._node = node
         self._terms = terms
@@ -64,6 +65,7 @@ class Agent:
         self._connect = connect
         self._log = log
         self._nature = nature
+        self._once = once
         self._api: ApiServer | None = None
         self._memory = Memory()
         started = nature.clock()
@@ -193,7 +195,8 @@ class Agent:
     def _failed(self, error: str, *, kind: str, asked: float = 0.0) -> None:
         self.status = replace(self.status, failure=error).counted(Count.ERRORS, kind)
         delay = self._retry_later(asked=asked)
-        self._log.failed(error, kind=kind, retry_seconds=delay)
+        if not self._once:  # else there is no retry, and whoever asked for the round tells of ``status.failure``
+            self._log.failed(error, kind=kind, retry_seconds=delay)
 
     def _bug(self) -> None:
         self._log.bug(traceback.format_exc())

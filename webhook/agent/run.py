@@ -68,7 +68,7 @@ def run_once(settings: AgentSettings) -> None:
     Raises:
         GpuTopologyError: the topology could not be published, or there is none to be seen.
     """
-    agent = _agent(settings, _connector(settings), _log(settings))
+    agent = _agent(settings, _connector(settings), _log(settings), once=True)
     agent.wake()
     status = agent.status
     if status.failure:
@@ -92,7 +92,7 @@ def _log(settings: AgentSettings) -> AgentLog:
     return AgentLog(sys.stdout.fileno(), node=settings.node)
 
 
-def _agent(settings: AgentSettings, connector: Callable[[], ApiServer], log: AgentLog) -> Agent:
+def _agent(settings: AgentSettings, connector: Callable[[], ApiServer], log: AgentLog, *, once: bool = False) -> Agent:
     return Agent(
         settings.node,
         settings.terms,
@@ -101,4 +101,5 @@ def _agent(settings: AgentSettings, connector: Callable[[], ApiServer], log: Age
         connect=connector,
         log=log,
         nature=Nature(clock=time.monotonic, now=lambda: datetime.now(UTC), chance=random.random),
+        once=once,
     )

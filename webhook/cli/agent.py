@@ -1,11 +1,19 @@
 """``gpu-topology agent``: discovers the topology of this node and publishes it."""
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from webhook.model import names
+
+if TYPE_CHECKING:
+    from webhook.agent.publication import Terms
+
+# A DNS subdomain, as the names of Nodes are: k8s.io/apimachinery, pkg/util/validation, IsDNS1123Subdomain.
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_NODE_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
 def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
@@ -29,8 +37,11 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     port: Annotated[int, typer.Option(min=0, max=65535, help="Plain port of metrics and probes.")] = 8080,
 ) -> None:
     """Publish the GPU topology of this node, again and again."""
+    from webhook.agent.publication import Terms
+
+    terms = Terms(namespace=namespace, cordon=cordon)
     if dry_run:
-        _preview(node, namespace, root)
+        _preview(node or _name_of_machine(), terms, root)
         return
     for option, value, variable in (
         ("--node", node, names.AGENT_NODE_NAME),
@@ -38,12 +49,12 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     ):
         if not value:
             raise typer.BadParameter(f"expected a name, or the variable {variable}", param_hint=option)
-    from webhook.agent.publication import Terms
+    _check_name(node)
     from webhook.agent.run import AgentSettings, run, run_once
 
     settings = AgentSettings(
         node=node,
-        terms=Terms(namespace=namespace, cordon=cordon),
+        terms=terms,
         interval=interval,
         root=root,
         kubeconfig=kubeconfig,
@@ -53,20 +64,35 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     (run_once if once else run)(settings)
 
 
-def _preview(node: str, namespace: str, root: Path) -> None:
+def _name_of_machine() -> str:
+    import platform
+
+    return platform.node().lower()
+
+
+def _check_name(node: str) -> None:
+    """Raises BadParameter if no Node can have this name."""
+    from webhook.model.errors import shorten
+    from webhook.model.node_names import NAME_LIMIT
+
+    if len(node) > NAME_LIMIT or not _NODE_NAME.fullmatch(node):
+        found = f"expected the name of a Node, a DNS subdomain such as gpu-node-1, found {shorten(node)}"
+        raise typer.BadParameter(found, param_hint="--node")
+
+
+def _preview(node: str, terms: "Terms", root: Path) -> None:
     """Print what would be published.
 
     Raises:
         GpuTopologyError: there is no driver, or it cannot be used.
     """
-    import platform
-
+    _check_name(node)
     from webhook.agent.preview import preview
     from webhook.discovery.discover import discover
     from webhook.model.errors import GpuTopologyError
 
-    topology = discover(node=node or platform.node().lower(), root=root)
-    typer.echo(preview(topology, namespace=namespace), nl=False)
+    topology = discover(node=node, root=root)
+    typer.echo(preview(topology, terms), nl=False)
     if topology.problem and not topology.gpus:
         raise GpuTopologyError(f"no topology of node {topology.node}: {topology.problem}")
     if topology.problem:

@@ -3,7 +3,10 @@
 Exit codes: 0 done, 1 refused or unmet (the reason is on stderr), 2 wrong usage.
 """
 
+import errno
+import os
 import sys
+from typing import NoReturn
 
 import typer
 
@@ -14,6 +17,8 @@ from webhook.cli.topology import topology
 from webhook.model.errors import GpuTopologyError
 
 REFUSED = 1
+# What the system says when output cannot be written: write(2).
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EAGAIN)
 
 app = typer.Typer(
     name="gpu-topology",
@@ -43,10 +48,37 @@ def _root(
 
 def main() -> None:
     """The entry point of the command ``gpu-topology``."""
+    if sys.stdout is None:  # its descriptor is closed, and the next file that is opened would get its number
+        _fail("standard output is closed")
+    try:
+        try:
+            _run()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output, such as head, has seen enough
+        _discard_output()
+        sys.exit(REFUSED)
+    except OSError as error:
+        if error.filename is not None or error.errno not in _OUTPUT_ERRORS:
+            raise
+        _discard_output()
+        _fail(f"standard output cannot be written: {error.strerror}")
+
+
+def _run() -> None:
     try:
         app()
     except (GpuTopologyError, BundleError) as error:
-        print(f"gpu-topology: {error}", file=sys.stderr)
-        sys.exit(REFUSED)
-    except BrokenPipeError:  # the reader of our output, such as head, has seen enough
-        sys.stderr.close()
+        _fail(str(error))
+
+
+def _fail(sentence: str) -> NoReturn:
+    typer.echo(f"gpu-topology: {sentence}", err=True)
+    sys.exit(REFUSED)
+
+
+def _discard_output() -> None:
+    """Let what could not be written go nowhere: the interpreter tries once more when it ends, and would complain."""
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(descriptor, sys.stdout.fileno())
+    os.close(descriptor)

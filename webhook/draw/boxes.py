@@ -110,7 +110,7 @@ def lost(box: Box, gpu: LostGpu) -> str:
     cross += line(box.right - 6, box.y + 6, box.x + 6, box.bottom - 6)
     width = box.width - 2 * _INSET
     parts = [
-        tooltip(_joined([f"{gpu.label} is lost: {gpu.problem}", gpu.uuid, gpu.pci_bus_id])),
+        tooltip(_joined([f"{gpu.label} cannot be reached: {gpu.problem}", gpu.uuid, gpu.pci_bus_id])),
         rounded(box, "lost"),
         path(cross, "cross"),
         *_head(box, gpu.label, "lost"),

@@ -62,12 +62,19 @@ def _reasons(choice: Choice, asked: Constraints, weights: Weights) -> Iterator[t
     met = [constraint.value for constraint in asked.asked if constraint not in unmet]
     if met:
         yield "meets", ", ".join(met)
-    terms = [f"{words} {getattr(choice.terms, name):.2f}" for name, words in _TERMS.items() if getattr(weights, name)]
-    yield "score", f"{choice.score:.2f} of 1: {', '.join(terms)}"
+    yield "score", f"{choice.score:.2f} of 1: {', '.join(_terms(choice, weights))}"
     if round(choice.loss, 2):
         yield "loss", f"{choice.loss:.0%} of the ring bandwidth that the best set of this size has on the idle node"
     if not choice.exact:
         yield "search", "not all sets were tried, there are too many: a better one may exist"
+
+
+def _terms(choice: Choice, weights: Weights) -> Iterator[str]:
+    """Each term with its share in the score: the products add up to it."""
+    for name, words in _TERMS.items():
+        weight = getattr(weights, name) / weights.total
+        if weight:
+            yield f"{words} {getattr(choice.terms, name):.2f} x {weight:.2f}"
 
 
 def _way(share: NodeShare) -> str:

@@ -2,7 +2,7 @@
 
 from webhook.draw.elements import BOLD, fit, text, wrap
 from webhook.draw.layout import MARGIN
-from webhook.draw.sentences import NICS, names, notes, outline, properties
+from webhook.draw.sentences import NICS, mig_gpus, names, notes, outline, properties
 from webhook.topology.model import NodeTopology
 from webhook.topology.sets import GpuSet
 
@@ -20,7 +20,7 @@ def header(topology: NodeTopology, chosen: GpuSet | None, width: float) -> tuple
     parts.append(text(fit(f"{outline(topology)}, from {topology.source}", room, 13), MARGIN, y, "subtitle"))
     lines = [(words, "problem") for note in _first(notes(topology)) for words in wrap(note, room, 13)]
     if chosen:
-        lines += [(words, "set") for words in wrap(_worth(chosen), room, 13)]
+        lines += [(words, "set") for words in wrap(_worth(topology, chosen), room, 13)]
     for words, class_ in lines:
         y += _LINE
         parts.append(text(words, MARGIN, y, class_))
@@ -31,12 +31,13 @@ def summary(topology: NodeTopology, chosen: GpuSet | None) -> str:
     """The picture in words."""
     nodes = len({gpu.numa_node for gpu in topology.gpus if gpu.numa_node is not None})
     where = f"{outline(topology)}; the GPUs are in {nodes} NUMA node{'' if nodes == 1 else 's'}."
-    worth = [_worth(chosen)] if chosen else []
+    worth = [_worth(topology, chosen)] if chosen else []
     return " ".join([where if nodes else f"{outline(topology)}.", *_first(notes(topology)), *worth])
 
 
-def _worth(chosen: GpuSet) -> str:
-    values = (f"{name} {value}" for name, value in properties(chosen) if name != NICS)  # the picture shows them
+def _worth(topology: NodeTopology, chosen: GpuSet) -> str:
+    found = properties(chosen, mig_gpus(topology, chosen))
+    values = (f"{name} {value}" for name, value in found if name != NICS)  # the picture shows them
     return "; ".join([f"Chosen: {names(chosen.gpus)}", chosen.link.value, *values])
 
 

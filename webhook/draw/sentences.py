@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from webhook.topology.connections import PathType
 from webhook.topology.health import node_health
-from webhook.topology.model import NodeTopology
-from webhook.topology.sets import GpuSet, NicAffinity
+from webhook.topology.model import MigMode, NodeTopology
+from webhook.topology.sets import GpuSet
 
 NICS = "NICs"
+_WITHOUT_LINKS = "no NVLink, and no part of NCCL's file"
 
 
 def outline(topology: NodeTopology) -> str:
@@ -23,8 +24,19 @@ def outline(topology: NodeTopology) -> str:
 
 
 def notes(topology: NodeTopology) -> list[str]:
-    """What is wrong with the node: a sentence for each thing."""
-    return [*([topology.problem] if topology.problem else []), *node_health(topology).findings]
+    """What is wrong with the node, and what is not to be seen in its matrix: a sentence for each thing."""
+    found = [*([topology.problem] if topology.problem else []), *node_health(topology).findings]
+    in_mig_mode = mig_gpus(topology)
+    if in_mig_mode:
+        verb = "is" if len(in_mig_mode) == 1 else "are"
+        found.append(f"{names(in_mig_mode)} {verb} in MIG mode: {_WITHOUT_LINKS}")
+    return found
+
+
+def mig_gpus(topology: NodeTopology, chosen: GpuSet | None = None) -> tuple[int, ...]:
+    """Indices of the GPUs in MIG mode; with a set, of those in it."""
+    in_mig_mode = (gpu.index for gpu in topology.gpus if gpu.mig_mode is MigMode.ENABLED)
+    return tuple(index for index in in_mig_mode if chosen is None or index in chosen.gpus)
 
 
 def names(gpus: Sequence[int], separator: str = ", ") -> str:
@@ -32,8 +44,13 @@ def names(gpus: Sequence[int], separator: str = ", ") -> str:
     return separator.join(f"GPU{index}" for index in gpus)
 
 
-def properties(chosen: GpuSet) -> Iterator[tuple[str, str]]:
-    """What a set is worth to a job that uses all of it: names and values."""
+def properties(chosen: GpuSet, in_mig_mode: Sequence[int] = ()) -> Iterator[tuple[str, str]]:
+    """What a set is worth to a job that uses all of it: names and values.
+
+    Args:
+        chosen: The set.
+        in_mig_mode: Those of its GPUs that are (``mig_gpus``), which the set itself does not know.
+    """
     if chosen.weakest:
         connection = chosen.weakest.connection
         word = "NVLink through another GPU" if connection.type is PathType.NVB else connection.word
@@ -43,10 +60,17 @@ def properties(chosen: GpuSet) -> Iterator[tuple[str, str]]:
         yield "all-reduce", f"about {chosen.all_reduce:.1f} GB/s"
     if chosen.numa_nodes:
         yield "NUMA", ", ".join(map(str, chosen.numa_nodes))
+    if in_mig_mode:
+        yield "MIG mode", f"{names(in_mig_mode)}: {_WITHOUT_LINKS}"
     if chosen.nics:
-        yield NICS, ", ".join(_near(nic, chosen) for nic in chosen.nics)
+        yield NICS, ", ".join(_near_nics(chosen))
 
 
-def _near(nic: NicAffinity, chosen: GpuSet) -> str:
-    where = "" if nic.gpus == chosen.gpus else f" to {names(nic.gpus)}"
-    return f"{nic.name} ({nic.path}{where})"
+def _near_nics(chosen: GpuSet) -> Iterator[str]:
+    """Each NIC once, with all its distances; the nearest first."""
+    distances: dict[str, list[str]] = {}
+    for nic in chosen.nics:
+        where = "" if nic.gpus == chosen.gpus else f" to {names(nic.gpus)}"
+        distances.setdefault(nic.name, []).append(f"{nic.path}{where}")
+    for name, found in distances.items():
+        yield f"{name} ({', '.join(found)})"

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from webhook.draw.sentences import names, notes, outline, properties
-from webhook.topology.connections import Connections
+from webhook.draw.sentences import mig_gpus, names, notes, outline, properties
+from webhook.topology.connections import Connection, Connections, PathType
 from webhook.topology.health import HealthState, node_health
 from webhook.topology.matrix import AFFINITY_COLUMNS, SELF, UNKNOWN, Matrix, format_matrix, matrix
 from webhook.topology.model import NodeTopology
@@ -46,7 +46,8 @@ def picture(topology: NodeTopology, *, chosen: GpuSet | None = None, bandwidth: 
     Args:
         topology: The node.
         chosen: A set of its GPUs to mark and to describe.
-        bandwidth: GB/s per direction between the GPUs instead of the words.
+        bandwidth: GB/s per direction between the GPUs instead of the words; within the set, with the help of its third
+            GPUs.
     """
     found = matrix(topology)
     parts = [_heading(topology)]
@@ -55,7 +56,7 @@ def picture(topology: NodeTopology, *, chosen: GpuSet | None = None, bandwidth: 
         parts += [_bandwidths(topology, chosen) if bandwidth else _words(found, chosen), _legend(found)]
     parts.append(_state(topology))
     if chosen:
-        parts.append(worth(chosen))
+        parts.append(worth(chosen, mig_gpus(topology, chosen)))
     return Text("\n\n").join(parts) + Text("\n")
 
 
@@ -68,16 +69,21 @@ def plain(topology: NodeTopology, *, chosen: GpuSet | None = None, bandwidth: bo
     if topology.gpus or topology.nics:
         parts.append(_bandwidths(topology, chosen).plain if bandwidth else format_matrix(matrix(topology)).rstrip("\n"))
     if chosen:
-        parts.append(worth(chosen).plain)
+        parts.append(worth(chosen, mig_gpus(topology, chosen)).plain)
     return "\n\n".join(parts) + "\n" if parts else ""
 
 
-def worth(chosen: GpuSet) -> Text:
-    """What a set is worth to a job that uses all of it: one line for each property."""
+def worth(chosen: GpuSet, in_mig_mode: Sequence[int] = ()) -> Text:
+    """What a set is worth to a job that uses all of it: one line for each property.
+
+    Args:
+        chosen: The set.
+        in_mig_mode: Those of its GPUs that are.
+    """
     text = Text().append(names(chosen.gpus), style="bold")
     text.append(f"  {chosen.link}", style=f"bold {_style(chosen.link)}")
     text.append(f": {_CLASSES[chosen.link]}")
-    for name, value in properties(chosen):
+    for name, value in properties(chosen, in_mig_mode):
         text.append(f"\n  {name:<13}", style="dim").append(value)
     return text
 
@@ -97,17 +103,30 @@ def _words(found: Matrix, chosen: GpuSet | None) -> Text:
 
 
 def _bandwidths(topology: NodeTopology, chosen: GpuSet | None) -> Text:
-    """GB/s per direction, in the colours of the words."""
+    """GB/s per direction, in the colours of the words; between chosen GPUs what a job on all of them has."""
     found, connections = _gpus_of(matrix(topology)), Connections(topology)
+    members = chosen.gpus if chosen else ()
     rows = []
     for one, row in zip(topology.gpus, found.rows, strict=True):
-        cells = []
-        for other, word in zip(topology.gpus, row.words, strict=True):
-            known = word not in (SELF, UNKNOWN)
-            cells.append((f"{connections.direct(one.index, other.index).bandwidth:.1f}" if known else word, word))
+        cells = [
+            _bandwidth_cell(word, None if one is other else _reckoned(connections, one.index, other.index, members))
+            for other, word in zip(topology.gpus, row.words, strict=True)
+        ]
         rows.append((row.label, cells, ()))
     text = Text().append("GB/s per direction\n", style="dim")
     return text.append_text(_table(rows, found.labels, (), chosen))
+
+
+def _reckoned(connections: Connections, one: int, other: int, members: Sequence[int]) -> Connection:
+    both_chosen = one in members and other in members
+    return connections.within(one, other, members) if both_chosen else connections.direct(one, other)
+
+
+def _bandwidth_cell(word: str, connection: Connection | None) -> tuple[str, str]:
+    """What stands there, and the word that gives its colour: NVLink's also for a way through a third GPU."""
+    if connection is None or (word == UNKNOWN and connection.type is not PathType.NVB):
+        return word, word
+    return f"{connection.bandwidth:.1f}", PathType.NVB if connection.type is PathType.NVB else word
 
 
 def _gpus_of(found: Matrix) -> Matrix:

@@ -28,7 +28,20 @@ def read_yaml(path: Path) -> list[Any]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: cannot be read: {reason(error)}") from None
-    return [document for document in _load(YAML(typ="safe", pure=True), text, str(path)) if document is not None]
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str, source: str) -> list[Any]:
+    """The documents of a text as plain values, empty documents left out.
+
+    Args:
+        text: Written by anybody: only values of plain types come out of it.
+        source: How messages call it.
+
+    Raises:
+        ManifestError: it is not YAML.
+    """
+    return [document for document in _load(YAML(typ="safe", pure=True), text, source) if document is not None]
 
 
 def reason(error: OSError | UnicodeDecodeError) -> str:
@@ -99,3 +112,5 @@ def _load(yaml: YAML, text: str, source: str) -> list[Any]:
         raise ManifestError(f"{source}: expected a manifest, found YAML that is nested too deep") from None
     except YAMLError as error:
         raise ManifestError(f"{source}: expected YAML: {error}") from None
+    except (ArithmeticError, LookupError, TypeError, ValueError):  # from ruamel, for 2026-02-30 or !!bool a
+        raise ManifestError(f"{source}: expected YAML, found a value that is not of its type") from None

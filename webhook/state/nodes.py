@@ -2,24 +2,35 @@
 
 from pathlib import Path
 
-from webhook.model.errors import ManifestError
+from webhook.model.errors import GpuTopologyError, ManifestError
 from webhook.topology.document import MAX_BYTES, parse_topology
 from webhook.topology.model import NodeTopology
 
 
-def load_nodes(root: Path) -> dict[str, NodeTopology]:
+def load_nodes(root: Path, *, wanted: str | None = None) -> dict[str, NodeTopology]:
     """The topologies in a state directory, by the names of their nodes; none if it has no ``nodes``.
+
+    Args:
+        root: The state directory.
+        wanted: The only node that matters: once it is found, files that cannot be read are left out.
 
     Raises:
         ManifestError: a file cannot be read, or two are of the same node.
         FormatError: a topology does not parse or contradicts itself.
     """
     nodes: dict[str, NodeTopology] = {}
+    failures: list[GpuTopologyError] = []
     for path in sorted((root / "nodes").glob("*.json")):
-        topology = parse_topology(_read(path), source=str(path))
+        try:
+            topology = parse_topology(_read(path), source=str(path))
+        except GpuTopologyError as error:
+            failures.append(error)
+            continue
         if topology.node in nodes:
             raise ManifestError(f"{path}: expected one topology of each node, found a second one of {topology.node}")
         nodes[topology.node] = topology
+    if failures and wanted not in nodes:
+        raise failures[0]
     return nodes
 
 

@@ -1,7 +1,11 @@
-"""The matrix of a node, in the words and in the layout of ``nvidia-smi topo -m``."""
+"""The matrix of a node, in the words and in the layout of ``nvidia-smi topo -m``.
+
+Both cells of a pair have the same word, as ``nvidia-smi`` prints it. Where links are down at one end only, the ends
+count differently; then it is the lesser count.
+"""
 
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations
 
 from webhook.topology.connections import Connections
 from webhook.topology.model import Gpu, Nic, NodeTopology
@@ -52,7 +56,7 @@ class Matrix:
 
 
 def matrix(topology: NodeTopology) -> Matrix:
-    """The matrix of the GPUs that can be reached, and of the NICs."""
+    """The matrix of the GPUs that can be reached, and of the NICs; it reads the same by rows and by columns."""
     words = _words(topology)
     labels = [*(gpu.label for gpu in topology.gpus), *topology.nic_labels]
     affinities = {gpu.label: _affinity(gpu, topology) for gpu in topology.gpus}
@@ -84,10 +88,11 @@ def _words(topology: NodeTopology) -> dict[tuple[str, str], str]:
     for one, other in combinations(devices, 2):
         ends = (tree.label(one), tree.label(other))
         words[ends] = words[ends[::-1]] = tree.path(one, other).value if _is_known(one, other, *ends) else UNKNOWN
-    for gpu, peer in permutations(topology.gpus, 2):
-        connection = connections.direct(gpu.index, peer.index)
-        if connection.links:
-            words[gpu.label, peer.label] = connection.word
+    for gpu, peer in combinations(topology.gpus, 2):
+        ways = (connections.direct(gpu.index, peer.index), connections.direct(peer.index, gpu.index))
+        fewest = min(ways, key=lambda way: way.links)
+        if fewest.links:
+            words[gpu.label, peer.label] = words[peer.label, gpu.label] = fewest.word
     return words
 
 

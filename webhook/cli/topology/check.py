@@ -28,9 +28,10 @@ def check(
     Ends with exit code 0 if NCCL reads what the file means, else with 1.
     """
     from webhook.cli.topology.source import read_bytes
+    from webhook.topology.document import MAX_BYTES
     from webhook.topology.nccl.check import check as check_nccl
 
-    data, source = read_bytes(file)
+    data, source = read_bytes(file, limit=MAX_BYTES)
     report = check_nccl(data)
     typer.echo(_json(report) if output is Output.JSON else str(report))
     if not report.clean:

@@ -4,17 +4,20 @@ from typing import Annotated
 
 import typer
 
+from webhook.cli.topology.source import FORMATS, Node
+
 
 def import_text(
     file: Annotated[
         str,
-        typer.Argument(help="Output of nvidia-smi topo -m (and -L), HAMi's annotation, or JSON; - reads stdin."),
+        typer.Argument(help=f"{FORMATS}; - reads stdin."),
     ],
-    node: Annotated[str | None, typer.Option(help="Name of the node; without it that of the file.")] = None,
+    node: Node = None,
 ) -> None:
-    """Print a NodeTopology in JSON, read from the output of nvidia-smi or from HAMi's annotation.
+    """Print a NodeTopology in JSON, read from any text that tells one.
 
-    What is missing in the source goes to stderr.
+    Without --node it has the name that the text tells, or that of the file. What is missing in the source goes to
+    stderr.
     """
     from webhook.cli.topology.source import read_text
     from webhook.topology.document import format_topology

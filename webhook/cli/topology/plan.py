@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from webhook.topology.selection.select import Choice
 
 UNMET = 1
+_DIGITS = 6
+_BUSY = "--busy"
 _SEVERAL = "Several nodes: --state without --node"
 
 
@@ -44,8 +46,14 @@ class NodePolicy(enum.StrEnum):
     BEST_FIT = "best-fit"
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or len(text) > _DIGITS or int(text) < 1:
+        raise typer.BadParameter(f"expected how many GPUs the job needs, such as 2, found {text!r}")
+    return int(text)
+
+
 def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
-    gpus: Annotated[int, typer.Option(min=1, help="How many GPUs the job needs.")],
+    gpus: Annotated[int, typer.Option(parser=_count, metavar="COUNT", help="How many GPUs the job needs.")],
     file: File = None,
     state: State = None,
     node: Node = None,
@@ -81,6 +89,9 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         "--network-bandwidth": network_bandwidth,
     }
     check_source(file, state)
+    _check_bandwidth("--min-bandwidth", min_bandwidth, zero=True)
+    if network_bandwidth is not None:
+        _check_bandwidth("--network-bandwidth", network_bandwidth, zero=False)
     constraints = Constraints(require_nvlink=require_nvlink, min_bandwidth=min_bandwidth, same_numa=same_numa)
     if state is None or node is not None:
         _refuse("this is for several nodes: --state without --node", over_nodes)
@@ -88,6 +99,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
 
         topology = read_source(file, state, node)
         held = _busy(busy or [], [topology])[topology.node]
+        _print_notes([topology])
         request = Request(count=gpus, policy=Policy(policy or "best-fit"), constraints=constraints, busy=held)
         _plan_on_one(topology, request, output)
         return
@@ -103,7 +115,9 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         network_bandwidth=network_bandwidth,
     )
     topologies = list(read_nodes(state).values())
-    _plan_on_several(topologies, _busy(busy or [], topologies), asked, output)
+    held_by_node = _busy(busy or [], topologies)
+    _print_notes(topologies)
+    _plan_on_several(topologies, held_by_node, asked, output)
 
 
 def _refuse(why: str, options: Mapping[str, object]) -> None:
@@ -113,13 +127,22 @@ def _refuse(why: str, options: Mapping[str, object]) -> None:
             raise typer.BadParameter(why, param_hint=name)
 
 
+def _check_bandwidth(name: str, value: float, *, zero: bool) -> None:
+    """Raises BadParameter if it is no such number of GB/s; ``nan`` and ``inf`` are none."""
+    from math import isfinite
+
+    if not isfinite(value) or value < 0 or (value == 0 and not zero):
+        expected = "0 or more" if zero else "more than 0"
+        raise typer.BadParameter(f"expected GB/s, {expected}, found {value}", param_hint=name)
+
+
 def _busy(options: Sequence[str], topologies: Sequence["NodeTopology"]) -> dict[str, frozenset[int | str]]:
     """The GPUs of ``--busy`` by their node, which may be left out if there is only one.
 
     Raises:
-        FormatError: there is no such node, or no such GPU.
+        BadParameter: there is no such node, or no such GPU.
     """
-    from webhook.model.errors import FormatError
+    from webhook.model.errors import shorten
 
     nodes = {topology.node: topology for topology in topologies}
     found: dict[str, frozenset[int | str]] = {name: frozenset() for name in nodes}
@@ -127,19 +150,21 @@ def _busy(options: Sequence[str], topologies: Sequence["NodeTopology"]) -> dict[
         name, _, listed = option.rpartition(":")
         name = name or (topologies[0].node if len(nodes) == 1 else "")
         if name not in nodes:
-            raise FormatError("--busy", expected="a known node and its GPUs, such as node-1:0,3", found=option)
+            expected = "expected a known node and its GPUs, such as node-1:0,3"
+            raise typer.BadParameter(f"{expected}, found {shorten(option)}", param_hint=_BUSY)
         found[name] |= {_index(nodes[name], word.strip()) for word in listed.split(",")}
     return found
 
 
 def _index(topology: "NodeTopology", word: str) -> int:
-    from webhook.model.errors import FormatError
+    from webhook.model.errors import shorten
 
     uuids = {gpu.index: gpu.uuid for gpu in topology.gpus} | {gpu.index: gpu.uuid for gpu in topology.lost}
     for index, uuid in uuids.items():
         if word and word in (str(index), uuid):
             return index
-    raise FormatError(f"--busy: node {topology.node}", expected="indices or UUIDs of its GPUs", found=word)
+    expected = f"node {topology.node}: expected indices or UUIDs of its GPUs"
+    raise typer.BadParameter(f"{expected}, found {shorten(word)}", param_hint=_BUSY)
 
 
 def _plan_on_one(topology: "NodeTopology", request: "Request", output: Output) -> None:
@@ -179,6 +204,15 @@ def _plan_on_several(
     else:
         _print_text(plan_text(found, request.constraints))
     _report_unmet({share.node: share.choice for share in found.shares})
+
+
+def _print_notes(topologies: Sequence["NodeTopology"]) -> None:
+    """Say what is wrong with the nodes; it may be why fewer GPUs are free."""
+    from webhook.draw.sentences import notes
+
+    for topology in topologies:
+        for note in notes(topology):
+            typer.echo(f"node {topology.node}: {note}", err=True)
 
 
 def _print_document(document: dict[str, Any]) -> None:

@@ -31,8 +31,10 @@ def show(
     """Show how the GPUs of a node are joined: this machine's, a file's, or a state directory's.
 
     On a terminal in colours. Elsewhere the words of nvidia-smi topo -m; what is wrong with the node goes to stderr.
+    Ends with exit code 1 if the node has no GPU.
     """
     from webhook.cli.topology.source import read_source
+    from webhook.model.errors import GpuTopologyError
 
     if output is Output.JSON and gpus is not None:
         raise typer.BadParameter("the document has no place for a set", param_hint="--gpus")
@@ -40,6 +42,8 @@ def show(
         raise typer.BadParameter("only text shows bandwidths", param_hint="--bandwidth")
     indices = parse_indices(gpus)
     topology = read_source(file, state, node)
+    if not topology.gpus and not topology.lost:
+        raise GpuTopologyError(f"node {topology.node}: {topology.problem or 'it has no GPU'}")
     if output is Output.JSON:
         from webhook.topology.document import format_topology
 
@@ -50,6 +54,7 @@ def show(
         from webhook.draw.svg import draw
 
         typer.echo(draw(topology, chosen), nl=False)
+        _print_notes(topology)
     else:
         _print_text(topology, chosen, bandwidth=bandwidth)
 
@@ -59,7 +64,10 @@ def parse_indices(text: str | None) -> list[int]:
     parts = text.split(",") if text is not None else []
     if not all(part.strip().isdecimal() and len(part) < 9 for part in parts):
         raise typer.BadParameter(f"expected indices such as 0,3, found {text}", param_hint="--gpus")
-    return [int(part) for part in parts]
+    indices = [int(part) for part in parts]
+    if len(set(indices)) < len(indices):
+        raise typer.BadParameter(f"expected each index once, found {text}", param_hint="--gpus")
+    return indices
 
 
 def _judge(topology: "NodeTopology", gpus: list[int]) -> "GpuSet | None":
@@ -70,7 +78,6 @@ def _judge(topology: "NodeTopology", gpus: list[int]) -> "GpuSet | None":
 
 def _print_text(topology: "NodeTopology", chosen: "GpuSet | None", *, bandwidth: bool) -> None:
     from webhook.cli.topology.colours import coloured_console
-    from webhook.draw.sentences import notes
     from webhook.draw.terminal import picture, plain
 
     console = coloured_console()
@@ -78,5 +85,11 @@ def _print_text(topology: "NodeTopology", chosen: "GpuSet | None", *, bandwidth:
         console.print(picture(topology, chosen=chosen, bandwidth=bandwidth), end="")
         return
     typer.echo(plain(topology, chosen=chosen, bandwidth=bandwidth), nl=False)
+    _print_notes(topology)
+
+
+def _print_notes(topology: "NodeTopology") -> None:
+    from webhook.draw.sentences import notes
+
     for note in notes(topology):
         typer.echo(note, err=True)

@@ -9,16 +9,28 @@ import typer
 if TYPE_CHECKING:
     from webhook.topology.model import NodeTopology
 
+FORMATS = (
+    "NodeTopology in JSON, the agent's ConfigMap or a Node with HAMi's annotations (kubectl get -o json or yaml),"
+    " output of nvidia-smi topo -m (and -L), or HAMi's annotation"
+)
+
+
+def _named(node: str | None) -> str | None:
+    if node is not None and not (node and node.isprintable()):
+        raise typer.BadParameter("expected a name of printable characters")
+    return node
+
+
 File = Annotated[
     str | None,
     typer.Option(
         "--file",
         "-f",
-        help="NodeTopology in JSON, output of nvidia-smi topo -m (and -L), or HAMi's annotation; - reads stdin.",
+        help=f"{FORMATS}; - reads stdin.",
     ),
 ]
 State = Annotated[Path | None, typer.Option(help="State directory: nodes/*.json.")]
-Node = Annotated[str | None, typer.Option(help="Name of the node; with --state which one it is.")]
+Node = Annotated[str | None, typer.Option(callback=_named, help="Name of the node; with --state which one it is.")]
 
 STANDARD_INPUT = "-"
 _UNNAMED = "node"
@@ -55,40 +67,40 @@ def read_text(file: str, node: str | None) -> "NodeTopology":
     """
     from dataclasses import replace
 
+    from webhook.state.published import MAX_BYTES, read_published
     from webhook.topology.readers.recognise import read_topology
 
-    data, source = read_bytes(file)
+    data, source = read_bytes(file, limit=MAX_BYTES)
     name = node or (_UNNAMED if file == STANDARD_INPUT else Path(file).stem)
-    topology = read_topology(data, node=name, source=source)
+    topology = read_published(data, source=source) or read_topology(data, node=name, source=source)
     return replace(topology, node=node) if node else topology
 
 
-def read_bytes(file: str) -> tuple[bytes, str]:
+def read_bytes(file: str, *, limit: int) -> tuple[bytes, str]:
     """What is in a file, and how messages call it.
 
     Raises:
         ManifestError: it cannot be read.
-        FormatError: it is larger than a topology can be.
+        FormatError: it has more bytes than ``limit``.
     """
     from webhook.model.errors import FormatError, ManifestError
-    from webhook.topology.document import MAX_BYTES
 
     source = "standard input" if file == STANDARD_INPUT else file
     try:
         if file == STANDARD_INPUT:
-            data = sys.stdin.buffer.read(MAX_BYTES + 1)
+            data = sys.stdin.buffer.read(limit + 1)
         else:
             with Path(file).open("rb") as stream:
-                data = stream.read(MAX_BYTES + 1)
+                data = stream.read(limit + 1)
     except OSError as error:
         raise ManifestError(f"{source}: cannot be read: {error.strerror}") from None
-    if len(data) > MAX_BYTES:
-        raise FormatError(source, expected=f"at most {MAX_BYTES} bytes", found="more")
+    if len(data) > limit:
+        raise FormatError(source, expected=f"at most {limit} bytes", found="more")
     return data, source
 
 
-def read_nodes(state: Path) -> dict[str, "NodeTopology"]:
-    """The topologies of all nodes of a state directory.
+def read_nodes(state: Path, *, wanted: str | None = None) -> dict[str, "NodeTopology"]:
+    """The topologies of all nodes of a state directory; if one is wanted and found, of those that can be read.
 
     Raises:
         GpuTopologyError: there are none, one of them cannot be read, or two are of the same node.
@@ -96,7 +108,7 @@ def read_nodes(state: Path) -> dict[str, "NodeTopology"]:
     from webhook.model.errors import ManifestError
     from webhook.state.nodes import load_nodes
 
-    nodes = load_nodes(state)
+    nodes = load_nodes(state, wanted=wanted)
     if not nodes:
         raise ManifestError(f"{state}: expected a state directory with nodes/*.json, found none")
     return nodes
@@ -105,7 +117,7 @@ def read_nodes(state: Path) -> dict[str, "NodeTopology"]:
 def _one_of(state: Path, node: str | None) -> "NodeTopology":
     from webhook.model.errors import FormatError
 
-    nodes = read_nodes(state)
+    nodes = read_nodes(state, wanted=node)
     if node is None and len(nodes) == 1:
         node = next(iter(nodes))
     if node not in nodes:

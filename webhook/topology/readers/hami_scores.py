@@ -79,7 +79,7 @@ def _read_row(uuid: str, value: Any, where: str) -> dict[str, Score]:
     """The scores of one GPU; ``omitempty`` leaves an empty row out."""
     row = {} if value is None else value
     if not isinstance(row, Mapping) or len(row) > MAX_GPUS or uuid in row or not all(map(str.isprintable, row)):
-        raise FormatError(where, expected="an object with the scores to other GPUs", found=ascii(value))
+        raise FormatError(where, expected="an object with the scores to other GPUs", found=value)
     return {other: _read_score(score, f"{where}.{other}") for other, score in row.items()}
 
 

@@ -2,7 +2,7 @@
 
 from webhook.model import names
 from webhook.model.errors import FormatError
-from webhook.topology.document import KIND, MAX_BYTES, parse_topology
+from webhook.topology.document import KIND, MAX_BYTES, format_topology, parse_topology
 from webhook.topology.model import NodeTopology
 from webhook.topology.readers.hami import read_hami
 from webhook.topology.readers.hami_register import looks_like_register
@@ -27,14 +27,19 @@ def read_topology(text: str | bytes, *, node: str, source: str) -> NodeTopology:
     if plain.lstrip().startswith("{"):
         return parse_topology(plain, source=source)
     if looks_like_smi(plain):
-        return read_smi(plain, node=node, source=source)
+        return _writable(read_smi(plain, node=node, source=source), source)
     if looks_like_register(plain):
-        return read_hami(plain, None, node=node, source=source)
+        return _writable(read_hami(plain, None, node=node, source=source), source)
     raise FormatError(
         source,
         expected=f"a {KIND} in JSON, the output of nvidia-smi topo -m, or HAMi's annotation {names.HAMI_NODE_REGISTER}",
-        found=ascii(plain.strip()) if plain.strip() else "nothing",
+        found=plain.strip() or "nothing",
     )
+
+
+def _writable(topology: NodeTopology, source: str) -> NodeTopology:
+    """The topology, if it can be read again from its document; the name of the node may come from anywhere."""
+    return parse_topology(format_topology(topology), source=source)
 
 
 def _decoded(text: bytes, source: str) -> str:

@@ -31,7 +31,7 @@ def parse_listings(lines: Sequence[Line]) -> list[dict[int, ListedGpu]]:
     """Find the lists in a text: of each the GPUs by index.
 
     A GPU may be listed again in the same words, as ``nvidia-smi nvlink -s`` does. In other words it begins another
-    list: pages that describe a fault hold lists of containers, which number their GPUs anew.
+    list: pages that describe a fault hold lists of containers, which number their GPUs anew. Tabs are blanks.
 
     Raises:
         FormatError: a line is cut off, two GPUs of a list share a UUID, or only some have UUIDs.
@@ -39,7 +39,7 @@ def parse_listings(lines: Sequence[Line]) -> list[dict[int, ListedGpu]]:
     lists: list[dict[int, ListedGpu]] = []
     last: int | None = None
     for line in lines:
-        text = line.text.strip()
+        text = line.text.replace("\t", " ").strip()
         if found := _GPU.fullmatch(text):
             gpu = _read_gpu(line.checked(), int(found[1]), found[2])
             known = lists[-1].get(gpu.index, gpu) if lists else None
@@ -48,7 +48,8 @@ def parse_listings(lines: Sequence[Line]) -> list[dict[int, ListedGpu]]:
             lists[-1].setdefault(gpu.index, gpu)
             last = gpu.index
         elif _MIG.fullmatch(text):
-            if last is None or not _MIG_UUID.fullmatch(line.checked().text.strip()):
+            line.checked()
+            if last is None or not _MIG_UUID.fullmatch(text):
                 raise FormatError(line.where, expected="a MIG device with its UUID below its GPU", found=text)
             lists[-1][last] = replace(lists[-1][last], mig=True)
     for listed in lists:

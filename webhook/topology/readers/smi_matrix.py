@@ -271,7 +271,7 @@ def _read_legend(behind: Sequence[Line]) -> dict[str, str]:
         label, _, name = line.checked().text.strip().partition(":")
         if not _NIC.fullmatch(label):
             break
-        if label in names or not name.strip():
+        if label in names or not name.strip() or not name.strip().isprintable():
             raise FormatError(line.where, expected="each NIC once, with its name", found=line.text.strip())
         names[label] = name.strip()
     return names

@@ -30,7 +30,7 @@ class Line:
             FormatError: it holds control characters.
         """
         if not self.text.replace("\t", " ").isprintable():
-            raise FormatError(self.where, expected="a line of printable characters", found=ascii(self.text))
+            raise FormatError(self.where, expected="a line of printable characters", found=self.text)
         return self
 
 

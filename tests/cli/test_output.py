@@ -1,0 +1,118 @@
+"""What ``gpu-topology`` does with its output, and how it words what is wrong."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import ROOT, gpu_topology
+from tests.topology.machines import bent, h20
+from webhook.model.errors import FormatError, shorten
+from webhook.topology.document import format_topology, parse_topology
+from webhook.topology.model import MigMode, NodeTopology
+
+STATE = ROOT / "examples" / "state"
+SHOW = ("topology", "show", "--state", STATE, "--node", "dgx1-v100")
+WORKLOAD = ROOT / "examples" / "workloads" / "05-torchrun-job.yaml"
+COMMANDS = [SHOW, (*SHOW, "-o", "svg"), ("--help",), ("--version",), ("inject", "-f", WORKLOAD), ("agent", "--help")]
+full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+
+
+def in_shell(redirection: str, *arguments: str | Path, **environment: str) -> tuple[int, str]:
+    """Exit code and stderr of the command with a redirection of the shell."""
+    command = ["sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-m", "webhook", *map(str, arguments)]
+    settings = {"COLUMNS": "200", "PATH": "/usr/bin:/bin"} | environment
+    done = subprocess.run(command, stderr=subprocess.PIPE, cwd=ROOT, env=settings, timeout=60, check=False)
+    return done.returncode, done.stderr.decode()
+
+
+# a standard output that takes nothing
+
+
+@full_device
+@pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: " ".join(map(str, arguments[-2:])))
+def test_a_full_disk_is_said_in_one_sentence(arguments: tuple[str | Path, ...], buffering: dict[str, str]) -> None:
+    assert in_shell("> /dev/full", *arguments, **buffering) == (
+        1,
+        "gpu-topology: standard output cannot be written: No space left on device\n",
+    )
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: " ".join(map(str, arguments[-2:])))
+def test_a_closed_standard_output_is_said_in_one_sentence(arguments: tuple[str | Path, ...]) -> None:
+    assert in_shell(">&-", *arguments) == (1, "gpu-topology: standard output is closed\n")
+
+
+@full_device
+def test_an_error_is_said_even_if_the_disk_is_full() -> None:
+    code, err = in_shell("> /dev/full", "topology", "show", "-f", "/nonexistent")
+    assert (code, err) == (1, "gpu-topology: /nonexistent: cannot be read: No such file or directory\n")
+
+
+def test_a_reader_that_has_seen_enough_is_not_told_of() -> None:
+    command = [sys.executable, "-m", "webhook", *map(str, SHOW)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()  # long before there is something to read
+        assert process.stderr.read() == b""
+
+
+# show
+
+
+@pytest.mark.parametrize("gpus", ["0,0", "0,3,00"])
+def test_a_gpu_that_is_named_twice_is_wrong_usage(gpus: str) -> None:
+    done = gpu_topology(*SHOW, "--gpus", gpus)
+    assert (done.code, done.out) == (2, "")
+    assert f"Invalid value for --gpus: expected each index once, found {gpus}" in done.err
+
+
+def test_a_set_has_one_bandwidth_for_a_pair_in_the_matrix_and_below() -> None:
+    done = gpu_topology(*SHOW, "--gpus", "0,1,5", "--bandwidth")
+    lines = done.out.splitlines()
+    assert lines[2].split() == ["GPU0", "X", "20.0", "20.0", "40.0", "40.0", "20.0", "6.0", "6.0"]
+    assert any(line.startswith("  weakest pair 20.0 GB/s") for line in lines)
+
+
+@pytest.mark.parametrize("output", ["text", "svg"])
+def test_what_is_wrong_goes_to_stderr_with_a_picture_too(output: str) -> None:
+    text = format_topology(bent(h20(), 1, mig_mode=MigMode.ENABLED))
+    done = gpu_topology("topology", "show", "-f", "-", "-o", output, stdin=text)
+    assert (done.code, done.err) == (0, "GPU1 is in MIG mode: no NVLink, and no part of NCCL's file\n")
+
+
+@pytest.mark.parametrize("output", ["text", "json", "svg"])
+@pytest.mark.parametrize(("problem", "said"), [("No driver.", "No driver."), ("", "it has no GPU")])
+def test_a_document_without_gpus_ends_with_its_reason(output: str, problem: str, said: str) -> None:
+    text = format_topology(NodeTopology(node="n", source="nvml", problem=problem))
+    done = gpu_topology("topology", "show", "-f", "-", "-o", output, stdin=text)
+    assert (done.code, done.out, done.err) == (1, "", f"gpu-topology: node n: {said}\n")
+
+
+# the words of errors
+
+
+def test_printable_text_of_any_script_is_shown_as_it_is() -> None:
+    assert shorten("跳跃") == '"跳跃"'
+    assert shorten(["跳"]) == "\"['跳']\""
+    assert shorten("跳\x1b[2J") == '"跳\\x1b[2J"'
+    done = gpu_topology("topology", "show", "--state", STATE, "--node", "跳")
+    assert 'found "跳"' in done.err
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b'{"gpus":' + b"[" * 200_000, "nested too deeply"),
+        (b'{"gpus":\n  nonsense}', "line 2, column 3: Expecting value"),
+        (b'{"node":"\xff"}', "not UTF-8"),
+        (b'{"gpus":' + b"1" * 5000 + b"}", "a number with too many digits"),
+    ],
+    ids=["depth", "syntax", "encoding", "digits"],
+)
+def test_why_a_document_is_no_json_fits_into_the_message(data: bytes, said: str) -> None:
+    with pytest.raises(FormatError, match=f'^x: expected a NodeTopology in JSON, found "{said}"$'):
+        parse_topology(data, source="x")

@@ -1,0 +1,161 @@
+"""Topologies from objects of a cluster: the ConfigMap that the agent publishes, and a Node that HAMi annotates."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from webhook.manifest.documents import parse_yaml
+from webhook.model import names
+from webhook.model.errors import FormatError
+from webhook.model.node_names import NAME_LIMIT, config_map_name
+from webhook.topology.document import parse_topology
+from webhook.topology.model import NodeTopology
+from webhook.topology.readers.hami import read_hami
+
+Manifest = Mapping[str, Any]
+
+MAX_BYTES = 4 * 1024 * 1024
+"""Of a text: the 1 MiB that a ConfigMap holds, quoted, and its metadata."""
+
+_VERSION = "v1"
+_CONFIG_MAP, _NODE, _LIST = "ConfigMap", "Node", "List"
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+"""A DNS subdomain: k8s.io/apimachinery, pkg/util/validation."""
+_MANIFEST = re.compile(r"^kind:[ \t]*[\"']?[A-Z]", re.MULTILINE)
+_NAMED = f"kubectl get configmap {names.NODE_CONFIG_MAP_PREFIX}NODE, or kubectl get node NODE"
+
+
+def read_published(text: str | bytes, *, source: str) -> NodeTopology | None:
+    """The topology in a manifest, as ``kubectl get -o json|yaml`` and ``gpu-topology agent --dry-run`` write it.
+
+    Args:
+        text: One object; or several documents or a List, of which one is a ConfigMap or a Node.
+        source: How messages call the text, for example ``file node-1.yaml``.
+
+    Returns:
+        None if the text holds no ConfigMap and no Node, so that it may be something else.
+
+    Raises:
+        FormatError: it is larger than 4 MiB, holds several of them, or one that tells no topology.
+        ManifestError: it begins like a manifest, and is not YAML.
+    """
+    if len(text) > MAX_BYTES:
+        raise FormatError(source, expected=f"at most {MAX_BYTES} bytes", found=f"{len(text)} bytes")
+    objects = [found for document in _documents(text, source) for found in _objects(document)]
+    if len(objects) > 1:
+        raise FormatError(source, expected="one ConfigMap or Node", found=f"{len(objects)} of them", fix=_NAMED)
+    return _READERS[objects[0]["kind"]](objects[0], source) if objects else None
+
+
+def topology_of_config_map(manifest: Manifest, source: str) -> NodeTopology:
+    """The topology that the agent published.
+
+    Args:
+        manifest: The ConfigMap as the API server sends it.
+        source: Where it comes from, such as a file; messages begin with it and go on with the name of the ConfigMap.
+
+    Raises:
+        FormatError: it is no ConfigMap, has no topology, has one that does not parse, or has that of another node.
+    """
+    name = _checked_name(manifest, _CONFIG_MAP, source)
+    where = f"{source}: {_CONFIG_MAP} {name}"
+    data = _texts(manifest.get("data"), f"{where}: data")
+    if names.TOPOLOGY_KEY not in data:
+        fix = f"The agent's are called {names.NODE_CONFIG_MAP_PREFIX}NODE and have the label {names.NODE}"
+        found = ", ".join(sorted(map(str, data))) or "nothing"
+        raise FormatError(f"{where}: data", expected=names.TOPOLOGY_KEY, found=found, fix=fix)
+    where = f"{where}: data {names.TOPOLOGY_KEY}"
+    topology = parse_topology(_text(data[names.TOPOLOGY_KEY], where), source=where)
+    expected = config_map_name(topology.node)
+    if name != expected:
+        found = f"that of node {topology.node}, which belongs to {expected}"
+        raise FormatError(where, expected="the topology of its own node", found=found)
+    return topology
+
+
+def topology_of_node(manifest: Manifest, source: str) -> NodeTopology:
+    """The topology that HAMi's annotations of a Node tell.
+
+    Args:
+        manifest: The Node as the API server sends it.
+        source: Where it comes from, such as a file; messages begin with it and go on with the name of the Node.
+
+    Raises:
+        FormatError: it is no Node, HAMi's device plugin has not annotated it, or an annotation is not in order.
+    """
+    name = _checked_name(manifest, _NODE, source)
+    where = f"{source}: {_NODE} {name}"
+    annotations = _texts(manifest["metadata"].get("annotations"), f"{where}: annotations")
+    if names.HAMI_NODE_REGISTER not in annotations:
+        raise FormatError(
+            f"{where}: annotations",
+            expected=names.HAMI_NODE_REGISTER,
+            found="none of that name",
+            fix="A Node has it while HAMi's device plugin runs there; what the agent publishes is a ConfigMap",
+        )
+    register, score = (
+        _text(annotations.get(key, ""), f"{where}: annotation {key}")
+        for key in (names.HAMI_NODE_REGISTER, names.HAMI_NODE_SCORE)
+    )
+    return read_hami(register, score or None, node=name, source=where)
+
+
+_READERS: dict[str, Callable[[Manifest, str], NodeTopology]] = {
+    _CONFIG_MAP: topology_of_config_map,
+    _NODE: topology_of_node,
+}
+
+
+def _documents(text: str | bytes, source: str) -> list[Any]:
+    """The documents of a text; none if it is neither JSON nor like a manifest: other readers know what is wrong."""
+    try:
+        plain = (text if isinstance(text, str) else text.decode()).removeprefix("\ufeff")
+        if plain.lstrip().startswith("{"):
+            return [json.loads(plain, object_pairs_hook=_members)]
+    except (ValueError, RecursionError):
+        return []
+    return parse_yaml(plain, source) if _MANIFEST.search(plain) else []
+
+
+def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Raises ValueError if a member stands there twice: readers may disagree about it."""
+    found = dict(members)
+    if len(found) < len(members):
+        raise ValueError
+    return found
+
+
+def _objects(document: Any) -> list[Manifest]:
+    """The ConfigMaps and Nodes of a document, which may be a List of them."""
+    if not isinstance(document, Mapping):
+        return []
+    items = document.get("items") if document.get("kind") == _LIST else [document]
+    if not isinstance(items, list):
+        return []
+    return [item for item in items if isinstance(item, Mapping) and item.get("kind") in tuple(_READERS)]
+
+
+def _checked_name(manifest: Manifest, kind: str, source: str) -> str:
+    """The name of an object that is of this kind."""
+    found = (manifest.get("apiVersion"), manifest.get("kind"))
+    if found != (_VERSION, kind):
+        raise FormatError(source, expected=f"a {kind} of {_VERSION}", found=f"{found[1]} of {found[0]}")
+    metadata = manifest.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    if not isinstance(name, str) or len(name) > NAME_LIMIT or not _NAME.fullmatch(name):
+        raise FormatError(f"{source}: {kind}", expected="metadata.name, such as gpu-1", found=name or "nothing")
+    return name
+
+
+def _texts(value: Any, where: str) -> Mapping[Any, Any]:
+    found = {} if value is None else value
+    if not isinstance(found, Mapping):
+        raise FormatError(where, expected="an object of texts", found=value)
+    return found
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise FormatError(where, expected="a text", found=value)
+    return value
