@@ -86,6 +86,16 @@ def test_what_nvidia_smi_printed_is_shown_in_the_same_words() -> None:
         assert words(done.out.split("Legend:")[part]) == words(text.split("Legend:")[part])
 
 
+def test_a_page_that_shows_manifests_beside_the_matrix_is_read() -> None:
+    text = (TEXTS / "h20.txt").read_text()
+    page = f"The node:\n{text}\nand the pod:\napiVersion: v1\nkind: Pod\nmetadata:\nname: a: b\n---\nkind: ConfigMap\n"
+    done = gpu_topology("topology", "show", "--file", "-", stdin=page)
+    assert done.code == 0
+    assert words(done.out.split("Legend:")[0]) == words(
+        text.replace("\x1b[4m", "").replace("\x1b[0m", "").split("Legend:")[0]
+    )
+
+
 def test_show_takes_the_only_node_of_a_state_directory(tmp_path: Path, node: Path) -> None:
     (tmp_path / "nodes").mkdir()
     node.rename(tmp_path / "nodes" / "dgx1-v100.json")

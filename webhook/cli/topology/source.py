@@ -69,10 +69,14 @@ def read_text(file: str, node: str | None) -> "NodeTopology":
 
     from webhook.state.published import MAX_BYTES, read_published
     from webhook.topology.readers.recognise import read_topology
+    from webhook.topology.readers.smi import looks_like_smi
 
     data, source = read_bytes(file, limit=MAX_BYTES)
     name = node or (_UNNAMED if file == STANDARD_INPUT else Path(file).stem)
-    topology = read_published(data, source=source) or read_topology(data, node=name, source=source)
+    # A page with the output of nvidia-smi may show manifests beside it.
+    printed = looks_like_smi(data.decode(errors="replace"))
+    published = None if printed else read_published(data, source=source)
+    topology = published or read_topology(data, node=name, source=source)
     return replace(topology, node=node) if node else topology
 
 
