@@ -7,6 +7,7 @@ unknown, never an error: virtual machines, Arm and containers each leave somethi
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 
@@ -114,15 +115,12 @@ def _read_cpu(root: Path) -> CpuFacts:
 def _read_first_cpu(path: Path) -> dict[str, str]:
     """The first block of cpuinfo. The blocks of many CPUs take the kernel long to write, so the rest stays unread."""
     lines: dict[str, str] = {}
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            for line in file:
-                name, colon, value = line.rstrip("\n").partition(":")
-                if not colon:
-                    break
-                lines[name.strip()] = value.removeprefix(" ")  # the vendor "  Shanghai  " has blanks of its own
-    except OSError:
-        pass
+    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            name, colon, value = line.rstrip("\n").partition(":")
+            if not colon:
+                break
+            lines[name.strip()] = value.removeprefix(" ")  # the vendor "  Shanghai  " has blanks of its own
     return lines
 
 

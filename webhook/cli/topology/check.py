@@ -1,22 +1,14 @@
 """``gpu-topology topology check``: what NCCL would make of a topology file."""
 
-import enum
 import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from webhook.cli.topology.output import UNMET, Output
+
 if TYPE_CHECKING:
     from webhook.topology.nccl.report import Report
-
-UNMET = 1
-
-
-class Output(enum.StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def check(

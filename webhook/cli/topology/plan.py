@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from webhook.cli.topology.output import UNMET, Output
 from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
 
 if TYPE_CHECKING:
@@ -16,17 +17,9 @@ if TYPE_CHECKING:
     from webhook.topology.selection.request import Request
     from webhook.topology.selection.select import Choice
 
-UNMET = 1
 _DIGITS = 6
 _BUSY = "--busy"
 _SEVERAL = "Several nodes: --state without --node"
-
-
-class Output(enum.StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class GpuPolicy(enum.StrEnum):

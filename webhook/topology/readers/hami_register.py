@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from webhook.model.errors import FormatError
 from webhook.topology.consistency import MAX_GPUS
-from webhook.topology.document import MAX_BYTES
 from webhook.topology.fields import Fields
+from webhook.topology.readers.limit import check_length
 
 _PREFIX = "NVIDIA-"
 _SHORT, _LONG = 7, 9
@@ -57,8 +57,7 @@ def parse_register(text: str, *, source: str) -> list[RegisteredGpu]:
     Raises:
         FormatError: a field is missing, surplus or not what it should be; there are more than 64 GPUs.
     """
-    if len(text) > MAX_BYTES:
-        raise FormatError(source, expected=f"at most {MAX_BYTES} characters", found=f"{len(text)} characters")
+    check_length(text, source)
     text = text.strip()
     gpus = _read_new(text, source) if text.startswith("[") else _read_old(text, source)
     if len(gpus) > MAX_GPUS:

@@ -11,9 +11,9 @@ from typing import Any
 
 from webhook.model.errors import FormatError
 from webhook.topology.consistency import MAX_GPUS, MAX_LINKS
-from webhook.topology.document import MAX_BYTES
 from webhook.topology.fields import Fields
 from webhook.topology.pcie import PciePath
+from webhook.topology.readers.limit import check_length
 
 _LINK = 100
 _LEVELS: dict[int, PciePath | None] = {
@@ -56,8 +56,7 @@ def parse_scores(text: str, *, source: str) -> dict[str, dict[str, Score]]:
         FormatError: it is no list of scores, a GPU stands there twice, a pair is not rated alike both ways, or a
             number is none of HAMi's scores.
     """
-    if len(text) > MAX_BYTES:
-        raise FormatError(source, expected=f"at most {MAX_BYTES} characters", found=f"{len(text)} characters")
+    check_length(text, source)
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

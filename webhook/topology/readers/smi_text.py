@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webhook.model.errors import FormatError
-from webhook.topology.document import MAX_BYTES
+from webhook.topology.readers.limit import check_length
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\([A-Z0-9]")
 """nvidia-smi underlines the header of the matrix whether or not it writes to a terminal."""
@@ -40,7 +40,6 @@ def lines_of(text: str, *, source: str) -> Sequence[Line]:
     Raises:
         FormatError: the text is larger than 1 MiB.
     """
-    if len(text) > MAX_BYTES:
-        raise FormatError(source, expected=f"at most {MAX_BYTES} characters", found=f"{len(text)} characters")
+    check_length(text, source)
     plain = _ESCAPE.sub("", text).replace("\xa0", " ")
     return [Line(f"{source}: line {number}", line.rstrip("\r")) for number, line in enumerate(plain.split("\n"), 1)]

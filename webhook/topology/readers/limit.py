@@ -1,0 +1,10 @@
+"""How long a text may be that a reader takes apart."""
+
+from webhook.model.errors import FormatError
+from webhook.topology.document import MAX_BYTES
+
+
+def check_length(text: str, source: str) -> None:
+    """Raises FormatError if ``text`` is longer than a topology in JSON may be."""
+    if len(text) > MAX_BYTES:
+        raise FormatError(source, expected=f"at most {MAX_BYTES} characters", found=f"{len(text)} characters")
