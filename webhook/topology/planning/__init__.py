@@ -1,1 +1,1 @@
-"""How nodes are found for a job that may need several: the inner parts of ``webhook.topology.planning.plan``."""
+"""Which GPUs of which nodes a job gets that may need several: ``plan``, and what it is made of."""

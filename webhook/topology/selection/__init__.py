@@ -1,1 +1,1 @@
-"""How the best of very many sets of GPUs is found: the inner parts of ``webhook.topology.selection.select``."""
+"""Which GPUs of a node a job gets: ``request``, ``select``, and what they are made of."""
