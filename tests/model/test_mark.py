@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.model.choices import Profile
 from webhook.model.errors import FormatError
 from webhook.model.mark import Mark
-from webhook.model.options import Profile
 
 
 @given(st.from_regex(r"[0-9]+\.[0-9]+\.[0-9]+([a-z0-9.+-]*)", fullmatch=True), st.sampled_from(list(Profile)))

@@ -22,10 +22,11 @@ from webhook.admit.subject import (
 )
 from webhook.config import AdmitPolicy
 from webhook.model import names
+from webhook.model.choices import Carrier, Profile
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
 from webhook.model.mark import Mark
-from webhook.model.options import Carrier, Options, Profile, parse_option, resolve_options
+from webhook.model.options import Options, parse_option, resolve_options
 from webhook.model.outcome import Kind, Outcome, Reason, Refused, fit
 from webhook.model.pod import Namespace, Pod, PodSpec
 

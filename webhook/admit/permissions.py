@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from webhook.admit.subject import Subject
 from webhook.model import names
-from webhook.model.options import Profile
+from webhook.model.choices import Profile
 from webhook.model.outcome import Reason, Refused
 from webhook.model.pod import annotation_path
 

@@ -12,7 +12,7 @@ import msgspec
 
 from webhook.admit.entries import field_reference, literal
 from webhook.model import names
-from webhook.model.options import Carrier, Profile
+from webhook.model.choices import Carrier, Profile
 from webhook.model.pod import annotation_path
 
 # Equal requests and limits, so that a Guaranteed pod stays one. An init container adds nothing to what the pod needs

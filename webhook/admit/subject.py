@@ -10,9 +10,10 @@ from webhook.admit.container import PodContainer
 from webhook.admit.request import ContainerRequest, GpuRequest
 from webhook.config import AdmitPolicy
 from webhook.model import names
+from webhook.model.choices import Carrier, Profile
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import shorten
-from webhook.model.options import Carrier, Options, Profile
+from webhook.model.options import Options
 from webhook.model.outcome import Reason, Refused
 from webhook.model.pod import EnvVar, Namespace, Pod, PodSpec, Volume, annotation_path
 

@@ -3,8 +3,8 @@
 import msgspec
 
 from webhook.model import names
+from webhook.model.choices import Profile
 from webhook.model.errors import FormatError
-from webhook.model.options import Profile
 
 
 class Mark(msgspec.Struct, frozen=True):

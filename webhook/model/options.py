@@ -10,74 +10,10 @@ from typing import Any
 import msgspec
 
 from webhook.model import names
+from webhook.model.choices import Carrier, Colocate, Nvls, OnViolation, P2pLevel, Policy, Profile
 from webhook.model.errors import FormatError
 from webhook.model.pod import Namespace, Pod
 from webhook.model.quantity import parse_quantity
-
-
-class Profile(enum.StrEnum):
-    """Who has to reach whose GPU memory."""
-
-    EXCLUSIVE = "exclusive"
-    POD_PEERS = "pod-peers"
-    NODE_PEERS = "node-peers"
-    OBSERVE = "observe"
-
-    @property
-    def shares_gpus(self) -> bool:
-        """Containers see GPUs that are not their own."""
-        return self in (Profile.POD_PEERS, Profile.NODE_PEERS)
-
-
-class Policy(enum.StrEnum):
-    """What the set of GPUs should look like."""
-
-    BEST_EFFORT = "best-effort"
-    NVLINK = "nvlink"
-    SINGLE_NUMA = "single-numa"
-    SPREAD = "spread"
-
-
-class OnViolation(enum.StrEnum):
-    """What bind does when a requirement is not met."""
-
-    WARN = "warn"
-    DENY = "deny"
-
-
-class Nvls(enum.StrEnum):
-    """NVLink SHARP."""
-
-    AUTO = "auto"
-    ON = "on"
-    OFF = "off"
-
-
-class P2pLevel(enum.StrEnum):
-    """Values of ``NCCL_P2P_LEVEL``, and ``auto``."""
-
-    AUTO = "auto"
-    NVL = "NVL"
-    PIX = "PIX"
-    PXB = "PXB"
-    PHB = "PHB"
-    SYS = "SYS"
-
-
-class Carrier(enum.StrEnum):
-    """What brings the node's truth into the pod."""
-
-    AUTO = "auto"
-    INIT = "init"
-    SIDECAR = "sidecar"
-    BINDING = "binding"
-
-
-class Colocate(enum.StrEnum):
-    """How strongly the pods of a group want one node."""
-
-    REQUIRED = "required"
-    PREFERRED = "preferred"
 
 
 class Variable(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names
-from webhook.model.options import Colocate
+from webhook.model.choices import Colocate
 from webhook.model.outcome import Reason, Refused
 from webhook.model.pod import PREFERRED_TERMS, REQUIRED_TERMS, PodAffinity
 

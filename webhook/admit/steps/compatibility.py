@@ -3,7 +3,8 @@
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names
-from webhook.model.options import Carrier, probably_meant
+from webhook.model.choices import Carrier
+from webhook.model.options import probably_meant
 from webhook.model.outcome import Reason
 
 PURPOSE = "say what may go wrong"

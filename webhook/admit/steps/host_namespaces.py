@@ -7,7 +7,7 @@ namespace's. Sources: UCX src/uct/cuda/cuda_ipc/cuda_ipc_iface.c, NCCL src/init.
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names
-from webhook.model.options import Profile
+from webhook.model.choices import Profile
 from webhook.model.outcome import Reason, Refused
 
 PURPOSE = "put it into the namespaces that CUDA IPC and NCCL need"

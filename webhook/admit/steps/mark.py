@@ -7,8 +7,8 @@ from webhook import __version__
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names
+from webhook.model.choices import Profile
 from webhook.model.mark import Mark
-from webhook.model.options import Profile
 
 PURPOSE = "mark it"
 

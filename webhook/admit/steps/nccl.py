@@ -10,7 +10,7 @@ from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.admit.variables import offer_reference, offer_value
 from webhook.model import names
-from webhook.model.options import Nvls, P2pLevel
+from webhook.model.choices import Nvls, P2pLevel
 from webhook.model.pod import annotation_path
 
 PURPOSE = "set NCCL up for the links between its GPUs"

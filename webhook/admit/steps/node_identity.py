@@ -9,7 +9,7 @@ from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.admit.variables import require_reference, require_value
 from webhook.model import names
-from webhook.model.options import Profile
+from webhook.model.choices import Profile
 
 PURPOSE = "let NCCL know which pods share a node"
 

@@ -11,7 +11,7 @@ from webhook.admit.subject import Subject
 from webhook.admit.variables import offer_value
 from webhook.admit.volumes import numbered, provide_empty_dir
 from webhook.model import names
-from webhook.model.options import Carrier
+from webhook.model.choices import Carrier
 from webhook.model.outcome import Reason, Refused
 
 PURPOSE = "verify the GPUs and write the NCCL topology file when it starts"

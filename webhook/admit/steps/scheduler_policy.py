@@ -7,7 +7,7 @@ node. Source: HAMi pkg/device/nvidia/device.go.
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names
-from webhook.model.options import Policy
+from webhook.model.choices import Policy
 
 PURPOSE = "ask HAMi for well-connected GPUs"
 GPUS_OF_A_NODE = 8

@@ -9,7 +9,7 @@ from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.admit.volumes import provide_empty_dir
 from webhook.model import names
-from webhook.model.options import Profile
+from webhook.model.choices import Profile
 from webhook.model.outcome import Reason, Refused
 
 PURPOSE = "give it enough shared memory"

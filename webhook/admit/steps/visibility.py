@@ -10,7 +10,7 @@ from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.admit.variables import require_reference, require_value
 from webhook.model import names
-from webhook.model.options import Profile
+from webhook.model.choices import Profile
 from webhook.model.outcome import Reason, Refused
 from webhook.model.pod import annotation_path
 

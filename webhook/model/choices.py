@@ -1,0 +1,68 @@
+"""The words that users may write in annotations. Standard library only: the remap program reads them too."""
+
+import enum
+
+
+class Profile(enum.StrEnum):
+    """Who has to reach whose GPU memory."""
+
+    EXCLUSIVE = "exclusive"
+    POD_PEERS = "pod-peers"
+    NODE_PEERS = "node-peers"
+    OBSERVE = "observe"
+
+    @property
+    def shares_gpus(self) -> bool:
+        """Containers see GPUs that are not their own."""
+        return self in (Profile.POD_PEERS, Profile.NODE_PEERS)
+
+
+class Policy(enum.StrEnum):
+    """What the set of GPUs should look like."""
+
+    BEST_EFFORT = "best-effort"
+    NVLINK = "nvlink"
+    SINGLE_NUMA = "single-numa"
+    SPREAD = "spread"
+
+
+class OnViolation(enum.StrEnum):
+    """What bind does when a requirement is not met."""
+
+    WARN = "warn"
+    DENY = "deny"
+
+
+class Nvls(enum.StrEnum):
+    """NVLink SHARP."""
+
+    AUTO = "auto"
+    ON = "on"
+    OFF = "off"
+
+
+class P2pLevel(enum.StrEnum):
+    """Values of ``NCCL_P2P_LEVEL``, and ``auto``."""
+
+    AUTO = "auto"
+    NVL = "NVL"
+    PIX = "PIX"
+    PXB = "PXB"
+    PHB = "PHB"
+    SYS = "SYS"
+
+
+class Carrier(enum.StrEnum):
+    """What brings the node's truth into the pod."""
+
+    AUTO = "auto"
+    INIT = "init"
+    SIDECAR = "sidecar"
+    BINDING = "binding"
+
+
+class Colocate(enum.StrEnum):
+    """How strongly the pods of a group want one node."""
+
+    REQUIRED = "required"
+    PREFERRED = "preferred"
