@@ -32,7 +32,14 @@ class ConfigError(GpuTopologyError):
 
 def shorten(value: object) -> str:
     """A quoted form of ``value`` that fits into a message; control characters, which a terminal obeys, are escaped."""
-    text = value if isinstance(value, str) else repr(value)
+    text = value if isinstance(value, str) else _represented(value)
     if not text.isprintable():
         text = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
     return f'"{text}"' if len(text) <= FOUND_LIMIT else f'"{text[:FOUND_LIMIT]}..." ({len(text)} characters)'
+
+
+def _represented(value: object) -> str:
+    try:
+        return repr(value)
+    except RecursionError:  # JSON that the parser just about took
+        return f"a {type(value).__name__} that is nested too deep"

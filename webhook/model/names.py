@@ -35,6 +35,11 @@ NUMA = PREFIX + "numa"
 SATISFIED = PREFIX + "satisfied"
 NODE_TOPOLOGY = PREFIX + "node-topology"
 
+# What some of them say until bind: no GPU rather than somebody else's.
+NO_CUDA_DEVICE = "-1"
+NO_VISIBLE_DEVICE = "none"
+UNKNOWN_TOPOLOGY = "{}"
+
 # Without NCCL_P2P_LEVEL, which is an option as well.
 OUTPUTS = frozenset({INJECTED, VISIBLE_UUIDS, NCCL_NVLS, LINK, BANDWIDTH, RING_ORDER, NUMA, SATISFIED, NODE_TOPOLOGY})
 OUTPUT_PREFIXES = (CUDA_VISIBLE_DEVICES_PREFIX, NCCL_ENV_PREFIX)
@@ -48,6 +53,7 @@ TOPOLOGY_KEY = "topology.json"
 NCCL_TOPOLOGY_KEY = "nccl-topo.xml"
 AGENT_FIELD_MANAGER = "gpu-topology-agent"
 AGENT_CONTROLLER = PREFIX + "agent"
+WEBHOOK_CONTROLLER = PREFIX + "webhook"
 # Variables of its own container.
 AGENT_NODE_NAME = "NODE_NAME"
 AGENT_NAMESPACE = "POD_NAMESPACE"
@@ -58,7 +64,11 @@ HAMI_SCHEDULER_POLICY = "hami.io/gpu-scheduler-policy"
 HAMI_DEVICES_ALLOCATED = "hami.io/vgpu-devices-allocated"
 HAMI_NODE_REGISTER = "hami.io/node-nvidia-register"
 HAMI_NODE_SCORE = "hami.io/node-nvidia-score"
+HAMI_ALLOCATED_NODE = "hami.io/vgpu-node"
+HAMI_MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
 VOLCANO_DEVICES_ALLOCATED = "volcano.sh/vgpu-ids-new"
+VOLCANO_ALLOCATED_NODE = "volcano.sh/vgpu-node"
+KOORDINATOR_DEVICES_ALLOCATED = "scheduling.koordinator.sh/device-allocated"
 NUMA_BIND = "nvidia.com/numa-bind"
 VGPU_MODE = "nvidia.com/vgpu-mode"
 MIG_RESOURCE_PREFIX = "nvidia.com/mig-"
@@ -93,6 +103,11 @@ MULTINODE_LABELS = frozenset(
 )
 REMAP_PROFILE = REMAP_ENV_PREFIX + "PROFILE"
 REMAP_REQUIRE_NVLINK = REMAP_ENV_PREFIX + "REQUIRE_NVLINK"
+REMAP_MIN_BANDWIDTH = REMAP_ENV_PREFIX + "MIN_BANDWIDTH"
+REMAP_ON_VIOLATION = REMAP_ENV_PREFIX + "ON_VIOLATION"
+REMAP_NCCL = REMAP_ENV_PREFIX + "NCCL"
+REMAP_ENVIRONMENT = REMAP_ENV_PREFIX + "ENVIRONMENT"
+REMAP_ALLOCATED_BY = REMAP_ENV_PREFIX + "ALLOCATED_BY"
 REMAP_CONTAINERS = REMAP_ENV_PREFIX + "CONTAINERS"
 REMAP_NODE_NAME = REMAP_ENV_PREFIX + "NODE_NAME"
 REMAP_ALLOCATION = REMAP_ENV_PREFIX + "ALLOCATION"
@@ -106,5 +121,6 @@ REMAP_COMMAND = ("gpu-topology", "remap")
 FILES_VOLUME = "gpu-topology"
 FILES_PATH = "/run/gpu-topology"
 TOPOLOGY_FILE = FILES_PATH + "/nccl-topo.xml"
+ENV_FILE = "env"
 SHARED_MEMORY_VOLUME = "gpu-topology-shm"
 SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - the path inside containers

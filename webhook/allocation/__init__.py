@@ -1,0 +1,1 @@
+"""Which GPUs a scheduler gave to a pod, in the forms of HAMi, Volcano and Koordinator; standard library only."""

@@ -1,0 +1,108 @@
+"""Which of the allocated GPUs belong to which container."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Protocol, TypeVar
+
+from webhook.allocation.model import Allocation, Device
+from webhook.model.errors import FormatError
+
+_SOURCE = "the pod's GPU allocation"
+_FIX = "Was the pod changed after it was scheduled, or is its scheduler another one?"
+
+
+class AsksForGpus(Protocol):
+    """What this module needs to know of a container."""
+
+    @property
+    def name(self) -> str:
+        """Of the container."""
+
+    @property
+    def count(self) -> int:
+        """GPUs that it asks for; containers with 0 take no part."""
+
+    @property
+    def is_init(self) -> bool:
+        """Whether it is an init container, restartable or not."""
+
+
+C = TypeVar("C", bound=AsksForGpus)
+
+
+def assign(allocation: Allocation, containers: Sequence[C]) -> list[tuple[C, tuple[Device, ...]]]:
+    """The containers that were given GPUs, in their order, each with its devices.
+
+    Which containers have a segment differs between the versions of HAMi (pkg/device/devices.go and
+    pkg/scheduler/score.go: before 2.9 init containers are not counted, and empty segments come and go), so that the
+    position of a segment means nothing. What holds in all of them is the order of those that hold devices.
+
+    Args:
+        allocation: What the scheduler gave.
+        containers: Of the pod, init containers first: the order in which the kubelet asks for their devices.
+
+    Raises:
+        FormatError: the segments cannot be those of these containers.
+    """
+    asking = [container for container in containers if container.count > 0]
+    pairs = _dealt(allocation, asking) if allocation.of_pod else _zipped(allocation, asking)
+    for container, devices in pairs:
+        _check_distinct(container, devices)
+    return pairs
+
+
+def _zipped(allocation: Allocation, asking: Sequence[C]) -> list[tuple[C, tuple[Device, ...]]]:
+    apps = [container for container in asking if not container.is_init]
+    given = allocation.given
+    served = asking if len(given) == len(asking) else apps
+    if [len(segment) for segment in given] != [container.count for container in served]:
+        raise FormatError(_SOURCE, expected=_asked(asking, apps), found=_given(given), fix=_FIX)
+    return list(zip(served, given, strict=True))
+
+
+def _dealt(allocation: Allocation, asking: Sequence[C]) -> list[tuple[C, tuple[Device, ...]]]:
+    devices, total = allocation.devices, sum(container.count for container in asking)
+    if len(devices) != total:
+        expected = f"{_counted(total, 'device')} for {_named(asking)}"
+        raise FormatError(_SOURCE, expected=expected, found=_counted(len(devices), "device"), fix=_FIX)
+    remaining = iter(devices)
+    return [(container, tuple(islice(remaining, container.count))) for container in asking]
+
+
+def _check_distinct(container: AsksForGpus, devices: Sequence[Device]) -> None:
+    """A container never gets a GPU twice, only several MIG instances of one."""
+    seen: set[tuple[str, int | None]] = set()
+    for device in devices:
+        if device.mig:
+            continue
+        gpu = device.uuid, device.minor
+        if gpu in seen:
+            found = f"{device.uuid or f'minor number {device.minor}'} twice"
+            raise FormatError(_SOURCE, expected=f"each GPU of container {container.name} once", found=found, fix=_FIX)
+        seen.add(gpu)
+
+
+def _asked(asking: Sequence[AsksForGpus], apps: Sequence[AsksForGpus]) -> str:
+    """Two readings where init containers ask too: HAMi before 2.9 gives those nothing."""
+    if not apps or len(apps) == len(asking):
+        return f"segments for {_named(asking)}"
+    return f"segments for {_named(asking)}, or without the init containers for {_named(apps)}"
+
+
+def _named(containers: Sequence[AsksForGpus]) -> str:
+    if not containers:
+        return "no container, because none asks for GPUs"
+    each = ", ".join(f"{container.name} with {container.count}" for container in containers)
+    return f"{_counted(len(containers), 'container')}: {each}"
+
+
+def _given(given: Sequence[Sequence[Device]]) -> str:
+    if not given:
+        return "no segment"
+    counts = [str(len(segment)) for segment in given]
+    listed = counts[0] if len(counts) == 1 else f"{', '.join(counts[:-1])} and {counts[-1]}"
+    return f"{_counted(len(given), 'segment')} with {listed} {'device' if counts == ['1'] else 'devices'}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,112 @@
+"""The annotations of HAMi: ``A:B:;C:;``, every container ended by a semicolon (HAMi pkg/device/devices.go)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from webhook.allocation.dialect import Dialect
+from webhook.allocation.model import Allocation, Device
+from webhook.allocation.segments import check_read_back, read_segments, write_segments
+from webhook.allocation.strict_json import described, read_json
+from webhook.model import names
+from webhook.model.errors import FormatError
+
+_END = ";"
+_MIG_LIST = "a list of MIG instances in JSON, each with gpuUUID"
+_MIG_FIX = "Delete the annotation if the pod's GPUs are not in MIG mode"
+_UNNAMED_PROFILE = "mig"
+_GPU_UUID = re.compile(r"GPU-[0-9A-Za-z-]*")
+
+
+def parse_hami(text: str, source: str) -> Allocation:
+    """One segment for each container that the version of HAMi counts; the last semicolon may be missing.
+
+    Raises:
+        FormatError: a UUID or a number is none, or the text is longer than 64 Ki characters.
+    """
+    return Allocation(segments=read_segments(text.removesuffix(_END), source) if text else ())
+
+
+def format_hami(allocation: Allocation) -> str:
+    """As HAMi 2.10 writes it, but MIG instances as up to 2.9: later their profile is in an annotation of its own.
+
+    Raises:
+        FormatError: it has no place for the allocation, for example for a device without a UUID.
+    """
+    text = "".join(segment + _END for segment in write_segments(allocation.segments))
+    return check_read_back(text, parse_hami(text, "the allocation"), allocation, names.HAMI_DEVICES_ALLOCATED)
+
+
+DIALECT = Dialect(
+    family="hami",
+    key=names.HAMI_DEVICES_ALLOCATED,
+    node_key=names.HAMI_ALLOCATED_NODE,
+    parse=parse_hami,
+    format=format_hami,
+)
+
+
+def parse_mig_allocations(text: str, source: str) -> dict[str, str]:
+    """Read ``hami.io/vgpu-mig-allocations`` of HAMi 2.10 (pkg/device/nvidia/mig_allocations.go).
+
+    Returns:
+        The UUIDs of the GPUs that are cut, each with the profiles of the pod's instances on it: ``1g.10gb``, ``mig``
+        if none is told.
+
+    Raises:
+        FormatError: it is no list of objects with ``gpuUUID``, or a profile is no text.
+    """
+    instances = read_json(text, source, expected=_MIG_LIST)
+    if instances is not None and not isinstance(instances, list):
+        raise FormatError(source, expected=_MIG_LIST, found=described(instances), fix=_MIG_FIX)
+    profiles: dict[str, list[str]] = {}
+    for position, instance in enumerate(instances or []):
+        uuid, profile = _instance(instance, f"{source}: [{position}]")
+        told = profiles.setdefault(uuid, [])
+        if profile and profile not in told:
+            told.append(profile)
+    return {uuid: " or ".join(told) or _UNNAMED_PROFILE for uuid, told in profiles.items()}
+
+
+def with_mig_instances(allocation: Allocation, text: str, source: str) -> Allocation:
+    """The allocation with those devices marked that ``hami.io/vgpu-mig-allocations`` names.
+
+    HAMi never deletes that annotation, so one from an earlier attempt may stand beside an allocation of whole GPUs; it
+    names other GPUs then and changes nothing. That holds for one that cannot be read only if other GPUs are all that
+    it names: an instance must not be taken for a whole GPU, and a pod must not wait for a leftover.
+
+    Raises:
+        FormatError: the text cannot be read, and may be about the GPUs of the allocation.
+    """
+    try:
+        profiles = parse_mig_allocations(text, source)
+    except FormatError as error:
+        if _names_only_others(text, allocation):
+            return allocation
+        raise FormatError(error.source, expected=error.expected, found=error.found, fix=_MIG_FIX) from None
+    return replace(allocation, segments=tuple(_marked(segment, profiles) for segment in allocation.segments))
+
+
+def _marked(segment: tuple[Device, ...], profiles: Mapping[str, str]) -> tuple[Device, ...]:
+    return tuple(replace(device, mig=profiles.get(device.uuid, device.mig)) for device in segment)
+
+
+def _instance(value: object, where: str) -> tuple[str, str]:
+    """UUID and profile, which may be empty."""
+    uuid, profile = (value.get("gpuUUID"), value.get("profile")) if isinstance(value, dict) else (None, None)
+    if not isinstance(uuid, str) or not uuid or not uuid.isprintable():
+        found = f"gpuUUID {described(uuid)}" if isinstance(value, dict) else described(value)
+        raise FormatError(where, expected='an object with gpuUUID "GPU-..."', found=found, fix=_MIG_FIX)
+    profile = "" if profile is None else profile
+    if not isinstance(profile, str) or not profile.isprintable():
+        raise FormatError(
+            f"{where}.profile", expected='a profile such as "1g.10gb"', found=described(profile), fix=_MIG_FIX
+        )
+    return uuid, profile
+
+
+def _names_only_others(text: str, allocation: Allocation) -> bool:
+    """A text that was cut off may end within a UUID: what could be the beginning of one of ours counts as ours."""
+    named = set(_GPU_UUID.findall(text))
+    ours = {device.uuid for device in allocation.devices}
+    return bool(named) and not any(a.startswith(b) or b.startswith(a) for a in named for b in ours)

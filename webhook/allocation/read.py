@@ -1,0 +1,59 @@
+"""What a scheduler gave to a pod, from the pod's annotations."""
+
+from collections.abc import Mapping
+
+from webhook.allocation import hami, koordinator, volcano
+from webhook.allocation.dialect import Dialect
+from webhook.allocation.model import Allocation
+from webhook.model import names
+from webhook.model.errors import FormatError
+
+DIALECTS: tuple[Dialect, ...] = (hami.DIALECT, volcano.DIALECT, koordinator.DIALECT)
+
+
+def dialect_of(family: str) -> Dialect:
+    """How the scheduler of a family of resource names writes.
+
+    Raises:
+        FormatError: there is no such family.
+    """
+    found = next((dialect for dialect in DIALECTS if dialect.family == family), None)
+    if found is None:
+        expected = " or ".join(dialect.family for dialect in DIALECTS)
+        raise FormatError("the family of resource names", expected=expected, found=family)
+    return found
+
+
+def read_allocation(annotations: Mapping[str, str], *, family: str, holder: str) -> Allocation:
+    """What the scheduler of ``family`` gave; an empty Allocation if it gave nothing yet, or no device.
+
+    Args:
+        annotations: Of the pod and its Binding.
+        family: ``hami``, ``volcano`` or ``koordinator``.
+        holder: How messages call the bearer of the annotations, for example ``pod team-a/train``.
+
+    Raises:
+        FormatError: an annotation cannot be read, or there is no such family.
+    """
+    dialect = dialect_of(family)
+    text = annotations.get(dialect.key, "")
+    if not text.strip(";"):
+        return Allocation()  # also what the device plugin leaves of a list that it has served
+    allocation = dialect.parse(text, f"annotation {dialect.key} on {holder}")
+    if not allocation.devices:
+        return Allocation()
+    instances = annotations.get(names.HAMI_MIG_ALLOCATIONS)
+    if dialect is hami.DIALECT and instances:
+        where = f"annotation {names.HAMI_MIG_ALLOCATIONS} on {holder}"
+        return hami.with_mig_instances(allocation, instances, where)
+    return allocation
+
+
+def allocated_node(annotations: Mapping[str, str], *, family: str) -> str | None:
+    """The node for which the allocation was made; None if the scheduler names none.
+
+    Raises:
+        FormatError: there is no such family.
+    """
+    key = dialect_of(family).node_key
+    return (annotations.get(key) or None) if key else None

@@ -1,0 +1,87 @@
+"""The grammar that HAMi and Volcano share: ``uuid,type,MiB,percent:`` for each device, ``;`` between containers.
+
+Written by EncodePodSingleDevice of HAMi pkg/device/devices.go, and by encodePodDevices of Volcano
+pkg/scheduler/api/devices/nvidia/vgpu/utils.go. Their decoders take the first four fields of a device and ignore more.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from webhook.allocation.limit import check_length
+from webhook.allocation.model import Allocation, Device
+from webhook.model.errors import FormatError
+
+Segments = tuple[tuple[Device, ...], ...]
+
+_FIELDS = 4
+_UUID = re.compile(r"([!-Z\\^-~]+)(?:\[([!-Z\\^-~]+)\])?")
+"""The UUID of a GPU; up to HAMi 2.9 and in Volcano brackets with group and position name a MIG instance on it."""
+_NUMBER = re.compile(r"[0-9]{1,10}")
+
+
+def read_segments(text: str, source: str) -> Segments:
+    """The pieces between semicolons, each with its devices; what follows the last semicolon is a piece, too.
+
+    A piece of fewer than four fields, or without a UUID, is no device: HAMi 2.5 writes ``,,0,0:`` for a container
+    without GPUs (pkg/scheduler/score.go). Its segment stays where it is, empty.
+
+    Args:
+        text: The annotation's value.
+        source: How messages call it.
+
+    Raises:
+        FormatError: a UUID or a number is none, or the text is longer than 64 Ki characters.
+    """
+    check_length(text, source)
+    if not text.isprintable():
+        raise FormatError(source, expected="printable characters", found=text)
+    pieces = enumerate(text.split(";"), start=1)
+    return tuple(tuple(_devices(piece, f"{source}: segment {position}")) for position, piece in pieces)
+
+
+def write_segments(segments: Sequence[Sequence[Device]]) -> list[str]:
+    """What stands between the semicolons."""
+    return ["".join(_written(device) for device in segment) for segment in segments]
+
+
+def check_read_back(text: str, read: Allocation, allocation: Allocation, key: str) -> str:
+    """``text``, if it says all of ``allocation``: not every form has a place for everything.
+
+    Raises:
+        FormatError: ``text`` was ``read`` as something else.
+    """
+    if read != allocation:
+        raise FormatError("the allocation", expected=f"what annotation {key} can hold", found=allocation)
+    return text
+
+
+def _devices(segment: str, where: str) -> Iterator[Device]:
+    for piece in segment.split(":"):
+        fields = piece.split(",")
+        if len(fields) >= _FIELDS and fields[0]:
+            yield _device(fields, where)
+
+
+def _device(fields: Sequence[str], where: str) -> Device:
+    uuid, kind, memory, cores, *_ = fields
+    match = _UUID.fullmatch(uuid)
+    if not match:
+        raise FormatError(where, expected='a UUID such as "GPU-5c3f..." or "GPU-5c3f...[1-0]"', found=uuid)
+    return Device(
+        uuid=match[1],
+        kind=kind,
+        memory_mib=_number(memory, "MiB of memory", where),
+        cores=_number(cores, "cores in percent", where),
+        mig=match[2] or "",
+    )
+
+
+def _number(text: str, what: str, where: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        raise FormatError(where, expected=f'a number for {what}, such as "100"', found=text)
+    return int(text)
+
+
+def _written(device: Device) -> str:
+    uuid = f"{device.uuid}[{device.mig}]" if device.mig else device.uuid
+    return f"{uuid},{device.kind},{device.memory_mib},{device.cores}:"

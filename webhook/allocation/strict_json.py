@@ -1,0 +1,53 @@
+"""Reads JSON that another program wrote, without the liberties of Python's reader."""
+
+import json
+from typing import Any
+
+from webhook.allocation.limit import check_length
+from webhook.model.errors import FormatError
+
+
+class _RefusedError(ValueError):
+    """Python's reader would take it, other readers do not or differ."""
+
+
+def read_json(text: str, source: str, *, expected: str) -> Any:
+    """The value that ``text`` stands for.
+
+    Raises:
+        FormatError: it is no JSON, names a member twice, holds NaN or Infinity, is nested too deeply or too long.
+    """
+    check_length(text, source)
+    try:
+        return json.loads(text, object_pairs_hook=_members, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(source, expected=expected, found=_fault(error)) from None
+
+
+def described(value: object) -> object:
+    """What a message shows of a value: lists and objects may be nested deeper than Python can print them."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return "nothing" if value is None else value
+
+
+def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for name, value in members:
+        if name in result:
+            raise _RefusedError(f"{name} twice")
+        result[name] = value
+    return result
+
+
+def _refuse_constant(name: str) -> Any:
+    raise _RefusedError(name)
+
+
+def _fault(error: ValueError | RecursionError) -> str:
+    """Why it is no JSON, with the place first: messages cut what is long."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno}: {error.msg}"
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return str(error) if isinstance(error, _RefusedError) else "a number with too many digits"

@@ -1,0 +1,40 @@
+"""The annotation of Volcano: ``A:B:;C:``, a semicolon between containers and none at the end.
+
+Volcano pkg/scheduler/api/devices/nvidia/vgpu/utils.go, encodePodDevices.
+"""
+
+from webhook.allocation.dialect import Dialect
+from webhook.allocation.model import Allocation
+from webhook.allocation.segments import check_read_back, read_segments, write_segments
+from webhook.model import names
+
+_BETWEEN = ";"
+
+
+def parse_volcano(text: str, source: str) -> Allocation:
+    """One segment for each piece between semicolons, empty ones included: a semicolon at the end is such a one.
+
+    Raises:
+        FormatError: a UUID or a number is none, or the text is longer than 64 Ki characters.
+    """
+    segments = read_segments(text, source)
+    return Allocation(segments=() if segments == ((),) else segments)
+
+
+def format_volcano(allocation: Allocation) -> str:
+    """As the scheduler writes it.
+
+    Raises:
+        FormatError: it has no place for the allocation, for example for a device without a UUID.
+    """
+    text = _BETWEEN.join(write_segments(allocation.segments))
+    return check_read_back(text, parse_volcano(text, "the allocation"), allocation, names.VOLCANO_DEVICES_ALLOCATED)
+
+
+DIALECT = Dialect(
+    family="volcano",
+    key=names.VOLCANO_DEVICES_ALLOCATED,
+    node_key=names.VOLCANO_ALLOCATED_NODE,
+    parse=parse_volcano,
+    format=format_volcano,
+)
