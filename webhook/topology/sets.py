@@ -54,6 +54,8 @@ class GpuSet:
     link: LinkClass
     weakest: Pair | None
     """The pair with the least bandwidth; none in a set of one."""
+    unlinked: Pair | None
+    """The pair with the least bandwidth among those without NVLink of their own; none if every pair has it."""
     mean_bandwidth: float
     """GB/s per direction, over all pairs; 0 for a set of one."""
     ring: tuple[int, ...]
@@ -102,7 +104,8 @@ def assess(topology: NodeTopology, gpus: Sequence[int], connections: Connections
     return GpuSet(
         gpus=indices,
         link=_link_class(members, pairs),
-        weakest=min(pairs, key=lambda pair: pair.connection.bandwidth, default=None),
+        weakest=_weakest(pairs),
+        unlinked=_weakest([pair for pair in pairs if pair.connection.type is not PathType.NVL]),
         mean_bandwidth=sum(pair.connection.bandwidth for pair in pairs) / len(pairs) if pairs else 0.0,
         ring=tuple(indices[position] for position in ring),
         ring_bandwidth=_ring_bandwidth(members, between, bandwidth, ring) if pairs else 0.0,
@@ -122,6 +125,10 @@ def _members(topology: NodeTopology, gpus: Sequence[int]) -> list[Gpu]:
     if not gpus:
         raise FormatError(f"node {topology.node}", expected="at least one GPU", found="none")
     return [known[index] for index in sorted(gpus)]
+
+
+def _weakest(pairs: Sequence[Pair]) -> Pair | None:
+    return min(pairs, key=lambda pair: pair.connection.bandwidth, default=None)
 
 
 _Paths = Mapping[tuple[int, int], Connection]

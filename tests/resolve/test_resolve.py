@@ -1,0 +1,257 @@
+"""What follows from an allocation, on machines that are known, with values typed by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.topology import machines
+from webhook.allocation.model import Allocation, Device
+from webhook.model.choices import Profile
+from webhook.resolve.node import KnownNode, Origin
+from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, resolve
+from webhook.resolve.wanted import GpuContainer, NcclTables, Requirements, Wanted
+from webhook.topology.model import LostGpu, MigMode, NodeTopology
+
+U = machines.H20_UUIDS
+
+
+def known(topology: NodeTopology) -> KnownNode:
+    return KnownNode(topology, origin=Origin.AGENT)
+
+
+def given(*segments: list[str]) -> Allocation:
+    return Allocation(segments=tuple(tuple(Device(uuid=uuid, cores=100) for uuid in segment) for segment in segments))
+
+
+def wanted(
+    profile: Profile,
+    *counts: int,
+    requirements: Requirements = Requirements(),  # noqa: B008 - it is frozen
+    nccl: NcclTables = NcclTables(),  # noqa: B008 - as above
+) -> Wanted:
+    containers = tuple(
+        GpuContainer(
+            name=f"c{k}",
+            count=count,
+            visible_key=f"gpu.topology/cuda-visible-devices.{k}" if profile.shares_gpus else "",
+        )
+        for k, count in enumerate(counts)
+    )
+    return Wanted(profile=profile, containers=containers, requirements=requirements, nccl=nccl)
+
+
+def indices(resolution: Resolution) -> list[str]:
+    return [one.cuda_visible_devices for one in resolution.containers]
+
+
+def test_node_peers_get_the_positions_of_their_cards_on_the_node() -> None:
+    found = resolve(wanted(Profile.NODE_PEERS, 2), given([U[1], U[0]]), known(machines.h20()))
+    assert indices(found) == ["0,1"]
+    found = resolve(wanted(Profile.NODE_PEERS, 2), given([U[6], U[3]]), known(machines.h20()))
+    assert indices(found) == ["3,6"]
+
+
+def test_pod_peers_get_the_positions_of_their_cards_among_those_of_the_pod() -> None:
+    found = resolve(wanted(Profile.POD_PEERS, 2, 1), given([U[6], U[1]], [U[3]]), known(machines.h20()))
+    assert found.visible_uuids == f"{U[1]},{U[3]},{U[6]}"
+    assert indices(found) == ["0,2", "1"]
+
+
+def test_exclusive_containers_need_no_indices() -> None:
+    found = resolve(wanted(Profile.EXCLUSIVE, 2), given([U[5], U[2]]), known(machines.h20()))
+    assert indices(found) == [""]
+    assert [gpu.index for gpu in found.gpus] == [2, 5]
+
+
+def test_the_order_is_that_of_bus_ids_not_of_nvml_indices() -> None:
+    node = machines.h20()
+    first, second = node.gpus[0], node.gpus[1]
+    swapped = replace(
+        node,
+        gpus=(
+            replace(first, pci_bus_id=second.pci_bus_id),
+            replace(second, pci_bus_id=first.pci_bus_id),
+            *node.gpus[2:],
+        ),
+    )
+    found = resolve(wanted(Profile.NODE_PEERS, 1), given([U[0]]), known(swapped))
+    assert indices(found) == ["1"]
+
+
+def test_without_bus_ids_the_order_is_that_of_nvml() -> None:
+    node = machines.h20()
+    bare = replace(node, gpus=tuple(replace(gpu, pci_bus_id="", parent="", root="") for gpu in node.gpus))
+    assert indices(resolve(wanted(Profile.NODE_PEERS, 2), given([U[7], U[4]]), known(bare))) == ["4,7"]
+
+
+def test_a_lost_gpu_does_not_count_in_the_order_of_cuda() -> None:
+    found = resolve(wanted(Profile.NODE_PEERS, 1), given([U[5]]), known(machines.without(machines.h20(), 2)))
+    assert indices(found) == ["4"]
+
+
+def test_an_allocated_gpu_that_is_lost_is_named() -> None:
+    node = machines.without(machines.h20(), 2)
+    lost = replace(node, lost=(LostGpu(index=2, problem="GPU is lost", uuid=U[2]),))
+    with pytest.raises(UnresolvedError, match=f"{U[2]} of node h20-node-1 is GPU2, which cannot be reached: GPU is"):
+        resolve(wanted(Profile.EXCLUSIVE, 1), given([U[2]]), known(lost))
+
+
+def test_a_gpu_that_the_node_does_not_list_is_named() -> None:
+    with pytest.raises(UnresolvedError, match="GPU-ffff was allocated, but node h20-node-1 lists other GPUs") as info:
+        resolve(wanted(Profile.EXCLUSIVE, 1), given(["GPU-ffff"]), known(machines.h20()))
+    assert info.value.reason is Unresolved.GPU_UNKNOWN
+
+
+def test_gpus_may_be_named_by_minor_numbers() -> None:
+    allocation = Allocation(segments=((Device(minor=4), Device(minor=1)),), of_pod=True)
+    found = resolve(wanted(Profile.POD_PEERS, 1, 1), allocation, known(machines.h20()))
+    assert found.visible_uuids == f"{U[1]},{U[4]}"
+    assert indices(found) == ["1", "0"]
+
+
+@pytest.mark.parametrize(
+    ("allocation", "reason", "text"),
+    [
+        (Allocation(), Unresolved.NO_ALLOCATION, "has given the pod no GPU"),
+        (given([U[0]]), Unresolved.BAD_ALLOCATION, "the pod's GPU allocation: expected"),
+        (given([U[0], U[1]], [U[2]]), Unresolved.BAD_ALLOCATION, "the pod's GPU allocation: expected"),
+        (
+            Allocation(segments=((Device(uuid=U[0], mig="1-0"), Device(uuid=U[0], mig="1-1")),)),
+            Unresolved.MIG_ALLOCATION,
+            r"\[1-0\] is a MIG instance",
+        ),
+    ],
+)
+def test_what_cannot_be_resolved_says_why(allocation: Allocation, reason: Unresolved, text: str) -> None:
+    with pytest.raises(UnresolvedError, match=text) as info:
+        resolve(wanted(Profile.EXCLUSIVE, 2), allocation, known(machines.h20()))
+    assert info.value.reason is reason
+
+
+def test_a_gpu_in_mig_mode_has_no_nvlink() -> None:
+    node = machines.bent(machines.h20(), 1, mig_mode=MigMode.ENABLED)
+    with pytest.raises(UnresolvedError, match=f"GPU1 {U[1]} of node h20-node-1 is in MIG mode") as info:
+        resolve(wanted(Profile.EXCLUSIVE, 2), given([U[0], U[1]]), known(node))
+    assert info.value.reason is Unresolved.MIG_ALLOCATION
+
+
+def test_node_peers_cannot_count_on_a_node_with_a_gpu_in_mig_mode() -> None:
+    node = machines.bent(machines.h20(), 7, mig_mode=MigMode.ENABLED)
+    with pytest.raises(UnresolvedError, match="node h20-node-1 has GPUs in MIG mode"):
+        resolve(wanted(Profile.NODE_PEERS, 2), given([U[0], U[1]]), known(node))
+    assert indices(resolve(wanted(Profile.POD_PEERS, 2), given([U[0], U[1]]), known(node))) == ["0,1"]
+
+
+NVLINK_VALUES = (("NCCL_P2P_LEVEL", "NVL"), ("NCCL_NVLS_ENABLE", "0"))
+
+
+@pytest.mark.parametrize(
+    ("node", "cards", "link", "bandwidth", "values"),
+    [
+        # 18 links of 20.6 GB/s
+        (machines.h20(), [0, 1], "NVSwitch", 370.8, (("NCCL_P2P_LEVEL", "NVL"), ("NCCL_NVLS_ENABLE", "2"))),
+        # 12 links of 20 GB/s, and no NVLS before compute capability 9.0
+        (machines.hgx_a100(), [0, 7], "NVSwitch", 240.0, NVLINK_VALUES),
+        # 2 links of 20 GB/s
+        (machines.dgx1_v100(), [0, 3], "NVLink", 40.0, NVLINK_VALUES),
+        # GPU0 and GPU5 have no link: NCCL goes through a third GPU, or PCIe
+        (
+            machines.dgx1_v100(),
+            [0, 1, 5],
+            "NVLink-partial",
+            None,
+            (("NCCL_P2P_LEVEL", "PXB"), ("NCCL_NVLS_ENABLE", "0")),
+        ),
+        (machines.l40s(), [0, 7], "SYS", None, (("NCCL_P2P_LEVEL", "PXB"), ("NCCL_NVLS_ENABLE", "0"))),
+    ],
+)
+def test_link_class_and_nccl_values_follow_from_the_links(
+    node: NodeTopology, cards: list[int], link: str, bandwidth: float | None, values: tuple[tuple[str, str], ...]
+) -> None:
+    uuids = [node.gpus[card].uuid for card in cards]
+    found = resolve(wanted(Profile.EXCLUSIVE, len(cards)), given(uuids), known(node))
+    assert found.worst.link == link
+    assert found.nccl == values
+    if bandwidth is not None:
+        assert found.worst.bandwidth == pytest.approx(bandwidth)
+
+
+def test_the_tables_of_the_configuration_are_looked_up_by_link_class() -> None:
+    tables = NcclTables(
+        pcie_p2p_level="PHB", variables={"NCCL_ALGO": {"nvswitch": "NVLS", "nvlink": "Ring", "pcie": "Tree"}}
+    )
+    h20, cube, l40s = machines.h20(), machines.dgx1_v100(), machines.l40s()
+    for node, cards, expected in (
+        (h20, [0, 1], ("NVL", "NVLS")),
+        (cube, [0, 3], ("NVL", "Ring")),
+        (cube, [0, 1, 5], ("PXB", "Tree")),
+        (l40s, [0, 1], ("PHB", "Tree")),
+    ):
+        pod = wanted(Profile.EXCLUSIVE, len(cards), nccl=tables)
+        values = dict(resolve(pod, given([node.gpus[card].uuid for card in cards]), known(node)).nccl)
+        assert (values["NCCL_P2P_LEVEL"], values["NCCL_ALGO"]) == expected
+
+
+def test_the_variables_of_a_pod_fit_the_worst_of_its_containers() -> None:
+    node = machines.dgx1_v100()
+    uuids = [gpu.uuid for gpu in node.gpus]
+    pod = wanted(Profile.EXCLUSIVE, 2, 2, 1)
+    found = resolve(pod, given([uuids[0], uuids[3]], [uuids[1], uuids[4]], [uuids[2]]), known(node))
+    assert [one.link for one in found.sets] == ["NVLink", found.worst.link, "single"]
+    assert not found.worst.every_pair_has_nvlink
+    assert dict(found.nccl)["NCCL_P2P_LEVEL"] == "PXB"
+
+
+def test_node_peers_get_values_that_hold_for_peers_that_come_later() -> None:
+    node = machines.dgx1_v100()
+    pair = given([node.gpus[0].uuid, node.gpus[3].uuid])
+    found = resolve(wanted(Profile.NODE_PEERS, 2), pair, known(node))
+    assert found.worst.link == "NVLink"
+    assert dict(found.nccl)["NCCL_P2P_LEVEL"] == "PXB"
+
+
+def test_a_single_gpu_beside_switches_gets_the_values_of_its_kind() -> None:
+    found = resolve(wanted(Profile.EXCLUSIVE, 1), given([U[0]]), known(machines.h20()))
+    assert found.worst.link == "single"
+    assert found.nccl == (("NCCL_P2P_LEVEL", "NVL"), ("NCCL_NVLS_ENABLE", "2"))
+
+
+def test_requirements_are_judged_on_every_pair() -> None:
+    node = machines.dgx1_v100()
+    three = given([node.gpus[card].uuid for card in (0, 1, 5)])
+    both = Requirements(nvlink=True, min_bandwidth=30)
+    found = resolve(wanted(Profile.EXCLUSIVE, 3, requirements=both), three, known(node))
+    assert [text.split(":")[0] for text in found.unmet] == ["require-nvlink", "min-bandwidth 30"]
+    assert "GPU0 and GPU5 have" in found.unmet[0]
+    pair = given([node.gpus[0].uuid, node.gpus[3].uuid])
+    assert resolve(wanted(Profile.EXCLUSIVE, 2, requirements=both), pair, known(node)).unmet == ()
+
+
+def test_a_single_gpu_meets_every_requirement() -> None:
+    both = Requirements(nvlink=True, min_bandwidth=1e6)
+    assert resolve(wanted(Profile.EXCLUSIVE, 1, requirements=both), given([U[0]]), known(machines.h20())).unmet == ()
+
+
+def test_peers_of_the_group_count_for_the_requirements_of_node_peers_only() -> None:
+    node = machines.dgx1_v100()
+    uuids = [gpu.uuid for gpu in node.gpus]
+    required = Requirements(nvlink=True)
+    pair = given([uuids[0], uuids[3]])
+    alone = resolve(wanted(Profile.NODE_PEERS, 2, requirements=required), pair, known(node))
+    assert alone.unmet == ()
+    grouped = resolve(wanted(Profile.NODE_PEERS, 2, requirements=required), pair, known(node), peers=[uuids[5]])
+    assert grouped.unmet
+    assert indices(grouped) == ["0,3"]
+    within = resolve(wanted(Profile.POD_PEERS, 2, requirements=required), pair, known(node), peers=[uuids[5]])
+    assert within.unmet == ()
+
+
+def test_containers_that_are_left_out_take_their_segment_and_nothing_else() -> None:
+    containers = (
+        GpuContainer(name="slice", count=1, selected=False),
+        GpuContainer(name="train", count=2),
+    )
+    pod = Wanted(profile=Profile.EXCLUSIVE, containers=containers)
+    found = resolve(pod, given([U[4]], [U[1], U[0]]), known(machines.h20()))
+    assert [(one.container.name, [gpu.index for gpu in one.gpus]) for one in found.containers] == [("train", [0, 1])]
+    assert found.visible_uuids == f"{U[0]},{U[1]}"

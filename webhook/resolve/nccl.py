@@ -1,0 +1,54 @@
+"""The values of NCCL's variables that depend on how GPUs are linked.
+
+``NCCL_P2P_LEVEL`` is how far apart GPUs may be to reach each other directly; ``NCCL_NVLS_ENABLE`` is NVLink SHARP,
+which needs NVSwitches and compute capability 9.0. Sources: NCCL src/graph/paths.cc, src/transport/nvls.cc.
+"""
+
+from collections.abc import Sequence
+
+from webhook.model import names
+from webhook.resolve.node import KnownNode
+from webhook.resolve.wanted import NcclTables
+from webhook.topology.sets import GpuSet, LinkClass
+
+NVLS_SINCE = 90
+"""Compute capability 9.0."""
+NVLS_DEFAULT, NVLS_OFF = "2", "0"
+NVSWITCH, NVLINK, PCIE = "nvswitch", "nvlink", "pcie"
+"""The tables of the configuration."""
+
+
+def nccl_values(sets: Sequence[GpuSet], node: KnownNode, tables: NcclTables) -> tuple[tuple[str, str], ...]:
+    """The variables of a pod with these sets of GPUs: what fits the worst of them fits all."""
+    table = max((_table(one, node) for one in sets), key=(NVSWITCH, NVLINK, PCIE).index)
+    own = tuple((name, values[table]) for name, values in tables.variables.items())
+    return (
+        (names.ENV_NCCL_P2P_LEVEL, _p2p_level(sets, table, tables)),
+        (names.ENV_NCCL_NVLS_ENABLE, _nvls(sets, node, table)),
+        *own,
+    )
+
+
+def _table(one: GpuSet, node: KnownNode) -> str:
+    if one.link is LinkClass.SINGLE:
+        # It has no pair, but the ranks of other pods or nodes that it works with are of its kind.
+        return NVSWITCH if _all_switched(one, node) else PCIE
+    return {LinkClass.NVSWITCH: NVSWITCH, LinkClass.NVLINK: NVLINK}.get(one.link, PCIE)
+
+
+def _p2p_level(sets: Sequence[GpuSet], table: str, tables: NcclTables) -> str:
+    if table != PCIE:
+        return "NVL"
+    if any(one.link in (LinkClass.PARTIAL, LinkClass.NVLINK, LinkClass.NVSWITCH) for one in sets):
+        return "PXB"  # some pairs have NVLink
+    return tables.pcie_p2p_level
+
+
+def _nvls(sets: Sequence[GpuSet], node: KnownNode, table: str) -> str:
+    members = {index for one in sets for index in one.gpus}
+    capable = all(gpu.sm >= NVLS_SINCE for gpu in node.topology.gpus if gpu.index in members)
+    return NVLS_DEFAULT if table == NVSWITCH and capable else NVLS_OFF
+
+
+def _all_switched(one: GpuSet, node: KnownNode) -> bool:
+    return all(gpu.switch_links for gpu in node.topology.gpus if gpu.index in one.gpus)

@@ -1,0 +1,119 @@
+"""What is known of the node of a pod, with everything that is reckoned from it once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property, lru_cache
+
+from webhook.topology.connections import Connections
+from webhook.topology.document import format_topology
+from webhook.topology.model import Gpu, MigMode, NodeTopology
+from webhook.topology.sets import GpuSet, assess
+
+SETS_KEPT = 256
+
+
+class Origin(StrEnum):
+    """Who says so."""
+
+    AGENT = "agent"
+    """Its ConfigMap, or a file of the same content."""
+    HAMI = "hami"
+    """HAMi's annotations of the Node."""
+    NVML = "nvml"
+    """The driver of this machine, right now."""
+
+
+class KnownNode:
+    """A topology, and what follows from it.
+
+    Args:
+        topology: Of the node.
+        origin: Who says so.
+        stale: Why it may be out of date, in a sentence; empty if it is not.
+    """
+
+    def __init__(self, topology: NodeTopology, *, origin: Origin, stale: str = "") -> None:
+        self.topology = topology
+        self.origin = origin
+        self.stale = stale
+        self._by_uuid = {gpu.uuid: gpu for gpu in topology.gpus if gpu.uuid}
+        self._by_minor = {gpu.minor: gpu for gpu in topology.gpus if gpu.minor is not None}
+        self._reckon = lru_cache(SETS_KEPT)(self._assess)
+
+    @property
+    def name(self) -> str:
+        """Of the node."""
+        return self.topology.node
+
+    @cached_property
+    def document(self) -> str:
+        """The topology as compact JSON."""
+        return format_topology(self.topology)
+
+    @cached_property
+    def in_cuda_order(self) -> tuple[Gpu, ...]:
+        """The GPUs that a CUDA program sees which is shown all of them, in its order."""
+        return in_cuda_order([gpu for gpu in self.topology.gpus if gpu.mig_mode is not MigMode.ENABLED])
+
+    @property
+    def has_mig(self) -> bool:
+        """Whether some GPU is in MIG mode."""
+        return any(gpu.mig_mode is MigMode.ENABLED for gpu in self.topology.gpus)
+
+    def gpu(self, uuid: str, minor: int | None) -> Gpu | None:
+        """The GPU with that UUID, else that minor number; None if it is lost or was never there."""
+        if uuid:
+            return self._by_uuid.get(uuid)
+        return None if minor is None else self._by_minor.get(minor)
+
+    def gpu_set(self, indices: Sequence[int]) -> GpuSet:
+        """What these GPUs, given by their NVML indices, are worth together."""
+        return self._reckon(tuple(sorted(indices)))
+
+    @cached_property
+    def _connections(self) -> Connections:
+        return Connections(self.topology)
+
+    def _assess(self, indices: tuple[int, ...]) -> GpuSet:
+        return assess(self.topology, indices, self._connections)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sources:
+    """Everything that a cluster has about one node."""
+
+    published: KnownNode | None = None
+    """From the agent's ConfigMap."""
+    age: float | None = None
+    """Seconds since the agent's last sign of life; None if it gives none, as a file does."""
+    annotated: KnownNode | None = None
+    """From HAMi's annotations."""
+
+
+def choose_node(sources: Sources, uuids: Sequence[str], *, max_age: float, verified: bool) -> KnownNode | None:
+    """Which of the sources to believe; None if nothing that can be relied on is known.
+
+    Args:
+        sources: What there is.
+        uuids: Of the GPUs in question, as far as they are known: HAMi's annotations help only if they list them.
+        max_age: Seconds after which what the agent published counts as old.
+        verified: Whether something old does no harm, because the pod verifies it when it starts or needs no mapping.
+    """
+    published, age = sources.published, sources.age
+    if published and (age is None or age <= max_age):
+        return published
+    annotated = sources.annotated
+    if annotated and all(annotated.gpu(uuid, None) for uuid in uuids):
+        return annotated
+    if published and verified:
+        stale = f"the agent of node {published.name} has not been heard of for {(age or 0) / 60:.0f} minutes"
+        return KnownNode(published.topology, origin=published.origin, stale=stale)
+    return None
+
+
+def in_cuda_order(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """The order of ``CUDA_DEVICE_ORDER=PCI_BUS_ID``; that of NVML, which is the same, where no bus ids are known."""
+    if all(gpu.pci_bus_id for gpu in gpus):
+        return tuple(sorted(gpus, key=lambda gpu: gpu.pci_bus_id))
+    return tuple(sorted(gpus, key=lambda gpu: gpu.index))

@@ -1,0 +1,61 @@
+"""What is written onto the pod: annotations."""
+
+from collections.abc import Collection
+
+from webhook.model import names
+from webhook.resolve.resolve import Resolution
+from webhook.topology.sets import GpuSet
+
+NODE_TOPOLOGY_LIMIT = 96 * 1024
+"""Bytes. It becomes one environment variable, of which Linux takes 128 KiB (execve(2), MAX_ARG_STRLEN), and one of the
+annotations, which may have 256 KiB together (apimachinery pkg/api/validation/objectmeta.go)."""
+
+_BY_VARIABLE = {
+    names.ENV_NCCL_P2P_LEVEL: names.NCCL_P2P_LEVEL,
+    names.ENV_NCCL_NVLS_ENABLE: names.NCCL_NVLS,
+}
+
+
+def annotations(resolution: Resolution, referred: Collection[str]) -> dict[str, str]:
+    """The annotations of a pod.
+
+    Args:
+        resolution: What follows from its GPUs.
+        referred: The annotations that its containers refer to; of those that are there for containers, only these are
+            written.
+    """
+    wanted = {key: value for key, value in _for_containers(resolution).items() if key in referred}
+    if names.NODE_TOPOLOGY in referred and len(resolution.node.document) <= NODE_TOPOLOGY_LIMIT:
+        wanted[names.NODE_TOPOLOGY] = resolution.node.document
+    return wanted | _for_people(resolution)
+
+
+def all_annotations(resolution: Resolution) -> dict[str, str]:
+    """The annotations that a pod may have, whatever its containers refer to."""
+    every = _for_containers(resolution)
+    return annotations(resolution, {names.NODE_TOPOLOGY, *every})
+
+
+def _for_containers(resolution: Resolution) -> dict[str, str]:
+    found = {one.container.visible_key: one.cuda_visible_devices for one in resolution.containers if one.cuda_indices}
+    found[names.VISIBLE_UUIDS] = resolution.visible_uuids
+    for variable, value in resolution.nccl:
+        found[_BY_VARIABLE.get(variable, names.NCCL_ENV_PREFIX + variable)] = value
+    return found
+
+
+def _for_people(resolution: Resolution) -> dict[str, str]:
+    worst = resolution.worst
+    numa = sorted({node for one in resolution.sets for node in one.numa_nodes})
+    return {
+        names.LINK: worst.link.value,
+        names.BANDWIDTH: bandwidth_text(worst),
+        names.RING_ORDER: ";".join(",".join(map(str, one.ring)) for one in resolution.sets),
+        names.NUMA: ",".join(map(str, numa)),
+        names.SATISFIED: "false" if resolution.unmet else "true",
+    }
+
+
+def bandwidth_text(one: GpuSet) -> str:
+    """GB/s per direction of the weakest pair, with at most one decimal."""
+    return f"{one.bandwidth:.1f}".removesuffix(".0")

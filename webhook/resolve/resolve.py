@@ -1,0 +1,181 @@
+"""From the GPUs that a pod was given to everything that it needs to know about them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from webhook.allocation.assignment import assign
+from webhook.allocation.model import Allocation, Device
+from webhook.model.choices import Profile
+from webhook.model.errors import FormatError, GpuTopologyError
+from webhook.resolve.nccl import nccl_values
+from webhook.resolve.node import KnownNode, in_cuda_order
+from webhook.resolve.requirements import unmet
+from webhook.resolve.wanted import GpuContainer, Wanted
+from webhook.topology.model import Gpu, MigMode
+from webhook.topology.sets import GpuSet
+
+
+class Unresolved(StrEnum):
+    """Why nothing can be said about a pod's GPUs."""
+
+    NO_ALLOCATION = "no-allocation"
+    STALE_ALLOCATION = "stale-allocation"
+    BAD_ALLOCATION = "bad-allocation"
+    MIG_ALLOCATION = "mig-allocation"
+    NODE_UNKNOWN = "node-unknown"
+    GPU_UNKNOWN = "gpu-unknown"
+
+
+class UnresolvedError(GpuTopologyError):
+    """Nothing can be said about the pod's GPUs; the text says why and what to do."""
+
+    def __init__(self, reason: Unresolved, text: str) -> None:
+        self.reason = reason
+        super().__init__(text)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ContainerGpus:
+    """The GPUs of one container."""
+
+    container: GpuContainer
+    gpus: tuple[Gpu, ...]
+    """In CUDA's order."""
+    cuda_indices: tuple[int, ...]
+    """Of its GPUs among all that it sees, in the same order; empty where it sees nothing but its own."""
+
+    @property
+    def cuda_visible_devices(self) -> str:
+        """The value of ``CUDA_VISIBLE_DEVICES``; empty where the container needs none."""
+        return ",".join(map(str, self.cuda_indices))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resolution:
+    """What follows from an allocation."""
+
+    node: KnownNode
+    containers: tuple[ContainerGpus, ...]
+    """Those to which the profile applies, in their order."""
+    gpus: tuple[Gpu, ...]
+    """All that they have, in CUDA's order."""
+    sets: tuple[GpuSet, ...]
+    """The sets that requirements are about; one for all containers in the peer profiles."""
+    nccl: tuple[tuple[str, str], ...]
+    """NCCL variables with their values."""
+    unmet: tuple[str, ...]
+    """A sentence for each requirement that is not met."""
+
+    @property
+    def worst(self) -> GpuSet:
+        """The set with the slowest pair; one of several GPUs if there is any."""
+        return min(self.sets, key=lambda one: (one.weakest is None, one.bandwidth))
+
+    @property
+    def visible_uuids(self) -> str:
+        """The UUIDs of all GPUs, as ``NVIDIA_VISIBLE_DEVICES`` lists them."""
+        return ",".join(gpu.uuid for gpu in self.gpus)
+
+
+def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: Sequence[str] = ()) -> Resolution:
+    """What the pod's GPUs mean for it.
+
+    Args:
+        wanted: The pod.
+        allocation: What its scheduler gave it.
+        node: Where the GPUs are.
+        peers: UUIDs of the GPUs that other pods of its group have on the node.
+
+    Raises:
+        UnresolvedError: the allocation does not fit the pod, holds MIG instances, or names GPUs that the node has not.
+    """
+    dealt = _deal(wanted, allocation)
+    selected = [(container, _gpus(devices, node)) for container, devices in dealt if container.selected]
+    every = in_cuda_order(_distinct([gpu for _, gpus in selected for gpu in gpus]))
+    visible = _visible(wanted.profile, every, node)
+    containers = tuple(
+        ContainerGpus(container=container, gpus=gpus, cuda_indices=tuple(visible.index(gpu) for gpu in gpus if visible))
+        for container, gpus in selected
+    )
+    sets = _sets(wanted.profile, containers, every, node, peers)
+    judged = (node.gpu_set([gpu.index for gpu in node.in_cuda_order]),) if _knows_no_peers(wanted.profile) else sets
+    return Resolution(
+        node=node,
+        containers=containers,
+        gpus=every,
+        sets=sets,
+        nccl=nccl_values(judged, node, wanted.nccl),
+        unmet=unmet(wanted.requirements, sets),
+    )
+
+
+def _deal(wanted: Wanted, allocation: Allocation) -> list[tuple[GpuContainer, tuple[Device, ...]]]:
+    if not allocation.devices:
+        raise UnresolvedError(Unresolved.NO_ALLOCATION, "the scheduler has given the pod no GPU")
+    try:
+        dealt = assign(allocation, wanted.containers)
+    except FormatError as error:
+        raise UnresolvedError(Unresolved.BAD_ALLOCATION, str(error)) from None
+    instance = next((device for _, devices in dealt for device in devices if device.mig), None)
+    if instance:
+        text = f"{instance.uuid} [{instance.mig}] is a MIG instance: between those there is no NVLink"
+        raise UnresolvedError(Unresolved.MIG_ALLOCATION, text)
+    return dealt
+
+
+def _gpus(devices: Sequence[Device], node: KnownNode) -> tuple[Gpu, ...]:
+    found = []
+    for device in devices:
+        gpu = node.gpu(device.uuid, device.minor)
+        if gpu is None:
+            raise UnresolvedError(Unresolved.GPU_UNKNOWN, _unknown(device, node))
+        if gpu.mig_mode is MigMode.ENABLED:
+            text = f"{gpu.label} {gpu.uuid} of node {node.name} is in MIG mode: there is no NVLink between instances"
+            raise UnresolvedError(Unresolved.MIG_ALLOCATION, text)
+        found.append(gpu)
+    return in_cuda_order(_distinct(found))
+
+
+def _unknown(device: Device, node: KnownNode) -> str:
+    named = device.uuid or f"the GPU with minor number {device.minor}"
+    lost = next((gpu for gpu in node.topology.lost if device.uuid and gpu.uuid == device.uuid), None)
+    if lost:
+        return f"{named} of node {node.name} is {lost.label}, which cannot be reached: {lost.problem}"
+    listed = ", ".join(f"{gpu.label} {gpu.uuid}" for gpu in node.topology.gpus) or "none"
+    return f"{named} was allocated, but node {node.name} lists other GPUs: {listed}"
+
+
+def _visible(profile: Profile, every: tuple[Gpu, ...], node: KnownNode) -> tuple[Gpu, ...]:
+    """What a container sees, in CUDA's order; empty where it sees nothing but its own."""
+    if profile is Profile.POD_PEERS:
+        return every
+    if profile is not Profile.NODE_PEERS:
+        return ()
+    if node.has_mig:
+        # CUDA counts MIG instances and whole GPUs in a way that no documentation promises.
+        text = f"node {node.name} has GPUs in MIG mode, so that CUDA's numbers of the others are not known"
+        raise UnresolvedError(Unresolved.MIG_ALLOCATION, text)
+    return node.in_cuda_order
+
+
+def _sets(
+    profile: Profile,
+    containers: Sequence[ContainerGpus],
+    every: Sequence[Gpu],
+    node: KnownNode,
+    peers: Sequence[str],
+) -> tuple[GpuSet, ...]:
+    if not profile.shares_gpus:
+        return tuple(node.gpu_set([gpu.index for gpu in one.gpus]) for one in containers)
+    others = [gpu for uuid in peers if (gpu := node.gpu(uuid, None))] if profile is Profile.NODE_PEERS else []
+    return (node.gpu_set([gpu.index for gpu in _distinct([*every, *others])]),)
+
+
+def _knows_no_peers(profile: Profile) -> bool:
+    """Whether other pods, perhaps later ones, share the GPUs of the node with this one."""
+    return profile is Profile.NODE_PEERS
+
+
+def _distinct(gpus: Sequence[Gpu]) -> list[Gpu]:
+    return list({gpu.index: gpu for gpu in gpus}.values())

@@ -1,0 +1,63 @@
+"""What a pod asks of its GPUs, and what it wants to be told about them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from webhook.model.choices import Profile
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuContainer:
+    """A container that asks for GPUs."""
+
+    name: str
+    count: int
+    """GPUs that it asks for."""
+    is_init: bool = False
+    """Whether it is an init container, restartable or not."""
+    visible_key: str = ""
+    """The annotation ``gpu.topology/cuda-visible-devices.<k>`` for its CUDA indices; empty if it has none."""
+    selected: bool = True
+    """Whether the profile applies to it: ``gpu.topology/containers`` leaves containers out."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NcclTables:
+    """The configuration's NCCL values that depend on the link class."""
+
+    pcie_p2p_level: str = "PXB"
+    """``NCCL_P2P_LEVEL`` of a set without NVLink."""
+    variables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By variable, then by link class: ``nvswitch``, ``nvlink`` and ``pcie``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Requirements:
+    """What every set of GPUs must fulfil."""
+
+    nvlink: bool = False
+    """Every pair has NVLink."""
+    min_bandwidth: float | None = None
+    """GB/s per direction of the weakest pair."""
+
+    def __bool__(self) -> bool:
+        return self.nvlink or self.min_bandwidth is not None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """One pod."""
+
+    profile: Profile
+    """Never ``observe``: the profile below it."""
+    containers: tuple[GpuContainer, ...]
+    """All that ask for GPUs, init containers first: the order in which the device plugin serves them."""
+    requirements: Requirements = Requirements()
+    nccl: NcclTables = NcclTables()
+
+
+def format_tables(tables: NcclTables) -> str:
+    """The tables as JSON, for the remap program."""
+    document = {"pcieP2PLevel": tables.pcie_p2p_level, "variables": tables.variables}
+    return json.dumps(document, separators=(",", ":"), sort_keys=True)
