@@ -73,6 +73,7 @@ gpu_topology_api_errors_total{kind="refused"} 0.0
 gpu_topology_writes_total{object="configmap"} 1.0
 gpu_topology_writes_total{object="node"} 0.0
 gpu_topology_writes_total{object="event"} 0.0
+gpu_topology_writes_total{object="lease"} 2.0
 """
 
 
@@ -108,6 +109,8 @@ def test_everything_there_is() -> None:
         (Count.ERRORS, "api"),
         (Count.API_ERRORS, "away"),
         (Count.WRITES, "configmap"),
+        (Count.WRITES, "lease"),
+        (Count.WRITES, "lease"),
     ):
         status = status.counted(what, word)
     assert text(status) == EVERYTHING

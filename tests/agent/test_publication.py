@@ -19,6 +19,7 @@ from webhook.agent.publication import (
     Publication,
     Terms,
     decide,
+    lease_manifest,
     node_change,
     published_topology,
     sound,
@@ -83,6 +84,40 @@ def test_the_first_publication_of_a_node() -> None:
             "data": {"topology.json": TWO_CARDS_JSON},
         },
     )
+
+
+def test_the_sign_of_life_of_a_node() -> None:
+    assert lease_manifest(node_object("node-1"), namespace="gpu-topology", interval=60.0, at=AT) == {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": "gpu-topology-node-1",
+            "namespace": "gpu-topology",
+            "labels": {"gpu.topology/node": "node-1"},
+            "ownerReferences": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "name": "node-1",
+                    "uid": "c0ffee00-0000-4000-8000-000000000001",
+                }
+            ],
+        },
+        "spec": {
+            "holderIdentity": "node-1",
+            "leaseDurationSeconds": 600,
+            "renewTime": "2026-11-20T18:30:15.000250Z",
+        },
+    }
+
+
+def test_the_sign_of_life_is_called_like_the_config_map_however_long_the_name() -> None:
+    name = "n" * 253
+    metadata = lease_manifest(node_object(name), namespace="gpu-topology", interval=60.0, at=AT)["metadata"]
+    config_map = decided(replace(TWO_CARDS, node=name), node=node_object(name)).config_map
+    assert config_map is not None
+    assert metadata == config_map["metadata"]
+    assert len(metadata["name"]) == 253
 
 
 @pytest.mark.parametrize("name", MACHINES)

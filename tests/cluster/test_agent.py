@@ -6,9 +6,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import httpx
 import pytest
 from kubernetes.client import (
     ApiException,
+    CoordinationV1Api,
     CoreV1Api,
     EventsV1Api,
     RbacAuthorizationV1Api,
@@ -24,6 +25,7 @@ from kubernetes.client import (
     V1ClusterRole,
     V1ClusterRoleBinding,
     V1ConfigMap,
+    V1Lease,
     V1Node,
     V1ObjectMeta,
     V1PolicyRule,
@@ -46,6 +48,7 @@ from webhook.agent.rounds import Agent, Nature
 from webhook.agent.status import Count
 from webhook.kube.client import ApiServer, connect
 from webhook.kube.permissions import AGENT, Permission, Scope
+from webhook.model.lease import renewed_at
 from webhook.topology.document import parse_topology
 from webhook.topology.model import NodeTopology
 
@@ -55,6 +58,7 @@ pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).parents[2]
 RBAC = "rbac.authorization.k8s.io"
+AT = datetime(2026, 11, 20, 21, 51, 20, tzinfo=UTC)
 CORDON, CORDONED, LABEL = "hami.io/device-cordon", "gpu.topology/cordoned", "gpu.topology/nvlink"
 DEGRADED = with_switch_links(hgx_h100(), 3, 12)
 
@@ -71,6 +75,7 @@ class Site:
     log: Path
     topology: NodeTopology = field(default_factory=hgx_h100)
     seconds: float = 1000.0
+    now: datetime = AT
     descriptors: list[int] = field(default_factory=list)
 
     def agent(self, *, cordon: bool = False, connected: Callable[[], ApiServer] | None = None) -> Agent:
@@ -83,7 +88,7 @@ class Site:
             discover=lambda: replace(self.topology, node=self.node),
             connect=connected or partial(connect, self.kubeconfig, user_agent="test"),
             log=AgentLog(self.descriptors[-1], node=self.node),
-            nature=Nature(clock=lambda: self.seconds, now=lambda: datetime.now(UTC), chance=lambda: 0.5),
+            nature=Nature(clock=lambda: self.seconds, now=lambda: self.now, chance=lambda: 0.5),
         )
 
     def round(self, agent: Agent, topology: NodeTopology | None = None) -> None:
@@ -95,6 +100,15 @@ class Site:
 
     def config_map(self) -> V1ConfigMap:
         return self.admin.read_namespaced_config_map(f"gpu-topology-{self.node}", self.namespace)
+
+    def lease(self) -> V1Lease:
+        coordination = CoordinationV1Api(self.admin.api_client)
+        return coordination.read_namespaced_lease(f"gpu-topology-{self.node}", self.namespace)
+
+    def signs_of_life(self) -> list[datetime | None]:
+        """When the topology was last true; nothing before the first sign of life."""
+        leases = CoordinationV1Api(self.admin.api_client).list_namespaced_lease(self.namespace).items
+        return [lease.spec.renew_time for lease in leases if lease.spec]
 
     def published(self) -> NodeTopology:
         return parse_topology((self.config_map().data or {})["topology.json"], source="test")
@@ -165,34 +179,40 @@ def permitted(
 ) -> Path:
     """A kubeconfig for a service account that may do that and nothing else."""
     admin.create_namespaced_service_account(namespace, V1ServiceAccount(metadata=V1ObjectMeta(name="agent")))
+    for number, permission in enumerate(permissions):
+        grant(admin, namespace, f"{namespace}-{number}", permission)
+    kubeconfig = control_plane.kubeconfig_for(namespace, "agent")
+    wait_until_granted(control_plane, kubeconfig, namespace, permissions)
+    return kubeconfig
+
+
+def grant(admin: CoreV1Api, namespace: str, name: str, permission: Permission) -> None:
+    """One more permission for the service account."""
     rbac = RbacAuthorizationV1Api(admin.api_client)
     subjects = [RbacV1Subject(kind="ServiceAccount", name="agent", namespace=namespace)]
-    for number, permission in enumerate(permissions):
-        name = f"{namespace}-{number}"
-        metadata = V1ObjectMeta(name=name)
-        rule = V1PolicyRule(
-            api_groups=[permission.group], resources=[permission.resource], verbs=list(permission.verbs)
+    metadata = V1ObjectMeta(name=name)
+    rule = V1PolicyRule(api_groups=[permission.group], resources=[permission.resource], verbs=list(permission.verbs))
+    if permission.scope is Scope.CLUSTER:
+        role_ref = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=name)
+        rbac.create_cluster_role(V1ClusterRole(metadata=metadata, rules=[rule]))
+        rbac.create_cluster_role_binding(V1ClusterRoleBinding(metadata=metadata, role_ref=role_ref, subjects=subjects))
+    else:
+        place = namespace if permission.scope is Scope.OWN_NAMESPACE else "default"
+        role_ref = V1RoleRef(api_group=RBAC, kind="Role", name=name)
+        rbac.create_namespaced_role(place, V1Role(metadata=metadata, rules=[rule]))
+        rbac.create_namespaced_role_binding(
+            place, V1RoleBinding(metadata=metadata, role_ref=role_ref, subjects=subjects)
         )
-        if permission.scope is Scope.CLUSTER:
-            role_ref = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=name)
-            rbac.create_cluster_role(V1ClusterRole(metadata=metadata, rules=[rule]))
-            rbac.create_cluster_role_binding(
-                V1ClusterRoleBinding(metadata=metadata, role_ref=role_ref, subjects=subjects)
-            )
-        else:
-            place = namespace if permission.scope is Scope.OWN_NAMESPACE else "default"
-            role_ref = V1RoleRef(api_group=RBAC, kind="Role", name=name)
-            rbac.create_namespaced_role(place, V1Role(metadata=metadata, rules=[rule]))
-            rbac.create_namespaced_role_binding(
-                place, V1RoleBinding(metadata=metadata, role_ref=role_ref, subjects=subjects)
-            )
-    kubeconfig = control_plane.kubeconfig_for(namespace, "agent")
+
+
+def wait_until_granted(
+    control_plane: ControlPlane, kubeconfig: Path, namespace: str, permissions: Iterable[Permission]
+) -> None:
     with control_plane.client(kubeconfig) as client:
         for permission in permissions:
             place = {Scope.CLUSTER: "", Scope.OWN_NAMESPACE: namespace}.get(permission.scope, "default")
             for verb in permission.verbs:
                 wait_until_allowed(client, place, verb, permission.resource, group=permission.group)
-    return kubeconfig
 
 
 def test_the_first_round_publishes_everything(site: Site) -> None:
@@ -220,7 +240,7 @@ def test_what_the_agent_writes_bears_its_name(site: Site) -> None:
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
-def test_a_round_without_news_writes_nothing(site: Site, *, restarted: bool) -> None:
+def test_a_round_without_news_writes_nothing_but_the_sign_of_life(site: Site, *, restarted: bool) -> None:
     agent = site.agent(cordon=True)
     site.round(agent, DEGRADED)
     before = (site.config_map().metadata, site.metadata(), site.events())
@@ -228,6 +248,104 @@ def test_a_round_without_news_writes_nothing(site: Site, *, restarted: bool) -> 
     site.round(second)
     assert (site.config_map().metadata, site.metadata(), site.events()) == before
     assert second.status.count(Count.API_ERRORS) == {}
+
+
+def test_the_first_round_says_when_the_topology_was_true(site: Site) -> None:
+    site.round(site.agent())
+    lease = site.lease()
+    assert lease.metadata is not None
+    assert lease.metadata.labels == {"gpu.topology/node": site.node}
+    (owner,) = lease.metadata.owner_references or []
+    assert (owner.kind, owner.name, owner.uid) == ("Node", site.node, site.metadata().uid)
+    assert [(entry.manager, entry.operation) for entry in lease.metadata.managed_fields or []] == [
+        ("gpu-topology-agent", "Apply")
+    ]
+    assert lease.spec is not None
+    assert lease.spec.holder_identity == site.node
+    assert lease.spec.lease_duration_seconds == 600
+    assert site.signs_of_life() == [AT]
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
+def test_each_round_gives_a_sign_of_life(site: Site, *, restarted: bool) -> None:
+    agent = site.agent()
+    site.round(agent)
+    for minute in (1, 2):
+        site.now = AT + timedelta(minutes=minute)
+        site.round(site.agent() if restarted else agent)
+        assert site.signs_of_life() == [site.now]
+
+
+def test_the_sign_of_life_is_readable_for_the_webhook(site: Site) -> None:
+    site.round(site.agent())
+    coordination = CoordinationV1Api(site.admin.api_client)
+    name = f"gpu-topology-{site.node}"
+    answer: Any = coordination.read_namespaced_lease(name, site.namespace, _preload_content=False)
+    assert renewed_at(json.loads(answer.data)) == AT
+
+
+def test_only_the_first_sign_of_life_is_logged_and_all_are_counted(site: Site) -> None:
+    agent = site.agent()
+    for _ in range(3):
+        site.round(agent)
+    assert [line["name"] for line in site.lines() if line.get("kind") == "Lease"] == [f"gpu-topology-{site.node}"]
+    assert agent.status.count(Count.WRITES) == {"node": 1, "configmap": 1, "lease": 3}
+
+
+def test_a_deleted_lease_is_written_again(site: Site) -> None:
+    agent = site.agent()
+    site.round(agent)
+    CoordinationV1Api(site.admin.api_client).delete_namespaced_lease(f"gpu-topology-{site.node}", site.namespace)
+    site.round(agent)
+    assert site.signs_of_life() == [AT]
+
+
+def test_a_lease_that_somebody_edited_is_repaired(site: Site) -> None:
+    agent = site.agent()
+    site.round(agent)
+    patch = {
+        "metadata": {"labels": {"gpu.topology/node": "other", "team": "ml"}, "ownerReferences": None},
+        "spec": {"renewTime": "2036-01-01T00:00:00.000000Z", "holderIdentity": "x", "leaseDurationSeconds": 1},
+    }
+    CoordinationV1Api(site.admin.api_client).patch_namespaced_lease(
+        f"gpu-topology-{site.node}", site.namespace, patch, _content_type="application/merge-patch+json"
+    )
+    site.round(agent)
+    lease = site.lease()
+    assert lease.metadata is not None
+    assert lease.metadata.labels == {"gpu.topology/node": site.node, "team": "ml"}
+    assert [owner.kind for owner in lease.metadata.owner_references or []] == ["Node"]
+    assert lease.spec is not None
+    assert (lease.spec.holder_identity, lease.spec.lease_duration_seconds) == (site.node, 600)
+    assert site.signs_of_life() == [AT]
+
+
+def test_a_driver_that_is_away_is_the_truth_and_a_sign_of_life(site: Site) -> None:
+    site.round(site.agent(), driver_away(hgx_h100()))
+    assert site.signs_of_life() == [AT]
+
+
+def test_a_look_that_failed_with_a_bug_is_no_sign_of_life(site: Site) -> None:
+    agent = site.agent()
+    site.round(agent)
+    site.now, site.seconds = AT + timedelta(minutes=1), site.seconds + 60.0
+    site.topology = None  # type: ignore[assignment]  # so that the next look raises
+    agent.wake()
+    assert agent.status.count(Count.DISCOVERIES) == {"complete": 1, "bug": 1}
+    assert site.signs_of_life() == [AT]
+
+
+def test_a_topology_that_is_published_late_was_true_when_the_node_was_looked_at(site: Site) -> None:
+    right = site.kubeconfig.read_text()
+    site.kubeconfig.write_text(right.replace(site.control_plane.url, f"https://127.0.0.1:{free_port()}"))
+    agent = site.agent()
+    agent.wake()
+    site.kubeconfig.write_text(right)
+    site.now, site.seconds = AT + timedelta(seconds=10), site.seconds + 10.0
+    agent.wake()
+    assert agent.status.failure == ""
+    assert agent.status.count(Count.DISCOVERIES) == {"complete": 1}
+    assert site.signs_of_life() == [AT]
 
 
 def test_a_change_is_published_with_its_label_and_its_event(site: Site) -> None:
@@ -243,6 +361,12 @@ def test_a_change_is_published_with_its_label_and_its_event(site: Site) -> None:
     assert site.published() == replace(DEGRADED, node=site.node)
     assert site.label() == "degraded"
     assert site.events() == [("Warning", "NVLinkDown", f"GPU3 {uuid(3)}: 12 of 18 links up, 18 before")]
+
+
+def test_an_event_at_a_full_second_is_taken(site: Site) -> None:
+    assert site.now.microsecond == 0
+    site.round(site.agent(), DEGRADED)
+    assert [event[1] for event in site.events()] == ["NVLinkDown"]
 
 
 def test_an_event_is_found_as_kubectl_describe_looks_for_it(site: Site) -> None:
@@ -405,7 +529,7 @@ def test_a_cordon_that_an_administrator_writes_first_is_his(site: Site) -> None:
     site.round(agent)
     assert site.annotation(CORDON) == uuid(3)
     assert site.annotation(CORDONED) is None
-    assert agent.status.count(Count.WRITES) == {}
+    assert agent.status.count(Count.WRITES) == {"lease": 1}
 
 
 def test_a_node_that_is_written_all_the_time_is_tried_again_later(site: Site) -> None:
@@ -495,8 +619,12 @@ def test_every_permission_is_needed(make_site: MakeSite, scope: Scope, resource:
     assert resource in failed
 
 
+def all_but(resource: str) -> tuple[Permission, ...]:
+    return tuple(permission for permission in AGENT if permission.resource != resource)
+
+
 def test_events_that_are_refused_stop_nothing(make_site: MakeSite) -> None:
-    site = make_site(AGENT[:2])
+    site = make_site(all_but("events"))
     site.round(site.agent(), DEGRADED)
     assert site.label() == "degraded"
     assert site.published() == replace(DEGRADED, node=site.node)
@@ -508,6 +636,53 @@ def test_a_refused_label_does_not_keep_the_topology_back(make_site: MakeSite) ->
     agent.wake()
     assert "cannot patch resource" in agent.status.failure
     assert site.published() == replace(hgx_h100(), node=site.node)
+    assert site.signs_of_life() == [AT]
+
+
+def test_a_refused_config_map_is_no_sign_of_life(make_site: MakeSite) -> None:
+    site = make_site((AGENT[0], replace(AGENT[1], verbs=("get",)), *AGENT[2:]))
+    agent = site.agent()
+    agent.wake()
+    assert f"apply ConfigMap {site.namespace}/gpu-topology-{site.node}: " in agent.status.failure
+    assert site.signs_of_life() == []
+
+
+def test_a_refused_sign_of_life_is_said_and_keeps_nothing_back(make_site: MakeSite) -> None:
+    site = make_site(all_but("leases"))
+    agent = site.agent()
+    agent.wake()
+    assert f"apply Lease {site.namespace}/gpu-topology-{site.node}: " in agent.status.failure
+    assert 'cannot patch resource "leases"' in agent.status.failure
+    assert agent.status.in_step
+    assert agent.status.count(Count.ERRORS) == {"api": 1}
+    site.seconds += 60.0
+    site.topology = DEGRADED
+    agent.wake()
+    assert site.published() == replace(DEGRADED, node=site.node)
+    assert site.label() == "degraded"
+    assert agent.status.count(Count.API_ERRORS) == {"refused": 2}
+    assert [line["kind"] for line in site.lines() if line["message"] == "failed"] == ["lease"]
+
+
+def test_a_sign_of_life_that_is_refused_no_longer_is_logged(make_site: MakeSite) -> None:
+    site = make_site(all_but("leases"))
+    agent = site.agent()
+    agent.wake()
+    (leases,) = (permission for permission in AGENT if permission.resource == "leases")
+    grant(site.admin, site.namespace, "later", leases)
+    wait_until_granted(site.control_plane, site.kubeconfig, site.namespace, (leases,))
+    site.round(agent)
+    assert site.signs_of_life() == [AT]
+    told = [line["message"] for line in site.lines() if line.get("kind") in {"lease", "Lease"}]
+    assert told == ["failed", "wrote"]
+
+
+def test_a_refused_label_is_told_although_the_sign_of_life_is_refused_too(make_site: MakeSite) -> None:
+    site = make_site((replace(AGENT[0], verbs=("get",)), *all_but("leases")[1:]))
+    agent = site.agent()
+    agent.wake()
+    assert f"patch node {site.node}: " in agent.status.failure
+    assert agent.status.count(Count.API_ERRORS) == {"refused": 2}
 
 
 def test_a_node_with_the_longest_name_is_published(site: Site) -> None:
@@ -519,6 +694,12 @@ def test_a_node_with_the_longest_name_is_published(site: Site) -> None:
         (config_map,) = site.admin.list_namespaced_config_map(site.namespace, label_selector="gpu.topology/node").items
         assert parse_topology((config_map.data or {})["topology.json"], source="test").node == site.node
         assert [event[1] for event in site.events()] == ["GpuCordoned", "NVLinkDown"]
+        (lease,) = CoordinationV1Api(site.admin.api_client).list_namespaced_lease(site.namespace).items
+        assert config_map.metadata is not None
+        assert lease.metadata is not None
+        assert lease.metadata.name == config_map.metadata.name
+        assert lease.spec is not None
+        assert lease.spec.holder_identity == site.node
     finally:
         site.admin.delete_node(site.node)
 
@@ -585,6 +766,7 @@ def test_one_round_of_the_program(site: Site, nvml_library: Path, tmp_path: Path
         ("discovered", None),
         ("wrote", "Node"),
         ("wrote", "ConfigMap"),
+        ("wrote", "Lease"),
     ]
 
 
@@ -601,7 +783,7 @@ def test_one_round_of_the_program_without_a_driver_publishes_that_and_fails(site
 
 def test_a_client_of_the_agent_may_not_do_more(site: Site) -> None:
     with site.control_plane.client(site.kubeconfig) as client:
-        core = CoreV1Api(client)
+        core, coordination = CoreV1Api(client), CoordinationV1Api(client)
         for refused in (
             partial(core.list_node),
             partial(core.delete_node, site.node),
@@ -609,6 +791,10 @@ def test_a_client_of_the_agent_may_not_do_more(site: Site) -> None:
             partial(core.delete_namespaced_config_map, "x", site.namespace),
             partial(core.read_namespaced_config_map, "x", "default"),
             partial(core.list_namespaced_pod, site.namespace),
+            partial(coordination.read_namespaced_lease, "x", site.namespace),
+            partial(coordination.list_namespaced_lease, site.namespace),
+            partial(coordination.delete_namespaced_lease, "x", site.namespace),
+            partial(coordination.patch_namespaced_lease, "x", "kube-node-lease", {}),
         ):
             with pytest.raises(ApiException, match="forbidden"):
                 refused()

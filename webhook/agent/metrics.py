@@ -78,7 +78,7 @@ def _counters(status: Status) -> Iterator[Metric]:
         ),
         (Count.ERRORS, "errors", "Rounds that failed, by what was wrong.", "kind", ("api", "configuration", "bug")),
         (Count.API_ERRORS, "api_errors", "Requests that failed.", "kind", ("away", "conflict", "not-found", "refused")),
-        (Count.WRITES, "writes", "Objects written to the cluster.", "object", ("configmap", "node", "event")),
+        (Count.WRITES, "writes", "Objects written to the cluster.", "object", ("configmap", "node", "event", "lease")),
     ):
         family = CounterMetricFamily(PREFIX + name, text, labels=(label,))
         for word, number in {**dict.fromkeys(words, 0), **status.count(what)}.items():

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from webhook.agent.cordon import CordonChange, cordon_change
@@ -12,6 +12,7 @@ from webhook.agent.events import EventReason, NodeEvent, changes, cordon_events
 from webhook.agent.look import Look
 from webhook.model import names
 from webhook.model.errors import FormatError
+from webhook.model.lease import lease_spec, micro_time
 from webhook.model.node_names import config_map_name, fitted, node_label
 from webhook.topology.document import format_topology, parse_topology
 from webhook.topology.model import MigMode, NodeTopology
@@ -78,7 +79,7 @@ class Terms:
     """How to publish."""
 
     namespace: str
-    """Of the ConfigMap."""
+    """Of the ConfigMap and the Lease."""
     cordon: bool = False
     """Whether to tell HAMi which GPUs to leave alone."""
 
@@ -153,18 +154,25 @@ def sound(topology: NodeTopology) -> NodeTopology:
 
 def config_map_manifest(topology: NodeTopology, node: Object, *, namespace: str) -> Object:
     """The ConfigMap of a node. It goes when the Node goes."""
-    metadata = _metadata(node)
-    owner = {"apiVersion": "v1", "kind": "Node", "name": metadata["name"], "uid": metadata["uid"]}
+    metadata = _owned(topology.node, node, namespace)
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": _files(topology)}
+
+
+def lease_manifest(node: Object, *, namespace: str, interval: float, at: datetime) -> Object:
+    """The Lease of a node, which says that what is published was true at a time. It goes when the Node goes.
+
+    Args:
+        node: As the API server sent it.
+        namespace: Of the ConfigMap.
+        interval: Seconds between two discoveries.
+        at: When the node was looked at.
+    """
+    name = _metadata(node)["name"]
     return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": config_map_name(topology.node),
-            "namespace": namespace,
-            "labels": {names.NODE: node_label(topology.node)},
-            "ownerReferences": [owner],
-        },
-        "data": _files(topology),
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": _owned(name, node, namespace),
+        "spec": lease_spec(name, at=at, interval=interval),
     }
 
 
@@ -177,6 +185,17 @@ def nccl_problem(topology: NodeTopology) -> str:
     except FormatError as error:
         return str(error)
     return ""
+
+
+def _owned(name: str, node: Object, namespace: str) -> Object:
+    """The metadata of what belongs to the node called ``name``."""
+    metadata = _metadata(node)
+    return {
+        "name": config_map_name(name),
+        "namespace": namespace,
+        "labels": {names.NODE: node_label(name)},
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": metadata["name"], "uid": metadata["uid"]}],
+    }
 
 
 def _files(topology: NodeTopology) -> dict[str, str]:
@@ -219,7 +238,7 @@ def _event(event: NodeEvent, node: Object, action: str, *, at: datetime, seed: s
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"name": _event_name(name, uid, seed, event.reason, event.note), "namespace": EVENTS_NAMESPACE},
-        "eventTime": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "eventTime": micro_time(at),
         "type": "Warning" if event.warning else "Normal",
         "reason": event.reason.value,
         "action": action,

@@ -15,6 +15,7 @@ from webhook.agent.publication import (
     Observed,
     Terms,
     decide,
+    lease_manifest,
     nccl_problem,
     node_change,
     sound,
@@ -68,6 +69,8 @@ class Agent:
         self._once = once
         self._api: ApiServer | None = None
         self._memory = Memory()
+        self._looked_at = nature.now()
+        self._renewal: str | None = None  # why the last one was refused; empty after a success
         started = nature.clock()
         self._schedule = Schedule(interval=interval, discover_at=started)
         self.status = Status(confirmed_at=started)
@@ -84,7 +87,7 @@ class Agent:
         return max(0.0, self._schedule.wake_at - clock())
 
     def _discover(self) -> None:
-        started = self._nature.clock()
+        started, at = self._nature.clock(), self._nature.now()
         try:
             topology = sound(self._discover_topology())
             look = Look(topology, node_health(topology))
@@ -94,6 +97,7 @@ class Agent:
         else:
             if look != self.status.look:
                 self._log_look(look)
+            self._looked_at = at
             seconds = self._nature.clock() - started
             outcome = "problem" if topology.problem else "complete"
             self.status = replace(self.status, look=look, discovery_seconds=seconds).counted(Count.DISCOVERIES, outcome)
@@ -101,7 +105,7 @@ class Agent:
 
     def _publish(self, look: Look) -> None:
         try:
-            self._write(look)
+            refusal = self._write(look)
         except ApiError as error:
             self._count_api_error(error)
             asked = error.retry_after if isinstance(error, ApiServerAway) else 0.0
@@ -115,10 +119,13 @@ class Agent:
             if self._schedule.failures:
                 self._log.recovered(self._schedule.failures)
             self._schedule = self._schedule.published()
-            self.status = replace(self.status, in_step=True, failure="", confirmed_at=self._nature.clock())
+            self.status = replace(self.status, in_step=True, failure=refusal, confirmed_at=self._nature.clock())
 
-    def _write(self, look: Look) -> None:
-        """Make the cluster know ``look``.
+    def _write(self, look: Look) -> str:
+        """Make the cluster know ``look``, and when it was true.
+
+        Returns:
+            Why the latter was refused; empty if it was not.
 
         Raises:
             ApiError: not everything could be written; what could, is.
@@ -128,21 +135,21 @@ class Agent:
         observed = self._observe(api)
         memory = self._memory.at_start(observed.config_map)
         publication = decide(observed, look, memory=memory, terms=self._terms, at=at)
-        refusals: list[ApiRefused] = []
+        refused: ApiRefused | None = None
         self._create_events(api, publication.events)
         if publication.node:
             try:
                 self._change_node(api, publication.node, look, memory.readable)
             except ApiRefused as error:
-                refusals.append(error)
+                refused = error
         if publication.config_map:
-            try:
-                self._apply(api, publication.config_map)
-            except ApiRefused as error:
-                refusals.append(error)
-        if refusals:
-            raise refusals[-1]
-        self._memory = memory.after(look.topology)
+            self._apply(api, publication.config_map)
+        if not refused:
+            self._memory = memory.after(look.topology)
+        refusal = self._renew(api, observed.node)
+        if refused:
+            raise refused
+        return refusal
 
     def _observe(self, api: ApiServer) -> Observed:
         try:
@@ -184,6 +191,29 @@ class Agent:
     def _apply(self, api: ApiServer, manifest: Object) -> None:
         api.apply_config_map(manifest, field_manager=names.AGENT_FIELD_MANAGER)
         self._wrote("ConfigMap", manifest["metadata"]["name"])
+
+    def _renew(self, api: ApiServer, node: Object) -> str:
+        """Say when the published topology was true; returns why that was refused, or nothing.
+
+        A refusal is no reason to publish later: what is published stays so. Only what is new of renewals is logged.
+        """
+        terms, interval = self._terms, self._schedule.interval
+        manifest = lease_manifest(node, namespace=terms.namespace, interval=interval, at=self._looked_at)
+        before = self._renewal
+        try:
+            api.apply_lease(manifest, field_manager=names.AGENT_FIELD_MANAGER)
+        except ApiRefused as error:
+            self._renewal = str(error)
+            self._count_api_error(error)
+            self.status = self.status.counted(Count.ERRORS, "api")
+            if self._renewal != before and not self._once:  # as for other failures
+                self._log.failed(self._renewal, kind="lease")
+        else:
+            self._renewal = ""
+            self.status = self.status.counted(Count.WRITES, "lease")
+            if before != "":
+                self._log.wrote("Lease", manifest["metadata"]["name"])
+        return self._renewal
 
     def _wrote(self, kind: str, name: str, text: str = "") -> None:
         self._log.wrote(kind, name, text)

@@ -17,7 +17,7 @@ class Count(StrEnum):
     ERRORS = "errors"
     """By what was wrong: ``api``, ``configuration``, ``bug``."""
     WRITES = "writes"
-    """By object: ``configmap``, ``node``, ``event``."""
+    """By object: ``configmap``, ``node``, ``event``, ``lease``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +32,7 @@ class Status:
     in_step: bool = False
     """Whether the last publication worked."""
     failure: str = "nothing is published yet"
-    """Why the cluster does not have what was discovered."""
+    """Why the cluster does not have what was discovered, or cannot know that it is still true."""
     busy_since: float | None = None
     """Since when a round has been going on; None between two."""
     counts: Mapping[tuple[Count, str], int] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kubernetes import config
-from kubernetes.client import ApiClient, ApiException, Configuration, CoreV1Api, EventsV1Api
+from kubernetes.client import ApiClient, ApiException, Configuration, CoordinationV1Api, CoreV1Api, EventsV1Api
 from kubernetes.config.config_exception import ConfigException
 from urllib3.exceptions import HTTPError
 
@@ -24,6 +24,11 @@ _TOO_SOON = frozenset({401, 408, 429})
 Object = dict[str, Any]
 
 
+# Without the client's check of the body, if it has one: it makes a time of ``eventTime``, and a text again that the API
+# server refuses where the microseconds are zero (apimachinery pkg/apis/meta/v1/micro_time.go).
+_create_event = getattr(EventsV1Api.create_namespaced_event, "raw_function", EventsV1Api.create_namespaced_event)
+
+
 class ApiServer:
     """A connection to the API server. Every method may raise :class:`ApiError`."""
 
@@ -33,6 +38,7 @@ class ApiServer:
         self._client.user_agent = user_agent
         self._core = CoreV1Api(self._client)
         self._events = EventsV1Api(self._client)
+        self._coordination = CoordinationV1Api(self._client)
 
     def close(self) -> None:
         """Give the connections back."""
@@ -51,17 +57,11 @@ class ApiServer:
 
     def apply_config_map(self, manifest: Object, *, field_manager: str) -> Object:
         """Create it, or make the fields in ``manifest`` what they are there, whoever set them. Others stay."""
-        name, namespace = manifest["metadata"]["name"], manifest["metadata"]["namespace"]
-        return _ask(
-            f"apply ConfigMap {namespace}/{name}",
-            self._core.patch_namespaced_config_map,
-            name,
-            namespace,
-            manifest,
-            field_manager=field_manager,
-            force=True,
-            _content_type=_APPLY,
-        )
+        return _apply(self._core.patch_namespaced_config_map, manifest, field_manager)
+
+    def apply_lease(self, manifest: Object, *, field_manager: str) -> Object:
+        """The same with a Lease."""
+        return _apply(self._coordination.patch_namespaced_lease, manifest, field_manager)
 
     def merge_node(self, name: str, patch: Object, *, field_manager: str) -> Object:
         """Merge ``patch`` into the Node; ``Conflict`` if it names a resourceVersion that is no longer the newest."""
@@ -73,7 +73,7 @@ class ApiServer:
         """Create the Event; one of that name that is there already is taken for the same."""
         namespace = manifest["metadata"]["namespace"]
         try:
-            _ask(f"create Event in {namespace}", self._events.create_namespaced_event, namespace, manifest)
+            _ask(f"create Event in {namespace}", _create_event, self._events, namespace, manifest)
         except Conflict:
             return
 
@@ -112,6 +112,17 @@ def _configure_from_file(configuration: Configuration, path: Path) -> None:
         )
     except (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise ConfigError(f"{path}: expected a kubeconfig: {error}") from None
+
+
+def _apply(call: Callable[..., Any], manifest: Object, field_manager: str) -> Object:
+    """Server-side apply with the method that patches objects of this kind.
+
+    Raises:
+        ApiError: it failed.
+    """
+    name, namespace = manifest["metadata"]["name"], manifest["metadata"]["namespace"]
+    what = f"apply {manifest['kind']} {namespace}/{name}"
+    return _ask(what, call, name, namespace, manifest, field_manager=field_manager, force=True, _content_type=_APPLY)
 
 
 def _ask(what: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Object:

@@ -29,6 +29,14 @@ AGENT = (
     Permission(Scope.CLUSTER, "", "nodes", ("get", "patch")),
     # Server-side apply is a patch, and the creation of what is not there yet.
     Permission(Scope.OWN_NAMESPACE, "", "configmaps", ("create", "get", "patch")),
+    Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("create", "patch")),
     Permission(Scope.DEFAULT_NAMESPACE, "events.k8s.io", "events", ("create",)),
 )
-"""What ``gpu-topology agent`` does. A Role cannot say *only its own node and ConfigMap*; an admission policy can."""
+"""What ``gpu-topology agent`` does. A Role cannot say *only what is its own node's*; an admission policy can."""
+
+WEBHOOK = (
+    Permission(Scope.CLUSTER, "", "pods", ("get", "list")),
+    Permission(Scope.CLUSTER, "events.k8s.io", "events", ("create",)),
+)
+"""What ``gpu-topology serve`` does: it reads the pod of each Binding, lists those of its group, and tells of what went
+wrong."""

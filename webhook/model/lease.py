@@ -1,0 +1,49 @@
+"""The Lease by which an agent shows that the topology it published was still true a moment ago.
+
+It has the name of the ConfigMap, which is written only when something changed and so cannot show it.
+"""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+LEAST_SECONDS = 600
+MISSED_ROUNDS = 3
+"""So many intervals may pass without a sign of life, at least, before the agent counts as gone."""
+
+
+def lease_spec(node: str, *, at: datetime, interval: float) -> dict[str, Any]:
+    """The ``spec`` of the Lease, of coordination.k8s.io/v1.
+
+    Args:
+        node: Its full name; the API server sets no limit to a holder (kubernetes pkg/apis/coordination/validation).
+        at: When the topology was true.
+        interval: Seconds between two renewals.
+    """
+    return {
+        "holderIdentity": node,
+        "leaseDurationSeconds": max(LEAST_SECONDS, math.ceil(MISSED_ROUNDS * interval)),
+        "renewTime": micro_time(at),
+    }
+
+
+def renewed_at(lease: Mapping[str, Any]) -> datetime | None:
+    """When the topology was last known to be true, in UTC and by the clock of the node.
+
+    None if the Lease does not say it, for example after somebody edited it.
+    """
+    spec = lease.get("spec")
+    text = spec.get("renewTime") if isinstance(spec, Mapping) else None
+    if not isinstance(text, str):
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+        return found.astimezone(UTC) if found.tzinfo else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def micro_time(at: datetime) -> str:
+    """A time as Events and Leases hold it: k8s.io/apimachinery, pkg/apis/meta/v1/micro_time.go."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
