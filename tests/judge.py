@@ -10,6 +10,7 @@ import msgspec
 import yaml
 
 from webhook.admit.admission import admit
+from webhook.admit.allocated import Nodes, unknown_nodes
 from webhook.config import AdmitPolicy, admit_policy, parse_config
 from webhook.model.cluster import ClusterFacts
 from webhook.model.outcome import Outcome
@@ -33,6 +34,8 @@ def judge(
     namespace: Namespace = TEAM_A,
     cluster: ClusterFacts = HAMI_2_9,
     rules: AdmitPolicy | None = None,
+    *,
+    nodes: Nodes = unknown_nodes,
 ) -> tuple[Outcome, dict[str, Any]]:
     """Admit a pod; returns the outcome and the pod afterwards.
 
@@ -41,11 +44,11 @@ def judge(
     """
     rules = rules or policy()
     original = copy.deepcopy(pod)
-    outcome = admit(msgspec.json.decode(to_json(pod), type=Pod), namespace, rules, cluster)
+    outcome = admit(msgspec.json.decode(to_json(pod), type=Pod), namespace, rules, cluster, nodes=nodes)
     assert pod == original
     after: dict[str, Any] = jsonpatch.apply_patch(pod, json.loads(encode_patch(outcome.operations)))
     assert pod == original
-    again = admit(msgspec.json.decode(to_json(after), type=Pod), namespace, rules, cluster)
+    again = admit(msgspec.json.decode(to_json(after), type=Pod), namespace, rules, cluster, nodes=nodes)
     assert again.operations == []
     assert again.allowed == outcome.allowed
     assert all(len(warning) < 120 for warning in outcome.warnings)

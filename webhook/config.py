@@ -3,7 +3,7 @@
 import difflib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -13,6 +13,7 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import ConfigError, FormatError
 from webhook.model.options import OPTION_NAMES, Options, Variable, parse_option, parse_variable
 from webhook.model.version import Version
+from webhook.resolve.wanted import NcclTables, format_tables
 
 DEFAULT_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook"
 LINK_CLASSES = ("nvswitch", "nvlink", "pcie")
@@ -25,7 +26,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_
 class ResourceNames(Section, frozen=True, kw_only=True):
     """The resource names of one device plugin; HAMi lets administrators rename each."""
 
-    family: Literal["hami", "volcano"]
+    family: Literal["hami", "volcano", "koordinator"]
     """Who schedules these resources; decides which annotations mean something."""
     count: str
     """Number of GPUs."""
@@ -78,6 +79,18 @@ class RemapSettings(Section, frozen=True, kw_only=True):
     """Whether it sees all GPUs of the node while it runs; without, it works from the published topology."""
     runtime_class_name: str = ""
     """Runtime class of injected pods that have none; empty: leave it."""
+    environment: Literal["annotations", "file"] = "annotations"
+    """Where containers take values from that follow from their GPUs: annotations that bind writes, or a file that the
+    remap program writes, on Kubernetes 1.35 or later."""
+
+
+class BindingSettings(Section, frozen=True, kw_only=True):
+    """Bindings of pods to nodes."""
+
+    read_seconds: float = 2.0
+    """How long the API server may take to hand out the pod. The scheduler's node lock waits for it."""
+    topology_max_age_seconds: float = 600.0
+    """Without a sign of life from the agent for longer, what it published counts as old."""
 
 
 class NcclSettings(Section, frozen=True, kw_only=True):
@@ -126,6 +139,7 @@ class Config(Section, frozen=True, kw_only=True):
     cluster: ClusterSettings = ClusterSettings()
     remap: RemapSettings = RemapSettings()
     nccl: NcclSettings = NcclSettings()
+    binding: BindingSettings = BindingSettings()
     server: ServerSettings = ServerSettings()
 
 
@@ -140,11 +154,16 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The configured versions, which overrule detected ones."""
     remap: RemapSettings
     nccl: NcclSettings
+    binding: BindingSettings
     remap_image: str
     fixed_nccl: tuple[tuple[str, str], ...]
     """NCCL variables with one value for every link class."""
     bound_nccl: tuple[tuple[str, str], ...]
     """NCCL variables that bind decides, each with its value until then."""
+    nccl_tables: NcclTables
+    """The same with their values by link class, for whoever knows it."""
+    remap_nccl: str
+    """What the remap program must know of them, as JSON; empty where nothing differs from its defaults."""
     watched: tuple[str, ...]
     """Beginnings of the variables that containers may set and steps look for."""
     watched_json: tuple[bytes, ...]
@@ -174,6 +193,7 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         ConfigError: a default option or a version does not parse, or the NCCL tables do not agree on their variables.
     """
     fixed, bound = _nccl_variables(config.nccl)
+    tables = _nccl_tables(config.nccl, [name for name, _ in bound])
     watched = _watched(config.nccl)
     return AdmitPolicy(
         defaults=_default_options(config.defaults),
@@ -183,9 +203,12 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         versions=_configured_versions(config.cluster),
         remap=config.remap,
         nccl=config.nccl,
+        binding=config.binding,
         remap_image=config.remap.image or f"{DEFAULT_IMAGE}:{version}",
         fixed_nccl=fixed,
         bound_nccl=bound,
+        nccl_tables=tables,
+        remap_nccl="" if tables == NcclTables() else format_tables(tables),
         watched=watched,
         watched_json=tuple(f'"{name}'.encode() for name in watched),
     )
@@ -233,6 +256,13 @@ def _nccl_variables(nccl: NcclSettings) -> tuple[tuple[tuple[str, str], ...], tu
     return tuple(fixed), tuple(bound)
 
 
+def _nccl_tables(nccl: NcclSettings, variables: Iterable[str]) -> NcclTables:
+    by_variable = {
+        name: {link_class: getattr(nccl, link_class)[name] for link_class in LINK_CLASSES} for name in variables
+    }
+    return NcclTables(pcie_p2p_level=nccl.pcie_p2p_level, variables=by_variable)
+
+
 def _configured_versions(settings: ClusterSettings) -> ClusterFacts:
     def version(name: str, text: str) -> Version | None:
         return Version.parse(text, source=f"cluster.{name}") if text else None
@@ -264,6 +294,9 @@ def check_config(config: Config) -> None:
         raise ConfigError(f"cluster.defaultCount: expected 1 or more, found {config.cluster.default_count}")
     if server.max_review_bytes < 1024 or not 0 <= server.drain_seconds < math.inf or server.keep_alive_seconds < 1:
         raise ConfigError("server: expected maxReviewBytes >= 1024, drainSeconds >= 0 and keepAliveSeconds >= 1")
+    binding = config.binding
+    if not 0 < binding.read_seconds < math.inf or not 0 < binding.topology_max_age_seconds < math.inf:
+        raise ConfigError("binding: expected readSeconds > 0 and topologyMaxAgeSeconds > 0")
     if not config.resources:
         raise ConfigError("resources: expected the resource names of at least one device plugin, found none")
 

@@ -8,6 +8,7 @@ import jsonpatch
 import msgspec
 
 from webhook.admit.admission import admit
+from webhook.admit.allocated import unknown_nodes
 from webhook.config import AdmitPolicy
 from webhook.manifest.documents import Manifest
 from webhook.manifest.templates import Template, find_templates
@@ -149,7 +150,8 @@ def _inject(
     pod = read_pod(pod_json, document, template)
     name = namespace_of(document, default_namespace)
     namespace = state.namespace(name) if state else Namespace(name, {names.INJECTION: "enabled"})
-    outcome = admit(pod, namespace, policy, state.cluster() if state else ClusterFacts(), trace=True)
+    nodes = state.node if state else unknown_nodes
+    outcome = admit(pod, namespace, policy, state.cluster() if state else ClusterFacts(), nodes=nodes, trace=True)
     return Injected(index, _label(document, template), name, template.path, pod_json, outcome)
 
 

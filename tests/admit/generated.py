@@ -6,10 +6,21 @@ from hypothesis import strategies as st
 
 from tests.judge import policy
 from tests.pods import SHARED_MEMORY, Manifest
+from tests.topology.machines import H20_UUIDS, h20
 from webhook.config import AdmitPolicy
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Namespace
 from webhook.model.version import Version
+from webhook.resolve.node import KnownNode, Origin, Sources
+
+H20_NODE = "h20-node-1"
+_H20 = Sources(published=KnownNode(h20(), origin=Origin.AGENT))
+
+
+def nodes(name: str) -> Sources:
+    """What is known of nodes: one machine."""
+    return _H20 if name == H20_NODE else Sources()
+
 
 GPU_RESOURCES = (
     "nvidia.com/gpu",
@@ -105,6 +116,9 @@ _sources = st.sampled_from(
         {"fieldRef": {"fieldPath": "spec.nodeName"}},
         {"fieldRef": {"fieldPath": "metadata.annotations['gpu.topology/nccl-p2p-level']", "apiVersion": "v1"}},
         {"fieldRef": {"fieldPath": "metadata.annotations['gpu.topology/cuda-visible-devices.1']"}},
+        {"fileKeyRef": {"volumeName": "gpu-topology", "path": "env", "key": "NCCL_P2P_LEVEL"}},
+        {"fileKeyRef": {"volumeName": "gpu-topology", "path": "env", "key": "CUDA_VISIBLE_DEVICES_1"}},
+        {"fileKeyRef": {"volumeName": "data", "path": "a/b~c", "key": "NVIDIA_VISIBLE_DEVICES", "optional": True}},
         {"secretKeyRef": {"name": "s", "key": "k~/."}},
         {"configMapKeyRef": {"name": "c", "key": "k", "optional": True}},
         {"resourceFieldRef": {"resource": "limits.cpu"}},
@@ -152,7 +166,10 @@ def _mount(draw: st.DrawFn) -> Manifest:
         "/run/gpu-topology",
     ]
     name = draw(st.sampled_from(["data", "shm", "gpu-topology", "gpu-topology-shm"]))
-    return {"name": name, "mountPath": draw(st.sampled_from(paths)), **draw(_unknown_fields)}
+    made: Manifest = {"name": name, "mountPath": draw(st.sampled_from(paths)), **draw(_unknown_fields)}
+    if draw(once_in(4)):
+        made["readOnly"] = draw(st.sampled_from([True, False, None]))
+    return made
 
 
 _quantities: st.SearchStrategy[Any] = st.sampled_from([2, "2", 4, "8", 1, "1", 2.0, "2.0"])
@@ -268,6 +285,34 @@ _affinities: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
+def _asked(one: Manifest) -> int:
+    """GPUs that a container asks for, as far as that is easily told."""
+    sections = one.get("resources") or {}
+    for section in (sections.get("limits"), sections.get("requests")):
+        for resource, value in (section or {}).items():
+            if resource in ("nvidia.com/gpu", "volcano.sh/vgpu-number"):
+                return int(value) if value in (1, 2, 4, "1", "2", "8") else 1
+    return 0
+
+
+@st.composite
+def _allocation(draw: st.DrawFn, containers: list[Manifest]) -> dict[str, str]:
+    """What a scheduler, or whoever created the pod, says of its GPUs; now and then something that does not fit."""
+    uuids = draw(st.permutations(H20_UUIDS))
+    start, segments = 0, []
+    for one in containers:
+        devices = [f"{uuids[(start + index) % 8]},NVIDIA,97871,100:" for index in range(_asked(one))]
+        start += len(devices)
+        segments.append("".join(devices))
+    text = ";".join(segments) + ";"
+    if draw(once_in(6)):
+        text = draw(st.sampled_from(["", ";", "x", text.replace("97871", "much"), text + text]))
+    node = draw(st.sampled_from([H20_NODE] * 8 + ["elsewhere", ""]))
+    if draw(once_in(4)):
+        return {"volcano.sh/vgpu-node": node, "volcano.sh/vgpu-ids-new": text.removesuffix(";")}
+    return {"hami.io/vgpu-node": node, "hami.io/vgpu-devices-allocated": text}
+
+
 @st.composite
 def _metadata(draw: st.DrawFn) -> Manifest:
     made: Manifest = draw(st.sampled_from([{"name": "train"}, {"generateName": "train-"}, {"name": None}, {}]))
@@ -319,7 +364,11 @@ def pods(draw: st.DrawFn, *, gpus: bool = True) -> Manifest:
         absent: Any = None if draw(st.booleans()) else []
         spec["initContainers"] = inits or absent
     spec.update(draw(_spec_fields()))
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": draw(_metadata()), "spec": spec, **draw(_unknown_fields)}
+    metadata = draw(_metadata())
+    if draw(once_in(4)):
+        metadata["annotations"] = (metadata["annotations"] or {}) | draw(_allocation([*inits, *containers]))
+        spec["nodeName"] = draw(st.sampled_from([None, None, None, H20_NODE, H20_NODE, "", "elsewhere"]))
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, **draw(_unknown_fields)}
 
 
 @st.composite
@@ -346,9 +395,16 @@ clusters = st.builds(
             *(Version(2, minor, patch) for minor, patch in ((5, 0), (6, 1), (7, 0), (8, 0), (9, 0), (10, 0), (10, 1))),
         ]
     ),
-    st.sampled_from([None, Version(1, 28), Version(1, 33)]),
+    st.sampled_from([None, Version(1, 28), Version(1, 33), Version(1, 35)]),
 )
 
+_koordinator = {
+    "family": "koordinator",
+    "count": "nvidia.com/gpu",
+    "memory": "koordinator.sh/gpu-memory",
+    "memoryPercentage": "koordinator.sh/gpu-memory-ratio",
+    "cores": "koordinator.sh/gpu-core",
+}
 _tables: Manifest = {
     "nvswitch": {"NCCL_ALGO": "NVLS", "NCCL_MIN_NCHANNELS": "16"},
     "nvlink": {"NCCL_ALGO": "Ring", "NCCL_MIN_NCHANNELS": "16"},
@@ -365,5 +421,8 @@ policies: st.SearchStrategy[AdmitPolicy] = st.sampled_from(
         policy(remap={"runtimeClassName": "nvidia", "seesAllGpus": False, "imagePullPolicy": "Always"}),
         policy(cluster={"deviceListStrategy": "cdi-cri", "defaultCount": 2}),
         policy(cluster={"hamiVersion": "2.10.0", "kubernetesVersion": "1.33"}),
+        policy(cluster={"kubernetesVersion": "1.35"}, remap={"environment": "file"}),
+        policy(remap={"environment": "file"}, nccl=_tables | {"pcieP2PLevel": "PHB"}),
+        policy(resources=[_koordinator], cluster={"kubernetesVersion": "1.35"}),
     ]
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import assume, given
 
-from tests.admit.generated import GPU_RESOURCES, clusters, namespaces, pods, policies
+from tests.admit.generated import GPU_RESOURCES, clusters, namespaces, nodes, pods, policies
 from tests.judge import judge
 from tests.pods import SHARED_MEMORY, Manifest
 from webhook.config import AdmitPolicy
@@ -22,6 +22,7 @@ OUR_ANNOTATIONS = re.compile(
     r"|nccl-env\.[A-Z_]+)"
 )
 OUTPUTS_OF_BIND = re.compile(r"gpu\.topology/(link|bandwidth|ring-order|numa|satisfied)")
+OF_VISIBLE_GPUS = re.compile(r"gpu\.topology/(visible-uuids|cuda-visible-devices\.\d+)")
 FOREIGN_ANNOTATIONS: dict[str, tuple[str, ...]] = {
     "hami.io/gpu-scheduler-policy": ("topology-aware", "spread"),
     "nvidia.com/numa-bind": ("true",),
@@ -64,7 +65,8 @@ def check_metadata(before: Manifest, after: Manifest) -> None:
     for key, value in old.items():
         assert new.get(key) == value or OUR_ANNOTATIONS.fullmatch(key) or OUTPUTS_OF_BIND.fullmatch(key), key
     for key in new.keys() - old.keys():
-        assert OUR_ANNOTATIONS.fullmatch(key) or new[key] in FOREIGN_ANNOTATIONS[str(key)]
+        ours = OUR_ANNOTATIONS.fullmatch(key) or OUTPUTS_OF_BIND.fullmatch(key)
+        assert ours or new[key] in FOREIGN_ANNOTATIONS[str(key)]
     old, new = before.get("labels") or {}, after.get("labels") or {}
     assert others(new, *(new.keys() - old.keys())) == old
     assert new.keys() - old.keys() <= {"gpu.topology/group"}
@@ -162,7 +164,7 @@ def added_variables(before: Manifest, after: Manifest) -> list[tuple[Manifest, M
 def test_the_patch_applies_and_a_second_admission_adds_nothing(
     pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
 ) -> None:
-    outcome, after = judge(pod, namespace, cluster, rules)
+    outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
     assert (after != pod) == bool(operations(outcome))
 
 
@@ -170,7 +172,7 @@ def test_the_patch_applies_and_a_second_admission_adds_nothing(
 def test_no_field_of_the_user_is_lost_or_changed_beside_those_that_are_documented(
     pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
 ) -> None:
-    _, after = judge(pod, namespace, cluster, rules)
+    _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
     check_nothing_lost(pod, after)
 
 
@@ -178,7 +180,7 @@ def test_no_field_of_the_user_is_lost_or_changed_beside_those_that_are_documente
 def test_a_pod_that_is_left_alone_or_refused_gets_no_patch_and_a_refused_one_a_message(
     pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
 ) -> None:
-    outcome, after = judge(pod, namespace, cluster, rules)
+    outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
     if outcome.kind in (Kind.SKIP, Kind.REFUSE):
         assert operations(outcome) == []
         assert after == pod
@@ -192,7 +194,7 @@ def test_a_pod_that_is_left_alone_or_refused_gets_no_patch_and_a_refused_one_a_m
 def test_a_pod_without_a_gpu_request_gets_no_patch(
     pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
 ) -> None:
-    outcome, after = judge(pod, namespace, cluster, rules)
+    outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
     assert outcome.kind is Kind.SKIP
     assert after == pod
 
@@ -201,22 +203,56 @@ def test_a_pod_without_a_gpu_request_gets_no_patch(
 def test_each_annotation_that_a_new_variable_refers_to_has_a_value(
     pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
 ) -> None:
-    _, after = judge(pod, namespace, cluster, rules)
+    _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
     annotations = after["metadata"].get("annotations") or {}
     for _, entry in added_variables(pod, after):
         if "valueFrom" not in entry:
             assert entry["value"] or not entry["name"].startswith("NCCL_")
+            continue
+        if "fileKeyRef" in entry["valueFrom"]:
             continue
         path = entry["valueFrom"]["fieldRef"]["fieldPath"]
         if path.startswith("metadata.annotations['gpu.topology/"):
             assert annotations[path.removeprefix("metadata.annotations['").removesuffix("']")]
 
 
+@given(pods(), namespaces(), clusters, policies)
+def test_a_file_that_a_new_variable_reads_is_one_that_the_remap_container_alone_can_write(
+    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
+    references = [entry.get("valueFrom", {}).get("fileKeyRef") for _, entry in added_variables(pod, after)]
+    for reference in filter(None, references):
+        assert reference["path"] == "env"
+        (volume,) = (one for one in after["spec"]["volumes"] if one["name"] == reference["volumeName"])
+        assert volume["emptyDir"].get("medium") is None
+        containers = [*(after["spec"].get("initContainers") or []), *after["spec"]["containers"]]
+        writers = [
+            one["command"]
+            for one in containers
+            for mount in one.get("volumeMounts") or []
+            if mount["name"] == volume["name"] and not mount.get("readOnly")
+        ]
+        assert writers == [["gpu-topology", "remap"]]
+
+
+@given(pods(), namespaces(permissions=False), clusters, policies)
+def test_without_permissions_nobody_is_shown_gpus_by_the_word_of_an_annotation(
+    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
+    if outcome.kind in (Kind.PATCH, Kind.DEGRADED):
+        annotations = after["metadata"]["annotations"]
+        shown = {key: value for key, value in annotations.items() if OF_VISIBLE_GPUS.fullmatch(key)}
+        if not annotations["gpu.topology/injected"].endswith("observe"):
+            assert set(shown.values()) <= {"none", "-1"}
+
+
 @given(pods(), namespaces(permissions=False), clusters, policies)
 def test_without_permissions_nothing_reaches_beyond_the_pod(
     pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
 ) -> None:
-    _, after = judge(pod, namespace, cluster, rules)
+    _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
     for field in ("hostIPC", "hostPID", "hostNetwork"):
         assert after["spec"].get(field) == pod["spec"].get(field)
     for one, entry in added_variables(pod, after):
@@ -228,7 +264,7 @@ def test_without_permissions_nothing_reaches_beyond_the_pod(
 def test_no_container_becomes_privileged(
     pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
 ) -> None:
-    _, after = judge(pod, namespace, cluster, rules)
+    _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
     for one in after["spec"].get("initContainers") or []:
         if one.get("command") == ["gpu-topology", "remap"]:
             assert one["securityContext"]["runAsNonRoot"] is True
@@ -245,6 +281,9 @@ def defaulted(after: Manifest) -> Manifest:
         field = (entry.get("valueFrom") or {}).get("fieldRef")
         if field is not None:
             field.setdefault("apiVersion", "v1")
+        line = (entry.get("valueFrom") or {}).get("fileKeyRef")
+        if line is not None:
+            line.setdefault("optional", False)
         one.setdefault("terminationMessagePath", "/dev/termination-log")
     for one in [*(spec.get("initContainers") or []), *spec["containers"]]:
         one["imagePullPolicy"] = one.get("imagePullPolicy", "IfNotPresent")
@@ -267,10 +306,10 @@ def operations(outcome: Outcome) -> list[Manifest]:
 def test_after_defaulting_and_hami_only_the_remap_containers_list_of_gpus_is_put_last_again(
     pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
 ) -> None:
-    first, after = judge(pod, namespace, cluster, rules)
+    first, after = judge(pod, namespace, cluster, rules, nodes=nodes)
     assume(after != pod)
     assert first.allowed
-    again, _ = judge(defaulted(after), namespace, cluster, rules)
+    again, _ = judge(defaulted(after), namespace, cluster, rules, nodes=nodes)
     assert again.allowed
     for one in operations(again):
         assert (one["op"], one["path"]) == ("add", "/spec/initContainers/0/env/-")
@@ -282,7 +321,7 @@ def test_after_defaulting_and_hami_only_the_remap_containers_list_of_gpus_is_put
 def test_the_count_of_gpus_never_changes_and_limits_equal_requests_where_we_set_them(
     pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
 ) -> None:
-    _, after = judge(pod, namespace, cluster, rules)
+    _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
     for old, new in zip(pod["spec"]["containers"], after["spec"]["containers"], strict=True):
         limits = (old.get("resources") or {}).get("limits") or {}
         if "nvidia.com/gpu" in limits:

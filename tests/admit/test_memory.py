@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.admit.generated import clusters, namespaces, pods, policies
+from tests.admit.generated import clusters, namespaces, nodes, pods, policies
 from tests.judge import HAMI_2_9, HAMI_2_10_0, TEAM_A, policy
 from tests.pods import Manifest
 from webhook.admit.admission import admit
@@ -20,6 +20,7 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.outcome import Outcome
 from webhook.model.pod import Namespace, Pod
 from webhook.model.review import encode_patch
+from webhook.model.version import Version
 from webhook.workload import to_json
 
 
@@ -46,11 +47,11 @@ def cross(chance: Random, one: Any, other: Any) -> Any:
 def test_with_and_without_a_memory_the_answer_is_the_same(
     one: Manifest, other: Manifest, namespace: Namespace, rules: AdmitPolicy, cluster: ClusterFacts, seed: int
 ) -> None:
-    memory, chance = Memory(), Random(seed)
+    memory, chance = Memory[Outcome](), Random(seed)
     for manifest in (one, *(cross(chance, one, other) for _ in range(10)), one):
         pod = decode(manifest)
-        recalled = admit(pod, namespace, rules, cluster, memory=memory)
-        assert content(recalled) == content(admit(pod, namespace, rules, cluster))
+        recalled = admit(pod, namespace, rules, cluster, nodes=nodes, memory=memory)
+        assert content(recalled) == content(admit(pod, namespace, rules, cluster, nodes=nodes))
 
 
 GENEROUS = Namespace(
@@ -58,15 +59,15 @@ GENEROUS = Namespace(
     {"gpu.topology/injection": "enabled"}
     | {f"gpu.topology/allow-{what}": "true" for what in ("host-ipc", "host-pid", "host-network", "node-gpus")},
 )
-RULES = policy(
-    remap={"runtimeClassName": "nvidia"},
-    nccl={
-        "multinode": {"NCCL_IB_HCA": "mlx5"},
-        "nvswitch": {"UCX_A": "1"},
-        "nvlink": {"UCX_A": "2"},
-        "pcie": {"UCX_A": "3"},
-    },
-)
+TABLES = {
+    "multinode": {"NCCL_IB_HCA": "mlx5"},
+    "nvswitch": {"UCX_A": "1"},
+    "nvlink": {"UCX_A": "2"},
+    "pcie": {"UCX_A": "3"},
+}
+RULES = policy(remap={"runtimeClassName": "nvidia"}, nccl=TABLES)
+RULES_WITH_FILE = policy(remap={"runtimeClassName": "nvidia", "environment": "file"}, nccl=TABLES)
+KUBERNETES_1_35 = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 35))
 SHM = {"name": "own", "mountPath": "/dev/shm"}  # noqa: S108 - the path in a container
 TRAIN = {"name": "train", "resources": {"limits": {"nvidia.com/gpu": "2"}, "requests": {"nvidia.com/gpu": "2"}}}
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -88,6 +89,21 @@ def replacing(*names: str) -> Manifest:
 def level_from(field_path: str) -> Manifest:
     source = {"fieldRef": {"fieldPath": field_path}}
     return {"container": {"env": [{"name": "NCCL_P2P_LEVEL", "valueFrom": source}]}}
+
+
+def from_file(name: str, *, volume: str = "gpu-topology", path: str = "env", key: str = "") -> Manifest:
+    source = {"fileKeyRef": {"volumeName": volume, "path": path, "key": key or name}}
+    return {"container": {"env": [{"name": name, "valueFrom": source}]}}
+
+
+def helper_mounting(name: str, *, read_only: bool = False) -> Manifest:
+    mount = {"name": name, "mountPath": "/out", "readOnly": read_only}
+    return {"spec": {"containers": [TRAIN, {"name": "helper", "volumeMounts": [mount]}]}}
+
+
+def declaring(change: Manifest) -> Manifest:
+    volume = {"name": "gpu-topology", "emptyDir": {"sizeLimit": "8Mi"}}
+    return change | {"spec": change.get("spec", {}) | {"volumes": [volume]}}
 
 
 CHANGES: dict[str, Manifest] = {
@@ -154,6 +170,21 @@ CHANGES: dict[str, Manifest] = {
     "a variable to replace, elsewhere": replacing("B", "A"),
     "a level from our annotation": level_from("metadata.annotations['gpu.topology/nccl-p2p-level']"),
     "a level from another field": level_from("spec.nodeName"),
+    "a level from the file": from_file("NCCL_P2P_LEVEL"),
+    "a level from a field that is named like the file": level_from("gpu-topology:env:NCCL_P2P_LEVEL"),
+    "a level from another line": from_file("NCCL_P2P_LEVEL", key="NCCL_NVLS_ENABLE"),
+    "a level from another file": from_file("NCCL_P2P_LEVEL", path="mine"),
+    "a level from a file in another volume": from_file("NCCL_P2P_LEVEL", volume="gpu-topology-2"),
+    "a variable of the tables from the file": from_file("UCX_A"),
+    "indices from the file": from_file("CUDA_VISIBLE_DEVICES", key="CUDA_VISIBLE_DEVICES_0"),
+    "other indices from the file": from_file("CUDA_VISIBLE_DEVICES", key="CUDA_VISIBLE_DEVICES_1"),
+    "GPUs from the file": from_file("NVIDIA_VISIBLE_DEVICES"),
+    "a volume like ours": declaring({}),
+    "a volume like ours, mounted": declaring(helper_mounting("gpu-topology")),
+    "a volume like ours, mounted to be read": declaring(helper_mounting("gpu-topology", read_only=True)),
+    "our volume, mounted and not declared": helper_mounting("gpu-topology"),
+    "our second volume, mounted and not declared": helper_mounting("gpu-topology-2"),
+    "a volume like ours, and the level from the file": declaring(from_file("NCCL_P2P_LEVEL")),
     "no metadata": {"metadata": None},
     "no annotations": {"metadata": {}},
     "empty annotations": {"metadata": {"annotations": {}}},
@@ -179,13 +210,16 @@ def changed(change: Manifest, profile: str) -> Manifest:
 
 
 @pytest.mark.parametrize("profile", ["", "pod-peers", "node-peers"])
-@pytest.mark.parametrize("cluster", [HAMI_2_9, HAMI_2_10_0, ClusterFacts()])
-def test_no_pod_gets_the_answer_of_one_that_differs_in_what_matters(profile: str, cluster: ClusterFacts) -> None:
-    memory = Memory()
+@pytest.mark.parametrize("cluster", [HAMI_2_9, HAMI_2_10_0, KUBERNETES_1_35, ClusterFacts()])
+@pytest.mark.parametrize("rules", [RULES, RULES_WITH_FILE], ids=["annotations", "file"])
+def test_no_pod_gets_the_answer_of_one_that_differs_in_what_matters(
+    profile: str, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    memory = Memory[Outcome]()
     for change in ({}, *CHANGES.values()):
         pod = decode(changed(change, profile))
-        recalled = admit(pod, GENEROUS, RULES, cluster, memory=memory)
-        assert content(recalled) == content(admit(pod, GENEROUS, RULES, cluster)), change
+        recalled = admit(pod, GENEROUS, rules, cluster, memory=memory)
+        assert content(recalled) == content(admit(pod, GENEROUS, rules, cluster)), change
 
 
 def training_pod(name: str, suffix: str, rank: str) -> Manifest:
@@ -203,14 +237,14 @@ def training_pod(name: str, suffix: str, rank: str) -> Manifest:
 
 
 def test_the_pods_of_one_job_share_an_answer() -> None:
-    memory, rules = Memory(), policy()
+    memory, rules = Memory[Outcome](), policy()
     first = admit(decode(training_pod("a-0", "x7k2p", "0")), TEAM_A, rules, HAMI_2_9, memory=memory)
     second = admit(decode(training_pod("a-1", "q9z4m", "1")), TEAM_A, rules, HAMI_2_9, memory=memory)
     assert first is second
 
 
 def test_an_answer_is_forgotten_when_the_namespace_changes() -> None:
-    memory, rules, pod = Memory(), policy(), decode(training_pod("a-0", "x7k2p", "0"))
+    memory, rules, pod = Memory[Outcome](), policy(), decode(training_pod("a-0", "x7k2p", "0"))
     first = admit(pod, TEAM_A, rules, HAMI_2_9, memory=memory)
     changed = Namespace("team-a", TEAM_A.labels, {"gpu.topology/nvls": "off"})
     second = admit(pod, changed, rules, HAMI_2_9, memory=memory)
@@ -219,14 +253,14 @@ def test_an_answer_is_forgotten_when_the_namespace_changes() -> None:
 
 
 def test_another_version_of_hami_is_another_question() -> None:
-    memory, rules, pod = Memory(), policy(), decode(training_pod("a-0", "x7k2p", "0"))
+    memory, rules, pod = Memory[Outcome](), policy(), decode(training_pod("a-0", "x7k2p", "0"))
     first = admit(pod, TEAM_A, rules, HAMI_2_9, memory=memory)
     second = admit(pod, TEAM_A, rules, ClusterFacts(), memory=memory)
     assert content(first) != content(second)
 
 
 def test_the_oldest_answers_go_first() -> None:
-    memory, rules = Memory(size=2), policy()
+    memory, rules = Memory[Outcome](size=2), policy()
     manifests = [training_pod("a", "x7k2p", "0") for _ in range(3)]
     for number, manifest in enumerate(manifests):
         manifest["spec"]["containers"][0]["name"] = f"trainer-{number}"
@@ -237,7 +271,7 @@ def test_the_oldest_answers_go_first() -> None:
 
 
 def test_what_names_a_pod_is_not_told_to_another() -> None:
-    memory, rules = Memory(), policy()
+    memory, rules = Memory[Outcome](), policy()
     for name in ("one", "two"):
         manifest = training_pod(name, "x7k2p", "0")
         manifest["metadata"]["annotations"] = {"gpu.topology/profile": "observe", "gpu.topology/host-ipc": "true"}

@@ -21,8 +21,11 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.model.pod import Namespace
 from webhook.model.review import encode_reply
+from webhook.model.version import Version
 
 PROFILES = ["exclusive", "pod-peers", "node-peers"]
+KUBERNETES_1_35 = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 35))
+ENV_FILE: dict[str, Any] = {"remap": {"environment": "file"}}
 
 
 def injected(profile: str = "exclusive", cluster: ClusterFacts = HAMI_2_9, **settings: Any) -> Manifest:
@@ -63,8 +66,8 @@ def default(manifest: Manifest) -> None:
             "terminationMessagePolicy": "File",
         }
         for entry in one.get("env", []):
-            if "valueFrom" in entry:
-                entry["valueFrom"]["fieldRef"]["apiVersion"] = "v1"
+            for source in entry.get("valueFrom", {}):
+                entry["valueFrom"][source] |= {"apiVersion": "v1"} if source == "fieldRef" else {"optional": False}
         if "startupProbe" in one:
             one["startupProbe"]["successThreshold"] = 1
         path = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -183,6 +186,127 @@ def test_an_init_container_that_another_webhook_puts_before_ours_does_not_make_a
     manifest["spec"]["initContainers"].insert(0, container("istio-init", None))
     _, after = judge(manifest)
     assert [one["name"] for one in after["spec"]["initContainers"]] == ["istio-init", "gpu-topology-remap"]
+
+
+# Values from the env file.
+
+
+def in_file(line: str, volume: str = "gpu-topology") -> Manifest:
+    return {"fileKeyRef": {"volumeName": volume, "path": "env", "key": line}}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_pod_that_reads_the_env_file_needs_nothing(profile: str) -> None:
+    manifest = injected(profile, KUBERNETES_1_35, **ENV_FILE)
+    default(manifest)
+    outcome, operations, _ = look(manifest, cluster=KUBERNETES_1_35, **ENV_FILE)
+    assert (outcome.kind, outcome.reason, operations) == (Kind.SKIP, Reason.ALREADY_INJECTED, [])
+    assert outcome.warnings == []
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_pod_that_reads_annotations_goes_on_doing_so_when_the_configuration_asks_for_the_file(profile: str) -> None:
+    outcome, operations, _ = look(injected(profile, KUBERNETES_1_35), cluster=KUBERNETES_1_35, **ENV_FILE)
+    assert (outcome.kind, operations) == (Kind.SKIP, [])
+    assert any("changes nothing in pods that read the annotations already" in one for one in outcome.warnings)
+
+
+def test_a_container_that_is_added_to_a_pod_that_reads_annotations_reads_them_too() -> None:
+    manifest = injected("pod-peers", KUBERNETES_1_35)
+    manifest["spec"]["containers"].append(container("late", 1))
+    _, _, after = look(manifest, cluster=KUBERNETES_1_35, **ENV_FILE)
+    env = effective_env(after, "late")
+    assert env["CUDA_VISIBLE_DEVICES"] == annotation_reference("gpu.topology/cuda-visible-devices.2")
+    assert env["NVIDIA_VISIBLE_DEVICES"] == annotation_reference("gpu.topology/visible-uuids")
+    assert "GPU_TOPOLOGY_ENVIRONMENT" not in effective_env(after, "gpu-topology-remap")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("cluster", [KUBERNETES_1_35, HAMI_2_9])
+def test_a_pod_that_reads_the_file_goes_on_doing_so_and_has_its_annotations_verified(
+    profile: str, cluster: ClusterFacts
+) -> None:
+    outcome, _, after = look(injected(profile, KUBERNETES_1_35, **ENV_FILE), cluster=cluster)
+    assert outcome.kind is Kind.PATCH
+    assert effective_env(after, "train")["NCCL_P2P_LEVEL"] == in_file("NCCL_P2P_LEVEL")
+    assert "GPU_TOPOLOGY_ENVIRONMENT" not in effective_env(after, "gpu-topology-remap")
+    if profile != "exclusive":
+        assert effective_env(after, "decode")["CUDA_VISIBLE_DEVICES"] == in_file("CUDA_VISIBLE_DEVICES_1")
+        assert after["metadata"]["annotations"]["gpu.topology/cuda-visible-devices.1"] == "-1"
+    assert look(after, cluster=cluster)[1] == []
+
+
+def test_a_container_that_is_added_to_a_pod_that_reads_the_file_gets_a_number_of_its_own() -> None:
+    manifest = injected("pod-peers", KUBERNETES_1_35, **ENV_FILE)
+    manifest["spec"]["containers"].insert(0, container("late", 1))
+    _, _, after = look(manifest, cluster=KUBERNETES_1_35, **ENV_FILE)
+    numbers = {name: effective_env(after, name)["CUDA_VISIBLE_DEVICES"] for name in ("late", "train", "decode")}
+    assert numbers == {
+        "train": in_file("CUDA_VISIBLE_DEVICES_0"),
+        "decode": in_file("CUDA_VISIBLE_DEVICES_1"),
+        "late": in_file("CUDA_VISIBLE_DEVICES_2"),
+    }
+    assert effective_env(after, "gpu-topology-remap")["GPU_TOPOLOGY_CONTAINERS"] == "late:1:2,train:2:0,decode:2:1"
+
+
+def with_env(entry: Manifest) -> Manifest:
+    one = container(env=[entry])
+    return pod(one, annotations={"gpu.topology/profile": "pod-peers"})
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"name": "CUDA_VISIBLE_DEVICES", "valueFrom": in_file("NVIDIA_VISIBLE_DEVICES")},
+        {"name": "CUDA_VISIBLE_DEVICES", "valueFrom": in_file("CUDA_VISIBLE_DEVICES_0", "mine")},
+        {
+            "name": "CUDA_VISIBLE_DEVICES",
+            "valueFrom": {
+                "fileKeyRef": {"volumeName": "gpu-topology", "path": "mine", "key": "CUDA_VISIBLE_DEVICES_0"}
+            },
+        },
+    ],
+)
+def test_another_line_volume_or_file_than_ours_is_a_contradiction(entry: Manifest) -> None:
+    outcome, _, _ = look(with_env(entry), cluster=KUBERNETES_1_35, **ENV_FILE)
+    assert outcome.reason == Reason.CONTRADICTS_PROFILE
+
+
+OURS_BY_NAME = [{"name": "gpu-topology", "emptyDir": {"sizeLimit": "8Mi"}}]
+
+
+@pytest.mark.parametrize("volumes", [OURS_BY_NAME, []])
+@pytest.mark.parametrize("settings", [ENV_FILE, {}])
+def test_a_list_of_gpus_from_a_file_that_others_can_write_needs_the_permission(
+    volumes: list[Manifest], settings: dict[str, Any]
+) -> None:
+    manifest = with_env({"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": in_file("NVIDIA_VISIBLE_DEVICES")})
+    writer = container("writer", None, volumeMounts=[{"name": "gpu-topology", "mountPath": "/out"}])
+    manifest["spec"] |= {"volumes": volumes, "initContainers": [writer]}
+    outcome, _, _ = look(manifest, TEAM_A, KUBERNETES_1_35, **settings)
+    assert outcome.reason == Reason.MISSING_PERMISSION
+
+
+@pytest.mark.parametrize("where", ["initContainers", "containers"])
+def test_a_volume_that_another_container_writes_to_is_not_taken_for_ours(where: str) -> None:
+    manifest = pod(annotations={"gpu.topology/profile": "pod-peers"}, volumes=OURS_BY_NAME, initContainers=[])
+    writer = container("writer", None, volumeMounts=[{"name": "gpu-topology", "mountPath": "/out"}])
+    manifest["spec"][where].append(writer)
+    outcome, _, after = look(manifest, cluster=KUBERNETES_1_35, **ENV_FILE)
+    assert outcome.kind is Kind.PATCH
+    assert effective_env(after, "train")["NVIDIA_VISIBLE_DEVICES"] == in_file(
+        "NVIDIA_VISIBLE_DEVICES", "gpu-topology-2"
+    )
+    assert remap(after)["volumeMounts"] == [{"name": "gpu-topology-2", "mountPath": "/run/gpu-topology"}]
+
+
+def test_a_gpu_container_that_could_write_the_file_is_refused() -> None:
+    manifest = injected("pod-peers", KUBERNETES_1_35, **ENV_FILE)
+    mounts = manifest["spec"]["containers"][0]["volumeMounts"]
+    mounts[-1].pop("readOnly")
+    assert mounts[-1] == {"name": "gpu-topology", "mountPath": "/run/gpu-topology"}
+    outcome, _, _ = look(manifest, TEAM_A, KUBERNETES_1_35, **ENV_FILE)
+    assert not outcome.allowed
 
 
 # A container that merely looks like ours must not see every GPU of the node.

@@ -29,8 +29,15 @@ DEFAULTS = {
         },
     ],
     "cluster": {"hamiVersion": "", "kubernetesVersion": "", "deviceListStrategy": "envvar", "defaultCount": 1},
-    "remap": {"image": "", "imagePullPolicy": "", "seesAllGpus": True, "runtimeClassName": ""},
+    "remap": {
+        "image": "",
+        "imagePullPolicy": "",
+        "seesAllGpus": True,
+        "runtimeClassName": "",
+        "environment": "annotations",
+    },
     "nccl": {"pcieP2PLevel": "PXB", "nvswitch": {}, "nvlink": {}, "pcie": {}, "multinode": {}},
+    "binding": {"readSeconds": 2.0, "topologyMaxAgeSeconds": 600.0},
     "server": {
         "host": "0.0.0.0",  # noqa: S104 - as documented
         "port": 8443,
@@ -70,8 +77,15 @@ def test_the_remap_image_is_of_our_own_version() -> None:
         ({"server": {"ops_port": 1}}, r"^server\.ops_port: unknown setting\. Did you mean server\.opsPort\?$"),
         ({"cluster": {"hamiVersoin": ""}}, r"Did you mean cluster\.hamiVersion\?$"),
         ({"remap": {"sees_all_gpus": False}}, r"Did you mean remap\.seesAllGpus\?$"),
+        (
+            {"binding": {"readSecond": 1}},
+            r"^binding\.readSecond: unknown setting\. Did you mean binding\.readSeconds\?$",
+        ),
         ({"nccl": {"pcieP2pLevel": "PXB"}}, r"Did you mean nccl\.pcieP2PLevel\?$"),
-        ({"zzz": 1}, r"^zzz: unknown setting\. Known here: defaults, resources, cluster, remap, nccl, server$"),
+        (
+            {"zzz": 1},
+            r"^zzz: unknown setting\. Known here: defaults, resources, cluster, remap, nccl, binding, server$",
+        ),
         ({1: 1}, r"^1: unknown setting"),
         ({None: 1}, r"^None: unknown setting"),
         (
@@ -134,7 +148,15 @@ def test_a_bad_default_is_refused(defaults: dict[str, str], message: str) -> Non
         ),
         ({"defaults": {"inject": True}}, r"^defaults.*: expected a string \(quote it\), found true or false$"),
         ({"resources": {}}, r"^resources: expected a list, found a mapping$"),
-        ({"resources": [{"family": "mine"}]}, r"^resources\[0\]\.family: expected one of hami, volcano, found 'mine'$"),
+        (
+            {"resources": [{"family": "mine"}]},
+            r"^resources\[0\]\.family: expected one of hami, volcano, koordinator, found 'mine'$",
+        ),
+        (
+            {"remap": {"environment": "env"}},
+            r"^remap\.environment: expected one of annotations, file, found 'env'$",
+        ),
+        ({"binding": {"readSeconds": "2"}}, r"^binding\.readSeconds: expected a number, found a string$"),
         ({"resources": [{"family": "hami"}]}, r"^resources\[0\]: object missing required field count$"),
     ],
 )
@@ -155,6 +177,11 @@ def test_a_value_of_a_wrong_type_is_refused_by_its_name(document: Any, message: 
         ({"server": {"drainSeconds": float("nan")}}, r"drainSeconds"),
         ({"server": {"drainSeconds": float("inf")}}, r"drainSeconds"),
         ({"server": {"keepAliveSeconds": 0}}, r"keepAliveSeconds >= 1"),
+        ({"binding": {"readSeconds": 0}}, r"^binding: expected readSeconds > 0 and topologyMaxAgeSeconds > 0$"),
+        ({"binding": {"readSeconds": float("inf")}}, r"^binding: expected readSeconds > 0"),
+        ({"binding": {"readSeconds": float("nan")}}, r"^binding: expected readSeconds > 0"),
+        ({"binding": {"topologyMaxAgeSeconds": -1.0}}, r"^binding: expected .* topologyMaxAgeSeconds > 0$"),
+        ({"binding": {"topologyMaxAgeSeconds": float("nan")}}, r"^binding: expected .* topologyMaxAgeSeconds > 0$"),
         (
             {"nccl": {"multinode": {"NCCL_ALGO": ""}}},
             r"^nccl\.multinode\.NCCL_ALGO: expected a value, found an empty one",
@@ -179,6 +206,15 @@ def test_a_variable_of_one_link_class_needs_a_value_in_all_three(given: str) -> 
 def test_a_variable_of_jobs_that_span_nodes_needs_no_other_table() -> None:
     rules = admit_policy(parse_config({"nccl": {"multinode": {"NCCL_IB_HCA": "mlx5"}}}), version="0.1.0")
     assert rules.nccl.multinode == {"NCCL_IB_HCA": "mlx5"}
+
+
+def test_the_remap_program_is_told_of_tables_only_where_its_own_defaults_differ() -> None:
+    usual = admit_policy(parse_config({"nccl": {"multinode": {"NCCL_IB_HCA": "mlx5"}}}), version="0.1.0")
+    assert usual.remap_nccl == ""
+    same = {name: {"NCCL_DEBUG": "WARN"} for name in ("nvswitch", "nvlink", "pcie")}
+    assert admit_policy(parse_config({"nccl": same}), version="0.1.0").remap_nccl == ""
+    level = admit_policy(parse_config({"nccl": {"pcieP2PLevel": "SYS"}}), version="0.1.0")
+    assert level.remap_nccl == '{"pcieP2PLevel":"SYS","variables":{}}'
 
 
 @pytest.mark.parametrize("setting", ["hamiVersion", "kubernetesVersion"])

@@ -1,11 +1,20 @@
 """The decision about one pod, from the question whether it is ours to the finished patch."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from webhook import __version__
+from webhook.admit.allocated import (
+    Nodes,
+    allocated_annotations,
+    gpu_containers,
+    has_allocation,
+    unknown_nodes,
+    wanted_of,
+)
 from webhook.admit.container import PodContainer, inspect
 from webhook.admit.decide import Passed, passes, passes_unseen
 from webhook.admit.memory import Memory, key_of
@@ -17,7 +26,9 @@ from webhook.admit.subject import (
     Subject,
     assign_visible_devices,
     choose_carrier,
+    choose_files_volume,
     choose_host_namespaces,
+    reads_file,
     select_containers,
 )
 from webhook.config import AdmitPolicy
@@ -27,18 +38,19 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
 from webhook.model.mark import Mark
 from webhook.model.options import Options, parse_option, resolve_options
-from webhook.model.outcome import Kind, Outcome, Reason, Refused, fit
+from webhook.model.outcome import SENTENCES, Kind, Outcome, Reason, Refused, fit
 from webhook.model.pod import Namespace, Pod, PodSpec
 
 
-def admit(
+def admit(  # noqa: PLR0913 - all that a decision depends on
     pod: Pod,
     namespace: Namespace,
     policy: AdmitPolicy,
     cluster: ClusterFacts,
     *,
+    nodes: Nodes = unknown_nodes,
     trace: bool = False,
-    memory: Memory | None = None,
+    memory: Memory[Outcome] | None = None,
 ) -> Outcome:
     """Decide about a pod that is being created.
 
@@ -49,6 +61,7 @@ def admit(
         namespace: Its namespace.
         policy: The configuration.
         cluster: What is known of the cluster.
+        nodes: What is known of nodes, for pods that have their GPUs already.
         trace: Whether the outcome should name the steps that changed something.
         memory: Where to look for the outcome of an equal pod first; it must have served no other policy.
 
@@ -64,7 +77,8 @@ def admit(
         if passed:
             return _skip(passed)
         options = resolve_options(policy.defaults, pod, namespace)
-        case = _Case(pod, namespace, policy, cluster.overruled_by(policy.versions), requests.containers, options)
+        facts = cluster.overruled_by(policy.versions)
+        case = _Case(pod, namespace, policy, facts, requests.containers, options, nodes)
         return _apply(case, trace) if memory is None else _recall(case, memory)
     except Refused as refused:
         return Outcome(kind=Kind.REFUSE, reason=refused.reason, message=refused.message)
@@ -81,6 +95,7 @@ class _Case(msgspec.Struct, gc=False):
     cluster: ClusterFacts
     containers: list[ContainerRequest]
     options: Options
+    nodes: Nodes
 
 
 @lru_cache(maxsize=128)
@@ -89,10 +104,10 @@ def _skip(passed: Passed) -> Outcome:
     return Outcome(kind=Kind.SKIP, reason=passed.reason, warnings=warnings)
 
 
-def _recall(case: _Case, memory: Memory) -> Outcome:
+def _recall(case: _Case, memory: Memory[Outcome]) -> Outcome:
     """The outcome of an equal pod, else that of this one, remembered."""
-    if case.options.profile is Profile.OBSERVE:
-        return _apply(case, trace=False)  # its warnings may name the pod
+    if case.options.profile is Profile.OBSERVE or has_allocation(case.pod):
+        return _apply(case, trace=False)  # warnings that name the pod, values of the node: nothing that others share
     key = key_of(case.pod, case.namespace, case.policy, case.cluster, case.options, case.containers)
     if key is None:
         return _apply(case, trace=False)
@@ -115,13 +130,41 @@ def _apply(case: _Case, trace: bool) -> Outcome:
     return _outcome(patch, case.options.profile, steps)
 
 
+def prepare(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts, profile: Profile) -> Subject:
+    """All that is decided about a pod before the first step, whether or not it is ours.
+
+    Args:
+        pod: The pod.
+        namespace: Its namespace.
+        policy: The configuration.
+        cluster: What is known of the cluster; what ``policy`` says of it counts more.
+        profile: Any but ``observe``.
+
+    Raises:
+        Refused: none of its containers asks for GPUs, or an option cannot be met.
+        FormatError: an option does not parse.
+        MalformedPod: a field has another type than in a pod.
+    """
+    requests = read_requests(pod, policy.resources, policy.default_count)
+    options = resolve_options(policy.defaults, pod, namespace)
+    facts = cluster.overruled_by(policy.versions)
+    selected = select_containers(requests.containers, options, pod, namespace)
+    if not selected:
+        raise Refused(Reason.NO_CONTAINER_SELECTED, SENTENCES[Reason.NO_CONTAINER_SELECTED])
+    case = _Case(pod, namespace, policy, facts, requests.containers, options, unknown_nodes)
+    return _subject(case, selected, profile)
+
+
 def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
     options = case.options
     spec = case.pod.spec or PodSpec()
     containers = [inspect(one, options.env if one.name in selected else ()) for one in case.containers]
-    gpu_containers = [one for one in containers if one.request and one.name in selected]
+    asking = [one for one in containers if one.request and one.name in selected]
     carrier = choose_carrier(options.remap, case.cluster)
     remap_container, remap_document = _find_remap_container(containers, spec, carrier)
+    volumes = {volume.name: volume for volume in spec.volumes or ()}
+    files_volume = choose_files_volume(volumes, carrier, containers, remap_container)
+    keys = assign_visible_devices(asking) if profile.shares_gpus else {}
     return Subject(
         pod=case.pod,
         spec=spec,
@@ -131,15 +174,29 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
         options=options,
         profile=profile,
         containers=containers,
-        gpu_containers=gpu_containers,
+        gpu_containers=asking,
         left_out=[one for one in containers if one.request and one.name not in selected],
         carrier=carrier,
         host=choose_host_namespaces(spec, options, profile),
-        volumes={volume.name: volume for volume in spec.volumes or ()},
-        visible_device_keys=assign_visible_devices(gpu_containers) if profile.shares_gpus else {},
+        volumes=volumes,
+        visible_device_keys=keys,
+        files_volume=files_volume,
+        reads_file=bool(files_volume) and reads_file(case.policy, case.cluster, containers, remap_container),
+        allocated=_allocated(case, containers, selected, keys, profile),
         remap_container=remap_container,
         remap_document=remap_document,
     )
+
+
+def _allocated(
+    case: _Case, containers: list[PodContainer], selected: set[str], keys: dict[str, str], profile: Profile
+) -> Mapping[str, str]:
+    if not has_allocation(case.pod):
+        return {}
+    asking = gpu_containers(containers, selected, keys)
+    family = next(one.request.names.family for one in containers if one.request)
+    wanted = wanted_of(asking, case.policy, case.options, profile)
+    return allocated_annotations(case.pod, case.namespace, family, wanted, case.nodes, case.policy)
 
 
 def _find_remap_container(
@@ -193,7 +250,7 @@ def _outcome(patch: PodPatch, profile: Profile, steps: list[Step]) -> Outcome:
 
 def _observe(case: _Case, selected: set[str]) -> Outcome:
     """Change nothing but the mark, and say what the profile below ``observe`` would do."""
-    profile = _observed_profile(case.namespace, case.policy.defaults)
+    profile = observed_profile(case.namespace, case.policy.defaults)
     tried = PodPatch(case.pod)
     try:
         steps = _run_steps(_subject(case, selected, profile), tried, trace=True)
@@ -213,7 +270,7 @@ def _observe(case: _Case, selected: set[str]) -> Outcome:
     )
 
 
-def _observed_profile(namespace: Namespace, defaults: Options) -> Profile:
+def observed_profile(namespace: Namespace, defaults: Options) -> Profile:
     """The profile that the pod would get if it did not say ``observe``."""
     text = namespace.annotations.get(names.PROFILE, Profile.OBSERVE)
     source = f"annotation {names.PROFILE} on namespace {namespace.name}"

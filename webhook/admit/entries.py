@@ -5,6 +5,9 @@ from typing import Any
 
 import msgspec
 
+from webhook.model import names
+from webhook.model.pod import Reference
+
 CACHE_SIZE = 256
 SHORT = 128
 """Characters. A user may ask for a variable of 256 KiB; those are not kept."""
@@ -18,6 +21,15 @@ def literal(name: str, value: str) -> dict[str, Any]:
 def field_reference(name: str, field_path: str) -> dict[str, Any]:
     """An entry of ``env`` that reads a downward-API field, not yet encoded."""
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field_path}}}
+
+
+def line_reference(name: str, volume: str, line: str) -> dict[str, Any]:
+    """An entry of ``env`` that reads a line of the env file, not yet encoded.
+
+    ``fileKeyRef`` is known to Kubernetes 1.35 and later: keps/sig-node/3721-support-for-env-files.
+    """
+    source = {"volumeName": volume, "path": names.ENV_FILE, "key": line}
+    return {"name": name, "valueFrom": {"fileKeyRef": source}}
 
 
 def _encode(entry: dict[str, Any]) -> msgspec.Raw:
@@ -35,9 +47,11 @@ def _short_variable(name: str, value: str) -> msgspec.Raw:
 
 
 @lru_cache(CACHE_SIZE)
-def reference(name: str, field_path: str) -> msgspec.Raw:
-    """An entry of ``env`` that reads a downward-API field."""
-    return _encode(field_reference(name, field_path))
+def reference(name: str, source: Reference) -> msgspec.Raw:
+    """An entry of ``env`` that reads a downward-API field or a line of the env file."""
+    if source.field_path:
+        return _encode(field_reference(name, source.field_path))
+    return _encode(line_reference(name, source.volume, source.line))
 
 
 @lru_cache(CACHE_SIZE)

@@ -8,6 +8,7 @@ without a memory and expects the same.
 
 from collections import OrderedDict
 from collections.abc import Hashable
+from typing import Generic, TypeVar
 
 from webhook.admit.entries import SHORT
 from webhook.admit.request import ContainerRequest
@@ -15,7 +16,6 @@ from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
 from webhook.model.options import Options
-from webhook.model.outcome import Outcome
 from webhook.model.pod import (
     Container,
     EnvVar,
@@ -33,23 +33,26 @@ _OUR_VOLUMES = (f'"{names.FILES_VOLUME}'.encode(),)  # the name of the other beg
 _OUR_PATHS = (f'"{names.SHARED_MEMORY_PATH}'.encode(), f'"{names.FILES_PATH}'.encode())
 
 
-class Memory:
-    """A bounded map from what matters of a pod to its outcome. Belongs to one policy."""
+_T = TypeVar("_T")
+
+
+class Memory(Generic[_T]):
+    """A bounded map from what matters of a pod to what follows from it. Belongs to one policy."""
 
     def __init__(self, size: int = 128) -> None:
         self._size = size
-        self._outcomes: OrderedDict[Hashable, tuple[Namespace, Outcome]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, tuple[Namespace, _T]] = OrderedDict()
 
-    def recall(self, key: Hashable, namespace: Namespace) -> Outcome | None:
-        """The outcome of an equal pod while its namespace was this very value."""
-        found = self._outcomes.get(key)
+    def recall(self, key: Hashable, namespace: Namespace) -> _T | None:
+        """What followed for an equal pod while its namespace was this very value."""
+        found = self._kept.get(key)
         return found[1] if found and found[0] is namespace else None
 
-    def keep(self, key: Hashable, namespace: Namespace, outcome: Outcome) -> None:
-        """Remember an outcome; the oldest one goes when there are too many."""
-        self._outcomes[key] = (namespace, outcome)
-        if len(self._outcomes) > self._size:
-            self._outcomes.popitem(last=False)
+    def keep(self, key: Hashable, namespace: Namespace, found: _T) -> None:
+        """Remember what was found; the oldest goes when there are too many."""
+        self._kept[key] = (namespace, found)
+        if len(self._kept) > self._size:
+            self._kept.popitem(last=False)
 
 
 def key_of(
@@ -68,6 +71,8 @@ def key_of(
     for one in containers:
         if isinstance(one.container, InitContainer) and one.name.startswith(names.REMAP_CONTAINER):
             return None  # a second admission, which looks at every field of the container
+        if may_contain(one.container.mounts_json, _OUR_VOLUMES):
+            return None  # whether a volume is ours depends on who mounts it
         parts.append(_container_key(one, policy, cluster, options))
     annotations, labels = metadata.annotations, metadata.labels
     volumes = spec.volumes_json
@@ -102,12 +107,15 @@ def _variables(container: Container, policy: AdmitPolicy, options: Options) -> t
     )
 
 
-def _source(variable: EnvVar) -> str | None:
+def _source(variable: EnvVar) -> Hashable:
     """Where a variable's value comes from; empty for sources that no step tells apart."""
     source = variable.value_from
     if source is None:
         return None
-    return source.field_ref.field_path if source.field_ref else ""
+    if source.field_ref:
+        return source.field_ref.field_path
+    line = source.file_key_ref
+    return (line.volume_name, line.path, line.key) if line else ""
 
 
 def _relevant(annotations: dict[str, str]) -> tuple[tuple[str, str], ...]:

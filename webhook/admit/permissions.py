@@ -6,7 +6,6 @@ from webhook.admit.subject import Subject
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import annotation_path
 
 HOST_NAMESPACE_LABELS = {
     "hostIPC": names.ALLOW_HOST_IPC,
@@ -15,9 +14,7 @@ HOST_NAMESPACE_LABELS = {
 }
 
 # Lists that show no GPU; HAMi's overwriteEnv also gives "none" to containers without a request.
-_SHOWS_NOTHING = frozenset({"", "none", "void"})
-
-_UNION = annotation_path(names.VISIBLE_UUIDS)
+SHOWS_NOTHING = frozenset({"", "none", "void"})
 
 
 def check_permissions(subject: Subject) -> None:
@@ -47,10 +44,11 @@ def _needs(subject: Subject) -> Iterator[tuple[str, str]]:
     if subject.profile is Profile.NODE_PEERS:
         yield names.ALLOW_NODE_GPUS, f"profile {subject.profile} shows it every GPU of the node"
     peers = subject.profile is Profile.POD_PEERS
+    union = subject.sources(names.VISIBLE_UUIDS, names.ENV_NVIDIA_VISIBLE_DEVICES)
     for one in subject.containers:
         own = one.env.get(names.ENV_NVIDIA_VISIBLE_DEVICES)
-        if own is None or one is subject.remap_container or (peers and own.reads(_UNION)):
+        if own is None or one is subject.remap_container or (peers and any(map(own.reads, union))):
             continue
         # An own list of GPUs is how one tenant sees another's cards, in any container of the pod.
-        if own.value_from is not None or (own.value or "") not in _SHOWS_NOTHING:
+        if own.value_from is not None or (own.value or "") not in SHOWS_NOTHING:
             yield names.ALLOW_NODE_GPUS, f"container {one.name} sets {names.ENV_NVIDIA_VISIBLE_DEVICES} itself"

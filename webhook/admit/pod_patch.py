@@ -14,7 +14,7 @@ from webhook.admit import entries
 from webhook.admit.container import PodContainer
 from webhook.model.outcome import AdmissionWarning, Reason
 from webhook.model.patch import Operation
-from webhook.model.pod import Affinity, Metadata, Pod, PodAffinity, PodSpec, Quantity, is_present
+from webhook.model.pod import Affinity, Metadata, Pod, PodAffinity, PodSpec, Quantity, Reference, is_present
 
 _POD_AFFINITY = "/spec/affinity/podAffinity"
 
@@ -52,9 +52,9 @@ class PodPatch:
         """Append a literal to a container's ``env``."""
         self._append(one.env_path, entries.variable(name, value), one.has_env)
 
-    def add_reference(self, one: PodContainer, name: str, field_path: str) -> None:
-        """Append a reference to a downward-API field to a container's ``env``."""
-        self._append(one.env_path, entries.reference(name, field_path), one.has_env)
+    def add_reference(self, one: PodContainer, name: str, source: Reference) -> None:
+        """Append a variable that takes its value from elsewhere to a container's ``env``."""
+        self._append(one.env_path, entries.reference(name, source), one.has_env)
 
     def replace_variable(self, one: PodContainer, index: int, name: str, value: str) -> None:
         """Replace the entry at ``index`` of a container's ``env`` by a literal."""

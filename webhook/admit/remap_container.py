@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from webhook.admit.entries import field_reference, literal
+from webhook.allocation.read import dialect_of
 from webhook.model import names
 from webhook.model.choices import Carrier, Profile
 from webhook.model.pod import annotation_path
@@ -68,9 +69,19 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     profile: Profile
     require_nvlink: bool
     containers: str
-    """``name:count:k`` for each container that asks for GPUs, in the order in which the device plugin serves them."""
-    allocation_key: str
+    """``name:count:k`` and flags for each container that asks for GPUs, in the order in which the device plugin serves
+    them."""
     visible_device_keys: tuple[str, ...]
+    family: str = "hami"
+    """Whose allocation it reads."""
+    min_bandwidth: str = ""
+    """GB/s per direction; empty if none is required."""
+    denies: bool = False
+    """Whether a requirement that is not met stops the pod."""
+    nccl: str = ""
+    """The configuration's NCCL values as JSON, if they are not the usual ones."""
+    reads_file: bool = False
+    """Whether containers take values from the env file."""
 
     def build(self) -> dict[str, Any]:
         """The container as it stands in ``spec.initContainers``."""
@@ -96,14 +107,27 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         yield literal(names.REMAP_PROFILE, str(self.profile))
         yield literal(names.REMAP_REQUIRE_NVLINK, "true" if self.require_nvlink else "false")
         yield literal(names.REMAP_CONTAINERS, self.containers)
+        yield from self._particulars()
         yield field_reference(names.REMAP_NODE_NAME, "spec.nodeName")
-        yield field_reference(names.REMAP_ALLOCATION, annotation_path(self.allocation_key))
+        yield field_reference(names.REMAP_ALLOCATION, annotation_path(dialect_of(self.family).key))
         yield field_reference(names.REMAP_NODE_TOPOLOGY, annotation_path(names.NODE_TOPOLOGY))
         for key in self.visible_device_keys:
             number = key.removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX)
             yield field_reference(names.REMAP_CUDA_VISIBLE_DEVICES_PREFIX + number, annotation_path(key))
         if self.profile is Profile.POD_PEERS:
             yield field_reference(names.REMAP_VISIBLE_UUIDS, annotation_path(names.VISIBLE_UUIDS))
+
+    def _particulars(self) -> Iterator[dict[str, Any]]:
+        """What most pods do not have."""
+        for name, value in (
+            (names.REMAP_MIN_BANDWIDTH, self.min_bandwidth),
+            (names.REMAP_ON_VIOLATION, "deny" if self.denies else ""),
+            (names.REMAP_ALLOCATED_BY, "" if self.family == "hami" else self.family),
+            (names.REMAP_NCCL, self.nccl),
+            (names.REMAP_ENVIRONMENT, "file" if self.reads_file else ""),
+        ):
+            if value:
+                yield literal(name, value)
 
     def is_form_of(self, document: dict[str, Any]) -> bool:
         """Whether a container is this one, with what API server and HAMi add to every container."""

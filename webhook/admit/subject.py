@@ -1,6 +1,6 @@
 """What every injection step looks at: the pod and everything that was decided about it before the first step runs."""
 
-import re
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -8,6 +8,7 @@ import msgspec
 
 from webhook.admit.container import PodContainer
 from webhook.admit.request import ContainerRequest, GpuRequest
+from webhook.admit.volumes import empty_dir_name
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Carrier, Profile
@@ -15,11 +16,13 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import shorten
 from webhook.model.options import Options
 from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import EnvVar, Namespace, Pod, PodSpec, Volume, annotation_path
+from webhook.model.pod import EnvVar, Namespace, Pod, PodSpec, Reference, Volume, annotation_reference, may_contain
+from webhook.model.references import annotation_of, visible_devices_key
 
-_VISIBLE_DEVICES_REFERENCE = re.compile(
-    re.escape(annotation_path(names.CUDA_VISIBLE_DEVICES_PREFIX)[:-2]) + r"(\d{1,3})'\]"
-)
+FILES_SIZE = "8Mi"
+_FILES_VOLUME = (f'"{names.FILES_VOLUME}'.encode(),)
+
+_FOR_CONTAINERS = frozenset({names.VISIBLE_UUIDS, names.NCCL_P2P_LEVEL, names.NCCL_NVLS})
 
 
 class HostNamespaces(msgspec.Struct, frozen=True):
@@ -58,6 +61,12 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The pod's volumes by name."""
     visible_device_keys: dict[str, str]
     """The ``cuda-visible-devices`` annotation of each GPU container, by container name; empty without peers."""
+    files_volume: str
+    """The volume that the remap program writes to; empty with carrier ``binding``."""
+    reads_file: bool
+    """Whether containers take values from the file there, not from annotations."""
+    allocated: Mapping[str, str]
+    """What the annotations that we write will say, for a pod whose GPUs are known already; else empty."""
     remap_container: PodContainer | None
     """Ours, from an earlier admission."""
     remap_document: dict[str, Any]
@@ -65,13 +74,21 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def family(self) -> str:
-        """Whose resources the pod asks for: ``hami`` or ``volcano``."""
+        """Whose resources the pod asks for: ``hami``, ``volcano`` or ``koordinator``."""
         return self.gpu_request(self.gpu_containers[0]).names.family
 
     @property
     def name(self) -> str:
         """How messages call the pod."""
         return f"{self.namespace.name}/{self.pod.display_name}"
+
+    def sources(self, key: str, line: str) -> tuple[Reference, ...]:
+        """Where containers may take a value from that follows from their GPUs; the first is what we write."""
+        annotation = annotation_reference(key)
+        if not self.files_volume:
+            return (annotation,)
+        in_file = Reference(volume=self.files_volume, line=line)
+        return (in_file, annotation) if self.reads_file else (annotation, in_file)
 
     def gpu_request(self, one: PodContainer) -> GpuRequest:
         """The request of a container of ``gpu_containers``, which has one by construction."""
@@ -109,7 +126,7 @@ def assign_visible_devices(gpu_containers: list[PodContainer]) -> dict[str, str]
     """
     kept: dict[str, str] = {}
     for one in gpu_containers:
-        key = _referred_key(one.env.get(names.ENV_CUDA_VISIBLE_DEVICES))
+        key = visible_devices_key(one.env.get(names.ENV_CUDA_VISIBLE_DEVICES))
         if key and key not in kept.values():
             kept[one.name] = key
     numbered = (f"{names.CUDA_VISIBLE_DEVICES_PREFIX}{k}" for k in count())
@@ -159,10 +176,40 @@ def choose_carrier(asked: Carrier, cluster: ClusterFacts) -> Carrier:
     return Carrier.SIDECAR if cluster.has_native_sidecars else Carrier.BINDING
 
 
-def _referred_key(variable: EnvVar | None) -> str | None:
-    """The ``cuda-visible-devices`` annotation that a variable refers to."""
-    source = variable.value_from if variable else None
-    if source is None or source.field_ref is None:
-        return None
-    match = _VISIBLE_DEVICES_REFERENCE.fullmatch(source.field_ref.field_path)
-    return f"{names.CUDA_VISIBLE_DEVICES_PREFIX}{match[1]}" if match else None
+def choose_files_volume(
+    volumes: dict[str, Volume], carrier: Carrier, containers: Sequence[PodContainer], ours: PodContainer | None
+) -> str:
+    """The volume that the remap program writes to; empty where there is no such program.
+
+    A volume that another container can write to is not taken: ``NVIDIA_VISIBLE_DEVICES`` may come from a file there.
+    """
+    if carrier is Carrier.BINDING:
+        return ""
+    foreign = {
+        mount.name
+        for one in containers
+        if one is not ours and may_contain(one.container.mounts_json, _FILES_VOLUME)
+        for mount in one.container.volume_mounts or ()
+        if not mount.read_only
+    }
+    return empty_dir_name(volumes, names.FILES_VOLUME, size_limit=FILES_SIZE, foreign=foreign)
+
+
+def reads_file(
+    policy: AdmitPolicy, cluster: ClusterFacts, containers: Sequence[PodContainer], ours: PodContainer | None
+) -> bool:
+    """Whether containers are to take values from the env file.
+
+    Not where ``fileKeyRef`` is unknown: they would get none. Nor in a pod with containers that read annotations: the
+    remap program verifies those only where nothing is read from the file.
+    """
+    if policy.remap.environment != "file" or not cluster.has_env_files:
+        return False
+    others = (one for one in containers if one is not ours)
+    return not any(_reads_annotation(variable) for one in others for variable in one.env.values())
+
+
+def _reads_annotation(variable: EnvVar) -> bool:
+    """Whether a variable takes a value from an annotation that follows from the pod's GPUs."""
+    key = annotation_of(variable)
+    return key is not None and (key in _FOR_CONTAINERS or key.startswith(names.OUTPUT_PREFIXES))

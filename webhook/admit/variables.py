@@ -1,9 +1,14 @@
 """How our environment variables meet those that the container already has."""
 
+from collections.abc import Sequence
+
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
 from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import EnvVar
+from webhook.model.pod import EnvVar, Reference
+
+Sources = Sequence[Reference]
+"""Where a value of ours may come from; what is written anew takes the first."""
 
 
 def require_value(patch: PodPatch, one: PodContainer, name: str, value: str, why: str) -> None:
@@ -19,16 +24,16 @@ def require_value(patch: PodPatch, one: PodContainer, name: str, value: str, why
         raise contradiction(one, name, f"{why} needs {value}")
 
 
-def require_reference(patch: PodPatch, one: PodContainer, name: str, field_path: str, why: str) -> None:
-    """A downward-API reference that the profile cannot do without.
+def require_reference(patch: PodPatch, one: PodContainer, name: str, sources: Sources, why: str) -> None:
+    """A value from elsewhere that the profile cannot do without: from the first of ``sources``, or from any if it does.
 
     Raises:
         Refused: the container sets the variable differently.
     """
     own = one.env.get(name)
     if own is None:
-        patch.add_reference(one, name, field_path)
-    elif not own.reads(field_path):
+        patch.add_reference(one, name, sources[0])
+    elif not any(map(own.reads, sources)):
         raise contradiction(one, name, f"{why} takes it from the GPUs that the scheduler chooses")
 
 
@@ -41,12 +46,12 @@ def offer_value(patch: PodPatch, one: PodContainer, name: str, value: str) -> No
         _left_alone(patch, one, own)
 
 
-def offer_reference(patch: PodPatch, one: PodContainer, name: str, field_path: str) -> None:
-    """A downward-API reference for tuning: the container's own value stays."""
+def offer_reference(patch: PodPatch, one: PodContainer, name: str, sources: Sources) -> None:
+    """A value from elsewhere, for tuning: the container's own value stays."""
     own = one.env.get(name)
     if own is None:
-        patch.add_reference(one, name, field_path)
-    elif not own.reads(field_path):
+        patch.add_reference(one, name, sources[0])
+    elif not any(map(own.reads, sources)):
         _left_alone(patch, one, own)
 
 

@@ -1,6 +1,6 @@
 """Our volumes, under names that never meet a volume of the user's."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import count
 
 from webhook.admit.pod_patch import PodPatch
@@ -15,15 +15,23 @@ def numbered(name: str) -> Iterator[str]:
         yield f"{name}-{number}"
 
 
+def empty_dir_name(
+    present: dict[str, Volume], name: str, *, size_limit: str, medium: str = "", foreign: Collection[str] = ()
+) -> str:
+    """The name of our ``emptyDir``: that of an earlier admission, else the first free one; never one of ``foreign``."""
+    return next(
+        candidate
+        for candidate in numbered(name)
+        if candidate not in foreign
+        and (candidate not in present or _is_empty_dir(present[candidate], size_limit, medium))
+    )
+
+
 def provide_empty_dir(
     patch: PodPatch, present: dict[str, Volume], name: str, *, size_limit: str, medium: str = ""
 ) -> str:
-    """The name of our ``emptyDir``: the one of an earlier admission, else a new one under the first free name."""
-    volume = next(
-        candidate
-        for candidate in numbered(name)
-        if candidate not in present or _is_empty_dir(present[candidate], size_limit, medium)
-    )
+    """The name of our ``emptyDir``, which is added unless an earlier admission has done so."""
+    volume = empty_dir_name(present, name, size_limit=size_limit, medium=medium)
     if volume not in present:
         patch.add_empty_dir(volume, medium=medium, size_limit=size_limit)
     return volume

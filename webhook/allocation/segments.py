@@ -6,6 +6,7 @@ pkg/scheduler/api/devices/nvidia/vgpu/utils.go. Their decoders take the first fo
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from webhook.allocation.limit import check_length
 from webhook.allocation.model import Allocation, Device
@@ -57,28 +58,43 @@ def check_read_back(text: str, read: Allocation, allocation: Allocation, key: st
 
 def _devices(segment: str, where: str) -> Iterator[Device]:
     for piece in segment.split(":"):
-        fields = piece.split(",")
-        if len(fields) >= _FIELDS and fields[0]:
-            yield _device(fields, where)
+        if "," in piece:
+            try:
+                device = _device(piece)
+            except _BadFieldError as error:
+                raise FormatError(where, expected=error.expected, found=error.found) from None
+            if device:
+                yield device
 
 
-def _device(fields: Sequence[str], where: str) -> Device:
+class _BadFieldError(Exception):
+    def __init__(self, expected: str, found: str) -> None:
+        self.expected, self.found = expected, found
+        super().__init__(expected)
+
+
+# A card is written in the same way each time that it is given away whole.
+@lru_cache(maxsize=4096)
+def _device(piece: str) -> Device | None:
+    fields = piece.split(",")
+    if len(fields) < _FIELDS or not fields[0]:
+        return None
     uuid, kind, memory, cores, *_ = fields
     match = _UUID.fullmatch(uuid)
     if not match:
-        raise FormatError(where, expected='a UUID such as "GPU-5c3f..." or "GPU-5c3f...[1-0]"', found=uuid)
+        raise _BadFieldError('a UUID such as "GPU-5c3f..." or "GPU-5c3f...[1-0]"', uuid)
     return Device(
         uuid=match[1],
         kind=kind,
-        memory_mib=_number(memory, "MiB of memory", where),
-        cores=_number(cores, "cores in percent", where),
+        memory_mib=_number(memory, "MiB of memory"),
+        cores=_number(cores, "cores in percent"),
         mig=match[2] or "",
     )
 
 
-def _number(text: str, what: str, where: str) -> int:
+def _number(text: str, what: str) -> int:
     if not _NUMBER.fullmatch(text):
-        raise FormatError(where, expected=f'a number for {what}, such as "100"', found=text)
+        raise _BadFieldError(f'a number for {what}, such as "100"', text)
     return int(text)
 
 

@@ -44,6 +44,17 @@ def parse_yaml(text: str, source: str) -> list[Any]:
     return [document for document in _load(YAML(typ="safe", pure=True), text, source) if document is not None]
 
 
+def format_yaml(document: Any) -> str:
+    """One document of plain values."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # ruamel annotates it as None
+    yaml.width = 4096
+    out = io.StringIO()
+    yaml.dump(document, out)
+    return out.getvalue()
+
+
 def reason(error: OSError | UnicodeDecodeError) -> str:
     """Why a file cannot be read, without repeating its name."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else f"it is not UTF-8: {error.reason}"

@@ -11,6 +11,7 @@ TOPOLOGY_AWARE_SINCE = Version(2, 7)
 CONTAINERS_TOLD_APART_SINCE = Version(2, 9)
 PRIVILEGED_DENIED_SINCE = Version(2, 10)
 NATIVE_SIDECARS_SINCE = Version(1, 29)
+ENV_FILES_SINCE = Version(1, 35)
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,3 +55,8 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     def has_native_sidecars(self) -> bool:
         """Kubernetes runs restartable init containers."""
         return self.kubernetes is not None and self.kubernetes >= NATIVE_SIDECARS_SINCE
+
+    @property
+    def has_env_files(self) -> bool:
+        """Kubernetes reads variables from files of the format that we write: enabled by default since 1.35."""
+        return self.kubernetes is not None and self.kubernetes >= ENV_FILES_SINCE

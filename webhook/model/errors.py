@@ -26,6 +26,10 @@ class ManifestError(GpuTopologyError):
     """A manifest or state file cannot be read as what it should be."""
 
 
+class PodsUnreadable(GpuTopologyError):
+    """Pods cannot be read at the moment; the text says why."""
+
+
 class ConfigError(GpuTopologyError):
     """The configuration is not usable."""
 

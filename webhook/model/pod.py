@@ -35,10 +35,27 @@ class FieldRef(Fields):
     field_path: str = ""
 
 
+class FileKeyRef(Fields):
+    """A reference to a line of a file in a volume of the pod: Kubernetes 1.35."""
+
+    volume_name: str = ""
+    path: str = ""
+    key: str = ""
+
+
 class EnvVarSource(Fields):
-    """Where a variable's value comes from; other sources than ``fieldRef`` are not looked at."""
+    """Where a variable's value comes from; other sources are not looked at."""
 
     field_ref: FieldRef | None = None
+    file_key_ref: FileKeyRef | None = None
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """Where a variable of ours gets its value: a downward-API field, or a line of the env file."""
+
+    field_path: str = ""
+    volume: str = ""
+    line: str = ""
 
 
 class EnvVar(Fields):
@@ -48,10 +65,19 @@ class EnvVar(Fields):
     value: str | None = None
     value_from: EnvVarSource | None = None
 
-    def reads(self, field_path: str) -> bool:
-        """Whether the value comes from this downward-API field."""
+    def reads(self, reference: "Reference") -> bool:
+        """Whether the value comes from there."""
         source = self.value_from
-        return source is not None and source.field_ref is not None and source.field_ref.field_path == field_path
+        if source is None:
+            return False
+        if source.field_ref is not None:
+            return source.field_ref.field_path == reference.field_path
+        line = source.file_key_ref
+        return line is not None and (line.volume_name, line.path, line.key) == (
+            reference.volume,
+            names.ENV_FILE,
+            reference.line,
+        )
 
 
 class VolumeMount(Fields):
@@ -59,6 +85,7 @@ class VolumeMount(Fields):
 
     name: str
     mount_path: str
+    read_only: bool | None = None
 
 
 class Resources(Fields):
@@ -147,6 +174,7 @@ class PodSpec(Fields):
     host_network: bool | None = None
     share_process_namespace: bool | None = None
     dns_policy: str | None = None
+    node_name: str | None = None
     runtime_class_name: str | None = None
 
     @property
@@ -176,6 +204,7 @@ class Metadata(Fields):
     name: str | None = None
     generate_name: str | None = None
     namespace: str | None = None
+    uid: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
 
@@ -236,6 +265,11 @@ def may_contain(raw: msgspec.Raw, needles: tuple[bytes, ...]) -> bool:
         if needle in text:
             return True
     return False
+
+
+def annotation_reference(key: str) -> Reference:
+    """The value of an annotation."""
+    return Reference(annotation_path(key))
 
 
 def annotation_path(key: str) -> str:

@@ -11,8 +11,6 @@ from webhook.resolve.node import KnownNode
 from webhook.resolve.wanted import NcclTables
 from webhook.topology.sets import GpuSet, LinkClass
 
-NVLS_SINCE = 90
-"""Compute capability 9.0."""
 NVLS_DEFAULT, NVLS_OFF = "2", "0"
 NVSWITCH, NVLINK, PCIE = "nvswitch", "nvlink", "pcie"
 """The tables of the configuration."""
@@ -32,7 +30,7 @@ def nccl_values(sets: Sequence[GpuSet], node: KnownNode, tables: NcclTables) -> 
 def _table(one: GpuSet, node: KnownNode) -> str:
     if one.link is LinkClass.SINGLE:
         # It has no pair, but the ranks of other pods or nodes that it works with are of its kind.
-        return NVSWITCH if _all_switched(one, node) else PCIE
+        return NVSWITCH if node.switched.issuperset(one.gpus) else PCIE
     return {LinkClass.NVSWITCH: NVSWITCH, LinkClass.NVLINK: NVLINK}.get(one.link, PCIE)
 
 
@@ -45,10 +43,5 @@ def _p2p_level(sets: Sequence[GpuSet], table: str, tables: NcclTables) -> str:
 
 
 def _nvls(sets: Sequence[GpuSet], node: KnownNode, table: str) -> str:
-    members = {index for one in sets for index in one.gpus}
-    capable = all(gpu.sm >= NVLS_SINCE for gpu in node.topology.gpus if gpu.index in members)
-    return NVLS_DEFAULT if table == NVSWITCH and capable else NVLS_OFF
-
-
-def _all_switched(one: GpuSet, node: KnownNode) -> bool:
-    return all(gpu.switch_links for gpu in node.topology.gpus if gpu.index in one.gpus)
+    capable = table == NVSWITCH and all(node.with_nvls.issuperset(one.gpus) for one in sets)
+    return NVLS_DEFAULT if capable else NVLS_OFF

@@ -1,6 +1,6 @@
 """What is known of the node of a pod, with everything that is reckoned from it once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -11,6 +11,8 @@ from webhook.topology.model import Gpu, MigMode, NodeTopology
 from webhook.topology.sets import GpuSet, assess
 
 SETS_KEPT = 256
+NVLS_SINCE = 90
+"""Compute capability 9.0: NCCL src/transport/nvls.cc."""
 
 
 class Origin(StrEnum):
@@ -54,9 +56,29 @@ class KnownNode:
     @cached_property
     def in_cuda_order(self) -> tuple[Gpu, ...]:
         """The GPUs that a CUDA program sees which is shown all of them, in its order."""
-        return in_cuda_order([gpu for gpu in self.topology.gpus if gpu.mig_mode is not MigMode.ENABLED])
+        return tuple(gpu for gpu in _in_cuda_order(self.topology.gpus) if gpu.mig_mode is not MigMode.ENABLED)
 
-    @property
+    def ordered(self, gpus: Iterable[Gpu]) -> tuple[Gpu, ...]:
+        """Some of the GPUs, each once, in CUDA's order."""
+        places = self._places
+        chosen = {places[gpu.index]: gpu for gpu in gpus}
+        return tuple([chosen[place] for place in sorted(chosen)])
+
+    @cached_property
+    def switched(self) -> frozenset[int]:
+        """Indices of the GPUs with links to NVSwitches."""
+        return frozenset(gpu.index for gpu in self.topology.gpus if gpu.switch_links)
+
+    @cached_property
+    def with_nvls(self) -> frozenset[int]:
+        """Indices of the GPUs that know NVLink SHARP."""
+        return frozenset(gpu.index for gpu in self.topology.gpus if gpu.sm >= NVLS_SINCE)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {gpu.index: place for place, gpu in enumerate(_in_cuda_order(self.topology.gpus))}
+
+    @cached_property
     def has_mig(self) -> bool:
         """Whether some GPU is in MIG mode."""
         return any(gpu.mig_mode is MigMode.ENABLED for gpu in self.topology.gpus)
@@ -112,7 +134,7 @@ def choose_node(sources: Sources, uuids: Sequence[str], *, max_age: float, verif
     return None
 
 
-def in_cuda_order(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
+def _in_cuda_order(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """The order of ``CUDA_DEVICE_ORDER=PCI_BUS_ID``; that of NVML, which is the same, where no bus ids are known."""
     if all(gpu.pci_bus_id for gpu in gpus):
         return tuple(sorted(gpus, key=lambda gpu: gpu.pci_bus_id))

@@ -9,7 +9,7 @@ from webhook.allocation.model import Allocation, Device
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError, GpuTopologyError
 from webhook.resolve.nccl import nccl_values
-from webhook.resolve.node import KnownNode, in_cuda_order
+from webhook.resolve.node import KnownNode
 from webhook.resolve.requirements import unmet
 from webhook.resolve.wanted import GpuContainer, Wanted
 from webhook.topology.model import Gpu, MigMode
@@ -92,10 +92,15 @@ def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: S
     """
     dealt = _deal(wanted, allocation)
     selected = [(container, _gpus(devices, node)) for container, devices in dealt if container.selected]
-    every = in_cuda_order(_distinct([gpu for _, gpus in selected for gpu in gpus]))
-    visible = _visible(wanted.profile, every, node)
+    if not selected:
+        text = "the scheduler has given no GPU to the containers that the pod wants prepared"
+        raise UnresolvedError(Unresolved.NO_ALLOCATION, text)
+    every = selected[0][1] if len(selected) == 1 else node.ordered([gpu for _, gpus in selected for gpu in gpus])
+    numbers = {gpu.index: number for number, gpu in enumerate(_visible(wanted.profile, every, node))}
     containers = tuple(
-        ContainerGpus(container=container, gpus=gpus, cuda_indices=tuple(visible.index(gpu) for gpu in gpus if visible))
+        ContainerGpus(
+            container=container, gpus=gpus, cuda_indices=tuple([numbers[gpu.index] for gpu in gpus if numbers])
+        )
         for container, gpus in selected
     )
     sets = _sets(wanted.profile, containers, every, node, peers)
@@ -134,7 +139,7 @@ def _gpus(devices: Sequence[Device], node: KnownNode) -> tuple[Gpu, ...]:
             text = f"{gpu.label} {gpu.uuid} of node {node.name} is in MIG mode: there is no NVLink between instances"
             raise UnresolvedError(Unresolved.MIG_ALLOCATION, text)
         found.append(gpu)
-    return in_cuda_order(_distinct(found))
+    return node.ordered(found)
 
 
 def _unknown(device: Device, node: KnownNode) -> str:
@@ -169,13 +174,9 @@ def _sets(
     if not profile.shares_gpus:
         return tuple(node.gpu_set([gpu.index for gpu in one.gpus]) for one in containers)
     others = [gpu for uuid in peers if (gpu := node.gpu(uuid, None))] if profile is Profile.NODE_PEERS else []
-    return (node.gpu_set([gpu.index for gpu in _distinct([*every, *others])]),)
+    return (node.gpu_set([gpu.index for gpu in node.ordered([*every, *others])]),)
 
 
 def _knows_no_peers(profile: Profile) -> bool:
     """Whether other pods, perhaps later ones, share the GPUs of the node with this one."""
     return profile is Profile.NODE_PEERS
-
-
-def _distinct(gpus: Sequence[Gpu]) -> list[Gpu]:
-    return list({gpu.index: gpu for gpu in gpus}.values())

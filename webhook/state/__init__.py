@@ -4,6 +4,7 @@ from typing import Protocol
 
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Namespace
+from webhook.resolve.node import Sources
 
 
 class State(Protocol):
@@ -18,3 +19,24 @@ class State(Protocol):
 
     def cluster(self) -> ClusterFacts:
         """Versions of HAMi and Kubernetes, as far as they are known."""
+
+    def node(self, name: str) -> Sources:
+        """What is known of the GPUs of a node; empty if nothing is."""
+
+
+class Pods(Protocol):
+    """Pods as they are this very moment: HAMi annotates one milliseconds before it is bound."""
+
+    async def pod(self, namespace: str, name: str) -> bytes | None:
+        """The pod as JSON, or ``None`` if there is none of that name.
+
+        Raises:
+            PodsUnreadable: whoever knows it gives no answer in time.
+        """
+
+    async def group(self, namespace: str, group: str, node: str) -> list[bytes]:
+        """The pods with the label ``gpu.topology/group`` of this value on a node, as JSON.
+
+        Raises:
+            PodsUnreadable: as above.
+        """

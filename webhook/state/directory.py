@@ -1,6 +1,7 @@
-"""State from files: ``namespaces/*.yaml`` (manifests) and ``cluster.yaml`` (versions), read once."""
+"""State from files, read once: ``namespaces/*.yaml`` (manifests), ``cluster.yaml`` (versions), ``nodes/*.json``."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,8 +12,12 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import ManifestError
 from webhook.model.pod import Fields, Metadata, Namespace
 from webhook.model.version import Version
+from webhook.resolve.node import KnownNode, Origin, Sources
+from webhook.state.nodes import load_nodes
+from webhook.topology.model import NodeTopology
 
 _T = TypeVar("_T")
+_NOTHING = Sources()
 
 
 class _NamespaceManifest(Fields):
@@ -26,13 +31,26 @@ class _ClusterFile(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class DirectoryState:
-    """A :class:`webhook.state.State` of fixed values."""
+    """A :class:`webhook.state.State` of fixed values.
+
+    Args:
+        namespaces: By name.
+        facts: Versions.
+        read_nodes: Gives the topologies by the names of their nodes. It is asked once, when the first is needed: most
+            commands need none, and a file that cannot be read does not hinder them.
+    """
 
     ready = True
 
-    def __init__(self, namespaces: Mapping[str, Namespace], facts: ClusterFacts) -> None:
+    def __init__(
+        self,
+        namespaces: Mapping[str, Namespace],
+        facts: ClusterFacts,
+        read_nodes: Callable[[], Mapping[str, NodeTopology]] = dict,
+    ) -> None:
         self._namespaces = namespaces
         self._facts = facts
+        self._read_nodes = read_nodes
 
     def namespace(self, name: str) -> Namespace:
         """The namespace of that manifest."""
@@ -42,9 +60,32 @@ class DirectoryState:
         """The versions of ``cluster.yaml``."""
         return self._facts
 
+    def node(self, name: str) -> Sources:
+        """What the file of that node says.
+
+        Raises:
+            ManifestError: a file of ``nodes/`` cannot be read, or two are of the same node.
+            FormatError: a topology does not parse or contradicts itself.
+        """
+        return self._nodes.get(name, _NOTHING)
+
+    def check_nodes(self) -> None:
+        """Read the topologies now.
+
+        Raises:
+            ManifestError: a file of ``nodes/`` cannot be read, or two are of the same node.
+            FormatError: a topology does not parse or contradicts itself.
+        """
+        self.node("")
+
+    @cached_property
+    def _nodes(self) -> dict[str, Sources]:
+        found = self._read_nodes().items()
+        return {name: Sources(published=KnownNode(topology, origin=Origin.AGENT)) for name, topology in found}
+
 
 def load_directory(root: Path) -> DirectoryState:
-    """Read a state directory; files that are not there leave their part empty.
+    """Read a state directory; files that are not there leave their part empty. ``nodes/`` is read when it is needed.
 
     Raises:
         ManifestError: ``root`` is no directory, or a file in it cannot be read as what it should be.
@@ -57,7 +98,7 @@ def load_directory(root: Path) -> DirectoryState:
         for document in read_yaml(path):
             namespace = _read_namespace(path, document)
             namespaces[namespace.name] = namespace
-    return DirectoryState(namespaces, _read_cluster(root / "cluster.yaml"))
+    return DirectoryState(namespaces, _read_cluster(root / "cluster.yaml"), lambda: load_nodes(root))
 
 
 def _read_namespace(path: Path, document: Any) -> Namespace:

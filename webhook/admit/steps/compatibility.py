@@ -1,5 +1,8 @@
 """What will go wrong although nothing here can change it. Only warnings."""
 
+from collections.abc import Sequence
+
+from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names
@@ -35,12 +38,23 @@ def _gpus_of_init_containers(subject: Subject, patch: PodPatch) -> None:
             patch.warn(f"HAMi {subject.cluster.hami} does not schedule GPUs for init containers: {one.name}")
 
 
+def idle_init_containers(containers: Sequence[PodContainer], *, added: Sequence[str] = ()) -> list[str]:
+    """The init containers with whose end HAMi 2.10.0 gives the pod's cards away.
+
+    None if one of them is restartable: it never finishes, so neither do the init containers as a whole.
+
+    Args:
+        containers: All of the pod.
+        added: Names of those that it will get.
+    """
+    if any(one.is_native_sidecar for one in containers):
+        return []
+    return [*(one.name for one in containers if one.is_init and one.request is None), *added]
+
+
 def _init_container_fault(subject: Subject, patch: PodPatch) -> None:
-    if any(one.is_native_sidecar for one in subject.containers):
-        return  # it never finishes, so neither do the init containers as a whole
-    idle = [one.name for one in subject.containers if one.is_init and one.request is None]
-    if subject.carrier is Carrier.INIT:
-        idle.append(names.REMAP_CONTAINER)
+    ours = (names.REMAP_CONTAINER,) if subject.carrier is Carrier.INIT else ()
+    idle = idle_init_containers(subject.containers, added=ours)
     if idle:
         text = f"HAMi {subject.cluster.hami} offers this pod's cards to others once init container {idle[0]} finishes"
         patch.warn(text, Reason.INIT_CONTAINER_FAULT)

@@ -28,11 +28,11 @@ def plan(subject: Subject, patch: PodPatch) -> None:
             continue
         if names.ENV_DISABLE_CONTROL not in one.env:
             patch.add_variable(one, names.ENV_DISABLE_CONTROL, "true")
-        elif not _is_true(one.entries):
+        elif not disables_control(one.entries):
             raise contradiction(one, names.ENV_DISABLE_CONTROL, "whole cards need the literal true")
 
 
-def _is_true(env: Iterable[EnvVar]) -> bool:
+def disables_control(env: Iterable[EnvVar]) -> bool:
     """Whether the device plugin finds a true value: it looks at every entry of the name."""
     return any(variable.name == names.ENV_DISABLE_CONTROL and variable.value in _TRUE for variable in env)
 

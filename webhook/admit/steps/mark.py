@@ -12,12 +12,16 @@ from webhook.model.mark import Mark
 
 PURPOSE = "mark it"
 
+_FOR_PEOPLE = frozenset({names.LINK, names.BANDWIDTH, names.RING_ORDER, names.NUMA, names.SATISFIED})
 _MARKS = {profile: Mark(__version__, profile).format() for profile in Profile}
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """One annotation; runs last."""
+    """The mark, and what people may want to know of GPUs that are known already; runs last."""
     patch.annotate(names.INJECTED, _MARKS[subject.profile])
+    for key, value in subject.allocated.items():
+        if key in _FOR_PEOPLE:
+            patch.annotate(key, value)
     for key in subject.options.outputs:
         if key not in patch.annotated:
             patch.drop_annotation(key)

@@ -11,33 +11,28 @@ from webhook.admit.subject import Subject
 from webhook.admit.variables import offer_reference, offer_value
 from webhook.model import names
 from webhook.model.choices import Nvls, P2pLevel
-from webhook.model.pod import annotation_path
+from webhook.model.pod import annotation_reference
 
 PURPOSE = "set NCCL up for the links between its GPUs"
 
 _NVLS_VALUES = {Nvls.ON: "1", Nvls.OFF: "0"}
 
 
-class _Variable(msgspec.Struct, frozen=True):
+class NcclVariable(msgspec.Struct, frozen=True):
     """An NCCL variable: the literal ``value``, or the annotation ``key``, which holds ``value`` until bind."""
 
     name: str
     value: str
     key: str = ""
-    field_path: str = ""
 
 
-def _bound(name: str, value: str, key: str) -> _Variable:
-    return _Variable(name, value, key, annotation_path(key))
-
-
-_P2P_LEVEL = _bound(names.ENV_NCCL_P2P_LEVEL, "PXB", names.NCCL_P2P_LEVEL)
-_NVLS = _bound(names.ENV_NCCL_NVLS_ENABLE, "2", names.NCCL_NVLS)
+_P2P_LEVEL = NcclVariable(names.ENV_NCCL_P2P_LEVEL, "PXB", names.NCCL_P2P_LEVEL)
+_NVLS = NcclVariable(names.ENV_NCCL_NVLS_ENABLE, "2", names.NCCL_NVLS)
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
     """Variables for each GPU container, and the annotations that some container refers to."""
-    for variable in _wanted(subject):
+    for variable in wanted_variables(subject):
         if variable.key:
             _offer_bound(subject, patch, variable)
         else:
@@ -45,27 +40,30 @@ def plan(subject: Subject, patch: PodPatch) -> None:
                 offer_value(patch, one, variable.name, variable.value)
 
 
-def _offer_bound(subject: Subject, patch: PodPatch, variable: _Variable) -> None:
+def _offer_bound(subject: Subject, patch: PodPatch, variable: NcclVariable) -> None:
+    sources = subject.sources(variable.key, variable.name)
+    annotation = annotation_reference(variable.key)
     referred = False
     for one in subject.gpu_containers:
         own = one.env.get(variable.name)
-        offer_reference(patch, one, variable.name, variable.field_path)
-        referred = referred or own is None or own.reads(variable.field_path)
+        offer_reference(patch, one, variable.name, sources)
+        referred = referred or (sources[0] == annotation if own is None else own.reads(annotation))
     if referred:
-        patch.annotate(variable.key, variable.value)
+        patch.annotate(variable.key, subject.allocated.get(variable.key, variable.value))
 
 
-def _wanted(subject: Subject) -> list[_Variable]:
+def wanted_variables(subject: Subject) -> list[NcclVariable]:
+    """The variables that the pod gets where its containers do not set them."""
     policy, nvls = subject.policy, subject.options.nvls
     level = _level(subject)
     wanted = [
-        _P2P_LEVEL if level is P2pLevel.AUTO else _Variable(names.ENV_NCCL_P2P_LEVEL, level),
-        _NVLS if nvls is Nvls.AUTO else _Variable(names.ENV_NCCL_NVLS_ENABLE, _NVLS_VALUES[nvls]),
+        _P2P_LEVEL if level is P2pLevel.AUTO else NcclVariable(names.ENV_NCCL_P2P_LEVEL, level),
+        _NVLS if nvls is Nvls.AUTO else NcclVariable(names.ENV_NCCL_NVLS_ENABLE, _NVLS_VALUES[nvls]),
     ]
-    wanted += [_Variable(name, value) for name, value in policy.fixed_nccl]
-    wanted += [_bound(name, value, names.NCCL_ENV_PREFIX + name) for name, value in policy.bound_nccl]
+    wanted += [NcclVariable(name, value) for name, value in policy.fixed_nccl]
+    wanted += [NcclVariable(name, value, names.NCCL_ENV_PREFIX + name) for name, value in policy.bound_nccl]
     if policy.nccl.multinode and _spans_nodes(subject):
-        wanted += [_Variable(name, value) for name, value in policy.nccl.multinode.items()]
+        wanted += [NcclVariable(name, value) for name, value in policy.nccl.multinode.items()]
     return wanted
 
 
@@ -75,9 +73,10 @@ def _level(subject: Subject) -> P2pLevel:
     The option and the output share one annotation: where a container refers to it, an earlier admission has replaced
     ``auto`` by its default.
     """
+    annotation = annotation_reference(names.NCCL_P2P_LEVEL)
     for one in subject.gpu_containers:
         own = one.env.get(names.ENV_NCCL_P2P_LEVEL)
-        if own is not None and own.reads(_P2P_LEVEL.field_path):
+        if own is not None and own.reads(annotation):
             return P2pLevel.AUTO
     return subject.options.nccl_p2p_level
 

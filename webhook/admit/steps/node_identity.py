@@ -10,8 +10,12 @@ from webhook.admit.subject import Subject
 from webhook.admit.variables import require_reference, require_value
 from webhook.model import names
 from webhook.model.choices import Profile
+from webhook.model.pod import Reference
 
 PURPOSE = "let NCCL know which pods share a node"
+
+NODE_NAME = Reference(field_path="spec.nodeName")
+LEGACY_IPC = "0"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
@@ -19,5 +23,5 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     if subject.profile is not Profile.NODE_PEERS or subject.host.network:
         return
     for one in subject.gpu_containers:
-        require_reference(patch, one, names.ENV_NCCL_HOSTID, "spec.nodeName", "profile node-peers")
-        require_value(patch, one, names.ENV_NCCL_CUMEM_ENABLE, "0", "profile node-peers without hostNetwork")
+        require_reference(patch, one, names.ENV_NCCL_HOSTID, (NODE_NAME,), "profile node-peers")
+        require_value(patch, one, names.ENV_NCCL_CUMEM_ENABLE, LEGACY_IPC, "profile node-peers without hostNetwork")

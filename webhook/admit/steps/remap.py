@@ -7,29 +7,28 @@ containers finish, gets a restartable one, which never finishes.
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.remap_container import RemapContainer, encode_container, last_visible_devices
-from webhook.admit.subject import Subject
+from webhook.admit.subject import FILES_SIZE, Subject
 from webhook.admit.variables import offer_value
-from webhook.admit.volumes import numbered, provide_empty_dir
+from webhook.admit.volumes import numbered
 from webhook.model import names
-from webhook.model.choices import Carrier
+from webhook.model.choices import Carrier, OnViolation
 from webhook.model.outcome import Reason, Refused
 
 PURPOSE = "verify the GPUs and write the NCCL topology file when it starts"
-
-_FILES_SIZE = "8Mi"
-UNKNOWN_TOPOLOGY = "{}"
-_ALLOCATIONS = {"hami": names.HAMI_DEVICES_ALLOCATED, "volcano": names.VOLCANO_DEVICES_ALLOCATED}
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
     """Volume, mounts, container and the variable that names the file; nothing with carrier ``binding``."""
     options = subject.options
+    _environment(subject, patch)
     if subject.carrier is Carrier.BINDING:
         if options.topology_file and names.TOPOLOGY_FILE_OPTION in subject.pod.annotations:
             text = "no topology file: this HAMi and Kubernetes allow no remap container"
             patch.warn(text, Reason.NO_TOPOLOGY_FILE)
         return
-    volume = provide_empty_dir(patch, subject.volumes, names.FILES_VOLUME, size_limit=_FILES_SIZE)
+    volume = subject.files_volume
+    if volume not in subject.volumes:
+        patch.add_empty_dir(volume, size_limit=FILES_SIZE)
     for one in subject.gpu_containers:
         mounted = one.mounts.get(names.FILES_PATH)
         if mounted is None:
@@ -42,7 +41,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
             )
         if options.topology_file:
             offer_value(patch, one, names.ENV_NCCL_TOPO_FILE, names.TOPOLOGY_FILE)
-    patch.annotate(names.NODE_TOPOLOGY, UNKNOWN_TOPOLOGY)
+    patch.annotate(names.NODE_TOPOLOGY, subject.allocated.get(names.NODE_TOPOLOGY, names.UNKNOWN_TOPOLOGY))
     present = subject.remap_container
     wanted = _container(subject, present.name if present else _free_name(subject.containers), volume)
     if present is None:
@@ -51,8 +50,21 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         _mend(patch, subject, present, wanted)
 
 
+def _environment(subject: Subject, patch: PodPatch) -> None:
+    """Say it where the configuration asks for the env file and containers do not read it."""
+    if subject.policy.remap.environment != "file" or subject.reads_file:
+        return
+    if not subject.files_volume:
+        why = "needs a remap container, which this pod does not get"
+    elif not subject.cluster.has_env_files:
+        why = f"needs Kubernetes 1.35, this is {subject.cluster.kubernetes or 'one of unknown version'}"
+    else:
+        why = "changes nothing in pods that read the annotations already"
+    patch.warn(f"remap.environment: file {why}")
+
+
 def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
-    settings = subject.policy.remap
+    settings, options = subject.policy.remap, subject.options
     keys = subject.visible_device_keys
     return RemapContainer(
         name=name,
@@ -62,16 +74,21 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         sees_all_gpus=settings.sees_all_gpus,
         carrier=subject.carrier,
         profile=subject.profile,
-        require_nvlink=subject.options.require_nvlink,
-        containers=",".join([_entry(one, keys) for one in subject.containers if one.request]),
-        allocation_key=_ALLOCATIONS[subject.family],
+        require_nvlink=options.require_nvlink,
+        min_bandwidth="" if options.min_bandwidth is None else f"{options.min_bandwidth:g}",
+        denies=options.on_violation is OnViolation.DENY,
+        reads_file=subject.reads_file,
+        family=subject.family,
+        nccl=subject.policy.remap_nccl,
+        containers=",".join([_entry(one, keys, one in subject.left_out) for one in subject.containers if one.request]),
         visible_device_keys=tuple(keys.values()),
     )
 
 
-def _entry(one: PodContainer, keys: dict[str, str]) -> str:
+def _entry(one: PodContainer, keys: dict[str, str], left_out: bool) -> str:
     number = keys[one.name].removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX) if one.name in keys else ""
-    return f"{one.name}:{one.request.count if one.request else 0}:{number}"
+    flags = "+".join([flag for flag, holds in (("init", one.is_init), ("left-out", left_out)) if holds])
+    return f"{one.name}:{one.request.count if one.request else 0}:{number}" + (f":{flags}" if flags else "")
 
 
 def _mend(patch: PodPatch, subject: Subject, present: PodContainer, wanted: RemapContainer) -> None:

@@ -12,12 +12,9 @@ from webhook.admit.variables import require_reference, require_value
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import annotation_path
+from webhook.model.references import visible_devices_line
 
 PURPOSE = "show each container its peers' GPUs"
-
-NO_CUDA_DEVICE = "-1"
-NO_VISIBLE_DEVICE = "none"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
@@ -33,9 +30,9 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         )
     _variables(subject, patch)
     for key in subject.visible_device_keys.values():
-        patch.annotate(key, NO_CUDA_DEVICE)
+        patch.annotate(key, subject.allocated.get(key, names.NO_CUDA_DEVICE))
     if subject.profile is Profile.POD_PEERS:
-        patch.annotate(names.VISIBLE_UUIDS, NO_VISIBLE_DEVICE)
+        patch.annotate(names.VISIBLE_UUIDS, subject.allocated.get(names.VISIBLE_UUIDS, names.NO_VISIBLE_DEVICE))
 
 
 def _variables(subject: Subject, patch: PodPatch) -> None:
@@ -43,9 +40,11 @@ def _variables(subject: Subject, patch: PodPatch) -> None:
     keys = subject.visible_device_keys
     for one in subject.gpu_containers:
         require_value(patch, one, names.ENV_CUDA_DEVICE_ORDER, "PCI_BUS_ID", profile)
-        require_reference(patch, one, names.ENV_CUDA_VISIBLE_DEVICES, annotation_path(keys[one.name]), profile)
+        key = keys[one.name]
+        indices = subject.sources(key, visible_devices_line(key))
+        require_reference(patch, one, names.ENV_CUDA_VISIBLE_DEVICES, indices, profile)
         if subject.profile is Profile.NODE_PEERS:
             require_value(patch, one, names.ENV_NVIDIA_VISIBLE_DEVICES, "all", profile)
         else:
-            path = annotation_path(names.VISIBLE_UUIDS)
-            require_reference(patch, one, names.ENV_NVIDIA_VISIBLE_DEVICES, path, profile)
+            uuids = subject.sources(names.VISIBLE_UUIDS, names.ENV_NVIDIA_VISIBLE_DEVICES)
+            require_reference(patch, one, names.ENV_NVIDIA_VISIBLE_DEVICES, uuids, profile)

@@ -20,6 +20,8 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     for one in subject.gpu_containers:
         request, resources = subject.gpu_request(one), one.container.resources
         family = request.names
+        if family.family == "koordinator":
+            continue  # whole GPUs are those of a bare count; Koordinator counts cores and memory of all GPUs together
         for section in ("limits", "requests"):
             present: dict[str, Quantity] = getattr(resources, section) or {}
             for resource, number, text in (

@@ -1,0 +1,82 @@
+"""Pods that have their GPUs already when they are created: restored ones, and those that somebody allocated before.
+
+What bind would write is then known, and written at once, by the same function.
+"""
+
+from collections.abc import Callable, Mapping
+
+from webhook.admit.container import PodContainer
+from webhook.allocation.read import allocated_node, read_allocation
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.choices import Profile
+from webhook.model.errors import FormatError
+from webhook.model.options import Options
+from webhook.model.pod import Namespace, Pod, PodSpec
+from webhook.resolve.node import Sources, choose_node
+from webhook.resolve.outputs import all_annotations
+from webhook.resolve.resolve import UnresolvedError, resolve
+from webhook.resolve.wanted import GpuContainer, Requirements, Wanted
+
+Nodes = Callable[[str], Sources]
+"""What is known of a node, by its name."""
+
+
+def unknown_nodes(_name: str) -> Sources:
+    """Nothing is known of any node."""
+    return Sources()
+
+
+def has_allocation(pod: Pod) -> bool:
+    """Whether a scheduler has chosen a node for the pod."""
+    annotations = pod.annotations
+    return names.HAMI_ALLOCATED_NODE in annotations or names.VOLCANO_ALLOCATED_NODE in annotations
+
+
+def allocated_annotations(
+    pod: Pod, namespace: Namespace, family: str, wanted: Wanted, nodes: Nodes, policy: AdmitPolicy
+) -> Mapping[str, str]:
+    """The annotations that bind would write; none where it could not, or must not yet.
+
+    The allocation is an annotation, so whoever creates the pod may have invented it. What shows a pod cards by that
+    word alone, the list of UUIDs in ``pod-peers``, needs the permission to see every GPU of a node.
+    """
+    if not has_allocation(pod):
+        return {}
+    if wanted.profile is Profile.POD_PEERS and not namespace.allows(names.ALLOW_NODE_GPUS):
+        return {}
+    node = allocated_node(pod.annotations, family=family)
+    assigned = (pod.spec or PodSpec()).node_name
+    if node is None or assigned not in (None, "", node):
+        return {}
+    try:
+        allocation = read_allocation(pod.annotations, family=family, holder=f"pod {namespace.name}/{pod.display_name}")
+        uuids = [device.uuid for device in allocation.devices if device.uuid]
+        max_age = policy.binding.topology_max_age_seconds
+        known = choose_node(nodes(node), uuids, max_age=max_age, verified=not wanted.profile.shares_gpus)
+        return all_annotations(resolve(wanted, allocation, known)) if known else {}
+    except (FormatError, UnresolvedError):
+        return {}  # bind will say it
+
+
+def wanted_of(containers: tuple[GpuContainer, ...], policy: AdmitPolicy, options: Options, profile: Profile) -> Wanted:
+    """What a pod with these containers wants to know of its GPUs."""
+    requirements = Requirements(nvlink=options.require_nvlink, min_bandwidth=options.min_bandwidth)
+    return Wanted(profile=profile, containers=containers, requirements=requirements, nccl=policy.nccl_tables)
+
+
+def gpu_containers(
+    containers: list[PodContainer], selected: set[str], visible_keys: Mapping[str, str]
+) -> tuple[GpuContainer, ...]:
+    """The containers that ask for GPUs, as those see them who resolve an allocation."""
+    return tuple(
+        GpuContainer(
+            name=one.name,
+            count=one.request.count,
+            is_init=one.is_init,
+            visible_key=visible_keys.get(one.name, ""),
+            selected=one.name in selected,
+        )
+        for one in containers
+        if one.request
+    )

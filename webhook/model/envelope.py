@@ -1,0 +1,162 @@
+"""The AdmissionReview envelope, ``admission.k8s.io/v1``: what reviews of pods and of Bindings have in common."""
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+from webhook.model.errors import GpuTopologyError, shorten
+from webhook.model.pod import Fields
+
+API_VERSION = "admission.k8s.io/v1"
+KIND = "AdmissionReview"
+PODS_PATH = "/mutate/pods"
+BINDINGS_PATH = "/mutate/bindings"
+_TOO_DEEP = "request body: expected an AdmissionReview, found JSON that is nested too deep"
+_RULES = "Check the rules of the MutatingWebhookConfiguration"
+
+
+class MalformedReview(GpuTopologyError):
+    """A body that is no review which we can answer: HTTP 400, and the API server applies its ``failurePolicy``."""
+
+
+class Resource(Fields):
+    """A group, version and resource."""
+
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+
+
+class AnyRequest(Fields):
+    """``request`` of a review, without the object that it is about."""
+
+    uid: str
+    operation: str
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    sub_resource: str = ""
+    dry_run: bool | None = None
+
+
+R = TypeVar("R", bound=AnyRequest)
+
+
+class Review(Fields, Generic[R]):
+    """A review as the API server sends it."""
+
+    api_version: str
+    kind: str
+    request: R | None = None
+
+
+class Status(msgspec.Struct, frozen=True):
+    """Why a request was refused; ``reason`` is one of the words of the API (apimachinery pkg/apis/meta/v1/types.go)."""
+
+    message: str
+    reason: str
+    code: int
+    status: str = "Failure"
+
+
+class Response(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """``response`` of a review; ``bytes`` are written in base64, as the API asks for patches."""
+
+    uid: str
+    allowed: bool
+    status: Status | None = None
+    patch: bytes | None = None
+    patch_type: str | None = None
+    warnings: list[str] = []
+    audit_annotations: dict[str, str] = {}
+
+
+class Reply(msgspec.Struct, frozen=True, rename="camel"):
+    """A review as we answer it."""
+
+    response: Response
+    api_version: str = API_VERSION
+    kind: str = KIND
+
+
+def decode_request(body: bytes, decoder: msgspec.json.Decoder[Review[R]]) -> R:
+    """The request of a review, whatever it is about.
+
+    Raises:
+        MalformedReview: the body is not JSON, no ``admission.k8s.io/v1`` AdmissionReview, or a field that we read has
+            another type than it should.
+    """
+    try:
+        review = decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise MalformedReview(_explain(body, error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedReview(f"request body: expected JSON, found something else: {error}") from None
+    except RecursionError:
+        raise MalformedReview(_TOO_DEEP) from None
+    _check_version(review.api_version, review.kind)
+    if review.request is None:
+        raise MalformedReview("request: expected the request of an AdmissionReview, found none")
+    return review.request
+
+
+def is_pod(request: AnyRequest) -> bool:
+    """Whether the request is about a pod itself."""
+    resource = request.resource
+    return (resource.group, resource.version, resource.resource, request.sub_resource) == ("", "v1", "pods", "")
+
+
+def is_binding(request: AnyRequest) -> bool:
+    """Whether the request is about the Binding of a pod: ``pods/binding``, or ``bindings`` of old.
+
+    Both run the same code of the API server (kubernetes pkg/registry/core/pod/storage/storage.go, BindingREST and
+    LegacyBindingREST).
+    """
+    resource = request.resource
+    if (resource.group, resource.version) != ("", "v1"):
+        return False
+    return (resource.resource, request.sub_resource) in (("pods", "binding"), ("bindings", ""))
+
+
+def misdirected(request: AnyRequest, *, expected: str) -> MalformedReview:
+    """A review that came to the wrong path, or is about something that no path of ours is for."""
+    resource, sub_resource = request.resource, request.sub_resource
+    name = f"{resource.resource}/{sub_resource}" if sub_resource else resource.resource
+    found = f"{name} of {'/'.join(filter(None, (resource.group, resource.version)))}"
+    hint = ""
+    if is_pod(request):
+        hint = f": reviews of pods belong to {PODS_PATH}"
+    elif is_binding(request):
+        hint = f": reviews of Bindings belong to {BINDINGS_PATH}"
+    return MalformedReview(f"request.resource: expected {expected}, found {found}. {_RULES}{hint}")
+
+
+def _check_version(api_version: str, kind: str) -> None:
+    if api_version != API_VERSION:
+        raise MalformedReview(
+            f"apiVersion: expected {API_VERSION}, found {shorten(api_version)}. "
+            "Set admissionReviewVersions: [v1] in the MutatingWebhookConfiguration"
+        )
+    if kind != KIND:
+        raise MalformedReview(f"kind: expected {KIND}, found {shorten(kind)}")
+
+
+def _explain(body: bytes, error: msgspec.ValidationError) -> str:
+    """Why the body does not fit: first what it is, then where it differs."""
+    try:
+        document = msgspec.json.decode(body)
+    except UnicodeDecodeError as broken:
+        return f"request body: expected JSON, found something else: {broken}"
+    except msgspec.MsgspecError as broken:
+        return f"request body: expected an AdmissionReview, found a number that cannot be read: {broken}"
+    except RecursionError:
+        return _TOO_DEEP
+    if not isinstance(document, dict):
+        return "request body: expected an AdmissionReview object, found another JSON value"
+    api_version, kind = document.get("apiVersion"), document.get("kind")
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        return (
+            f"request body: expected an AdmissionReview of {API_VERSION}, found an object without apiVersion and kind"
+        )
+    _check_version(api_version, kind)
+    return f"AdmissionReview: {error}"

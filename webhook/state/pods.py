@@ -1,0 +1,103 @@
+"""Pods from files: ``pods/*.yaml`` of a state directory, read anew whenever one is asked for."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from webhook.manifest.documents import read_yaml
+from webhook.model import names
+from webhook.model.errors import ManifestError, PodsUnreadable
+from webhook.model.pod import Pod
+
+DEFAULT_NAMESPACE = "default"
+
+
+class DirectoryPods:
+    """:class:`webhook.state.Pods` of a state directory, so that a person may edit an allocation while the server runs.
+
+    Args:
+        root: The state directory.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._directory = root / "pods"
+
+    async def pod(self, namespace: str, name: str) -> bytes | None:
+        """The pod as JSON, or ``None`` if no file has it.
+
+        Raises:
+            PodsUnreadable: a file cannot be read as pods, and none of the others has it; or two have it.
+        """
+        return await asyncio.to_thread(self._find, namespace, name)
+
+    async def group(self, namespace: str, group: str, node: str) -> list[bytes]:
+        """The pods of a group that are on a node, as JSON.
+
+        Raises:
+            PodsUnreadable: a file cannot be read as pods.
+        """
+        return await asyncio.to_thread(self._find_group, namespace, group, node)
+
+    def _find(self, namespace: str, name: str) -> bytes | None:
+        found: dict[Path, bytes] = {}
+        failures = []
+        for path in self._files():
+            try:
+                for manifest, pod in _read(path):
+                    if (_namespace(pod), pod.display_name) != (namespace, name):
+                        continue
+                    if found:
+                        others = ", ".join(map(str, found))
+                        raise PodsUnreadable(
+                            f"{path}: expected each pod once, found {namespace}/{name} in {others} too"
+                        )
+                    found[path] = manifest
+            except ManifestError as error:
+                failures.append(error)
+        if failures and not found:
+            raise PodsUnreadable(str(failures[0]))
+        return next(iter(found.values()), None)
+
+    def _find_group(self, namespace: str, group: str, node: str) -> list[bytes]:
+        try:
+            pods = [one for path in self._files() for one in _read(path)]
+        except ManifestError as error:
+            raise PodsUnreadable(str(error)) from None
+        return [
+            manifest
+            for manifest, pod in pods
+            if _namespace(pod) == namespace
+            and pod.labels.get(names.GROUP) == group
+            and pod.spec
+            and pod.spec.node_name == node
+        ]
+
+    def _files(self) -> list[Path]:
+        return sorted(self._directory.glob("*.yaml"))
+
+
+def _read(path: Path) -> Iterator[tuple[bytes, Pod]]:
+    """Each pod of a file, as JSON and as the fields that we read.
+
+    Raises:
+        ManifestError: the file cannot be read, or holds something else.
+    """
+    for document in read_yaml(path):
+        kind = document.get("kind") if isinstance(document, dict) else None
+        if kind != "Pod":
+            raise ManifestError(f"{path}: expected a Pod, found {kind or 'something else'}")
+        manifest = json.dumps(document, default=str).encode()  # dates, which YAML knows, are strings in Kubernetes
+        try:
+            pod = msgspec.json.decode(manifest, type=Pod)
+        except msgspec.ValidationError as error:
+            raise ManifestError(f"{path}: {error}") from None
+        if not (pod.metadata and pod.metadata.name):
+            raise ManifestError(f"{path}: expected a Pod with a name, found none")
+        yield manifest, pod
+
+
+def _namespace(pod: Pod) -> str:
+    return (pod.metadata.namespace if pod.metadata else None) or DEFAULT_NAMESPACE
