@@ -1,12 +1,18 @@
 """What several commands read: the configuration, the state, and the policy that follows from them."""
 
+import sys
 from pathlib import Path
+
+import msgspec
 
 from webhook import __version__
 from webhook.config import AdmitPolicy, Config, admit_policy, parse_config
-from webhook.manifest.documents import read_yaml
+from webhook.manifest.documents import parse_yaml, read_yaml
+from webhook.model import names
 from webhook.model.errors import ConfigError, ManifestError
+from webhook.model.pod import Metadata, Namespace, Pod
 from webhook.state.directory import DirectoryState, load_directory
+from webhook.workload import to_json
 
 
 def read_settings(path: Path | None) -> tuple[Config, AdmitPolicy]:
@@ -32,3 +38,31 @@ def read_settings(path: Path | None) -> tuple[Config, AdmitPolicy]:
 def read_state(path: Path | None) -> DirectoryState | None:
     """The state directory, if one is given."""
     return None if path is None else load_directory(path)
+
+
+def namespace_in(state: DirectoryState | None, name: str) -> Namespace:
+    """The namespace; without a state directory one that has opted in and has no permissions."""
+    return state.namespace(name) if state else Namespace(name, {names.INJECTION: "enabled"})
+
+
+def read_pod_file(file: str, default_namespace: str) -> tuple[Pod, str]:
+    """The pod in a file (``-``: standard input), and how messages call the file.
+
+    Raises:
+        ManifestError: it cannot be read, holds something else than one Pod, or a field has another type than in a pod.
+    """
+    source = "standard input" if file == "-" else file
+    if file == "-":
+        documents = parse_yaml(sys.stdin.buffer.read().decode(errors="replace"), source)
+    else:
+        documents = read_yaml(Path(file))
+    kinds = [document.get("kind") if isinstance(document, dict) else type(document).__name__ for document in documents]
+    if kinds != ["Pod"]:
+        raise ManifestError(f"{source}: expected one Pod, found {', '.join(map(str, kinds)) or 'nothing'}")
+    try:
+        pod = msgspec.json.decode(to_json(documents[0]), type=Pod)
+    except msgspec.ValidationError as error:
+        raise ManifestError(f"{source}: {error}") from None
+    metadata = pod.metadata or Metadata()
+    metadata = msgspec.structs.replace(metadata, namespace=metadata.namespace or default_namespace)
+    return msgspec.structs.replace(pod, metadata=metadata), source

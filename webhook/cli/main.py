@@ -12,7 +12,7 @@ import typer
 
 from certs.errors import BundleError
 from webhook import __version__
-from webhook.cli import agent, demo, inject, serve
+from webhook.cli import agent, bind, demo, explain, inject, remap, serve
 from webhook.cli.topology import topology
 from webhook.model.errors import GpuTopologyError
 
@@ -28,7 +28,12 @@ app = typer.Typer(
 )
 app.command()(serve.serve)
 app.command()(inject.inject)
+app.command()(bind.bind)
+app.command()(explain.explain)
 app.command()(agent.agent)
+app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
+    remap.remap
+)
 app.add_typer(topology)
 app.command()(demo.demo)
 

@@ -1,0 +1,379 @@
+"""The decision about a Binding: docs/binding.md, sentence by sentence."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.judge import TEAM_A, policy
+from tests.pods import ALL_ALLOWED, container, pod
+from tests.topology import machines
+from webhook.admit.admission import admit
+from webhook.bind.binding import Case, begin, finish, passes, peer_uuids
+from webhook.config import AdmitPolicy
+from webhook.model.binding import Binding, BindOutcome, BindReason, Target
+from webhook.model.cluster import ClusterFacts
+from webhook.model.outcome import Kind
+from webhook.model.pod import Metadata, Namespace, Pod
+from webhook.model.version import Version
+from webhook.resolve.node import KnownNode, Origin, Sources
+from webhook.topology.model import NodeTopology
+from webhook.workload import apply_in_place, to_json
+
+U = machines.H20_UUIDS
+HAMI_2_9 = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 33))
+OLD = ClusterFacts(hami=Version(2, 10), kubernetes=Version(1, 28))
+"""A cluster without remap containers."""
+
+
+def hami(*segments: list[str]) -> str:
+    return "".join("".join(f"{uuid},NVIDIA,97871,100:" for uuid in segment) + ";" for segment in segments)
+
+
+def injected(
+    *containers: Any,
+    allocated: str,
+    node: str = "h20-node-1",
+    annotations: dict[str, str] | None = None,
+    namespace: Namespace = ALL_ALLOWED,
+    rules: AdmitPolicy | None = None,
+    cluster: ClusterFacts = HAMI_2_9,
+) -> Pod:
+    """A pod as it is when its Binding is reviewed: admitted, then annotated by HAMi."""
+    manifest = pod(*containers, annotations=dict(annotations or {}))  # which the patch then changes
+    before = msgspec.json.decode(to_json(manifest), type=Pod)
+    outcome = admit(before, namespace, rules or policy(), cluster)
+    assert outcome.operations, outcome
+    apply_in_place(manifest, outcome.operations)
+    manifest["metadata"]["uid"] = "uid-1"
+    manifest["metadata"]["annotations"] |= {
+        "hami.io/vgpu-node": node,
+        "hami.io/vgpu-devices-allocated": allocated,
+        "hami.io/bind-phase": "allocating",
+    }
+    return msgspec.json.decode(to_json(manifest), type=Pod)
+
+
+def to(node: str = "h20-node-1", uid: str | None = "uid-1", annotations: dict[str, str] | None = None) -> Binding:
+    return Binding(Metadata(name="train", namespace="team-a", uid=uid, annotations=annotations), Target(node))
+
+
+def published(topology: NodeTopology, age: float | None = None) -> Sources:
+    return Sources(published=KnownNode(topology, origin=Origin.AGENT), age=age)
+
+
+def annotated(topology: NodeTopology) -> KnownNode:
+    return KnownNode(topology, origin=Origin.HAMI)
+
+
+H20 = published(machines.h20())
+
+
+def decide(
+    found: Pod,
+    binding: Binding | None = None,
+    sources: Sources = H20,
+    namespace: Namespace = ALL_ALLOWED,
+    rules: AdmitPolicy | None = None,
+    peers: tuple[str, ...] = (),
+) -> BindOutcome:
+    begun = begin(found, binding or to(), namespace, rules or policy())
+    return finish(begun, rules or policy(), sources, peers=peers) if isinstance(begun, Case) else begun
+
+
+def group_of(found: Pod) -> str | None:
+    begun = begin(found, to(), ALL_ALLOWED, policy())
+    assert isinstance(begun, Case)
+    return begun.wish.group
+
+
+def test_a_pod_without_our_mark_passes() -> None:
+    plain = msgspec.json.decode(to_json(pod()), type=Pod)
+    assert passes(plain, to()) == BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_INJECTED)
+
+
+def test_a_pod_that_is_gone_bound_or_another_one_passes() -> None:
+    found = injected(allocated=hami([U[0], U[1]]))
+    assert passes(None, to()) == BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
+    assert passes(found, to(uid="uid-2")) == BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_RECREATED)
+    assert passes(found, to()) is None
+    assert passes(found, to(uid=None)) is None
+    assert found.spec is not None
+    bound = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, node_name="h20-node-1"))
+    assert passes(bound, to()) == BindOutcome(kind=Kind.SKIP, reason=BindReason.ALREADY_BOUND)
+
+
+def test_an_exclusive_pod_learns_how_its_gpus_are_linked() -> None:
+    outcome = decide(injected(allocated=hami([U[5], U[2]])))
+    document = outcome.annotations.pop("gpu.topology/node-topology")
+    assert msgspec.json.decode(document)["node"] == "h20-node-1"
+    assert outcome.annotations == {
+        "gpu.topology/nccl-p2p-level": "NVL",
+        "gpu.topology/nccl-nvls": "2",
+        "gpu.topology/link": "NVSwitch",
+        "gpu.topology/bandwidth": "370.8",
+        "gpu.topology/ring-order": "2,5",
+        "gpu.topology/numa": "0,1",
+        "gpu.topology/satisfied": "true",
+    }
+    assert (outcome.kind, outcome.reason, outcome.profile) == (Kind.PATCH, BindReason.RESOLVED, "exclusive")
+    assert (outcome.link, outcome.same_numa, outcome.satisfied) == ("NVSwitch", False, None)
+    assert (outcome.warnings, outcome.event) == ([], None)
+
+
+@pytest.mark.parametrize("cluster", [HAMI_2_9, OLD], ids=["init", "binding"])
+def test_the_prefill_pod_gets_the_host_indices_of_its_cards_and_the_decode_pod_those_of_its_own(
+    cluster: ClusterFacts,
+) -> None:
+    wish = {"gpu.topology/profile": "node-peers"}
+    prefill = injected(
+        container("prefill"),
+        allocated=hami(["GPU-4695a002-ab2d-092d-6db9-44e9ae3cb5a6", "GPU-b0c5b618-67d0-f464-9905-e1fd41226305"]),
+        annotations=wish,
+        cluster=cluster,
+    )
+    decode = injected(
+        container("decode"),
+        allocated=hami(["GPU-9648f14e-6ab2-46f0-221f-777f7652630b", "GPU-4650fca3-dbba-f168-d6bd-338a4ba8f044"]),
+        annotations=wish,
+        cluster=cluster,
+    )
+    assert decide(prefill).annotations["gpu.topology/cuda-visible-devices.0"] == "0,1"
+    assert decide(decode).annotations["gpu.topology/cuda-visible-devices.0"] == "2,3"
+    assert ("gpu.topology/node-topology" in decide(decode).annotations) == (cluster is HAMI_2_9)
+
+
+def test_containers_of_one_pod_get_their_own_indices_and_the_union_of_uuids() -> None:
+    found = injected(
+        container("prefill", 2),
+        container("decode", 1),
+        allocated=hami([U[6], U[1]], [U[3]]),
+        annotations={"gpu.topology/profile": "pod-peers"},
+    )
+    written = decide(found).annotations
+    assert written["gpu.topology/cuda-visible-devices.0"] == "0,2"
+    assert written["gpu.topology/cuda-visible-devices.1"] == "1"
+    assert written["gpu.topology/visible-uuids"] == f"{U[1]},{U[3]},{U[6]}"
+
+
+def test_an_annotation_that_no_container_refers_to_is_not_written() -> None:
+    found = injected(allocated=hami([U[0], U[1]]), annotations={"gpu.topology/nvls": "off"})
+    written = decide(found).annotations
+    assert "gpu.topology/nccl-nvls" not in written
+    assert "gpu.topology/visible-uuids" not in written
+
+
+def test_values_of_the_configuration_follow_the_link_class() -> None:
+    rules = policy(
+        nccl={"nvswitch": {"NCCL_ALGO": "NVLS"}, "nvlink": {"NCCL_ALGO": "Ring"}, "pcie": {"NCCL_ALGO": "Tree"}}
+    )
+    found = injected(allocated=hami([U[0], U[1]]), rules=rules)
+    assert decide(found, rules=rules).annotations["gpu.topology/nccl-env.NCCL_ALGO"] == "NVLS"
+
+
+def test_the_allocation_on_the_binding_comes_before_that_of_the_pod() -> None:
+    found = injected(
+        container("train", None, resources={"limits": {"volcano.sh/vgpu-number": 2}}),
+        allocated="",
+        annotations={"volcano.sh/vgpu-ids-new": "stale", "volcano.sh/vgpu-node": "elsewhere"},
+    )
+    said = {
+        "volcano.sh/vgpu-ids-new": f"{U[0]},NVIDIA,97871,100:{U[1]},NVIDIA,97871,100:",
+        "volcano.sh/vgpu-node": "h20-node-1",
+    }
+    outcome = decide(found, to(annotations=said))
+    assert (outcome.reason, outcome.link) == (BindReason.RESOLVED, "NVSwitch")
+
+
+BRIDGED = machines.a100_pcie_bridged()
+
+
+def unlinked(annotations: dict[str, str]) -> BindOutcome:
+    """The outcome for GPUs of two different bridges."""
+    found = injected(
+        allocated=hami([BRIDGED.gpus[0].uuid, BRIDGED.gpus[2].uuid]), node=BRIDGED.node, annotations=annotations
+    )
+    return decide(found, to(BRIDGED.node), published(BRIDGED))
+
+
+def test_a_requirement_that_is_not_met_is_told() -> None:
+    outcome = unlinked({"gpu.topology/require-nvlink": "true"})
+    message = (
+        f"pod team-a/train on node {BRIDGED.node}: require-nvlink: GPU0 and GPU2 have 10.0 GB/s (SYS), "
+        "the link class is SYS"
+    )
+    assert outcome.message == message
+    assert (outcome.kind, outcome.reason) == (Kind.DEGRADED, BindReason.REQUIREMENT_NOT_MET)
+    assert outcome.annotations["gpu.topology/satisfied"] == "false"
+    assert outcome.annotations["gpu.topology/link"] == "SYS"
+    assert outcome.warnings == [message]
+    assert outcome.event is not None
+    assert (outcome.event.reason, outcome.event.note) == ("RequirementNotMet", message)
+    assert outcome.satisfied is False
+
+
+def test_a_requirement_that_is_not_met_denies_the_binding_if_the_pod_says_so() -> None:
+    outcome = unlinked({"gpu.topology/min-bandwidth": "100", "gpu.topology/on-violation": "deny"})
+    assert (outcome.kind, outcome.reason, outcome.code) == (Kind.REFUSE, BindReason.REQUIREMENT_NOT_MET, 403)
+    assert outcome.annotations == {}
+    assert "min-bandwidth 100: GPU0 and GPU2 have 10.0 GB/s" in outcome.message
+
+
+def test_a_requirement_that_is_met_is_told_as_well() -> None:
+    found = injected(allocated=hami([U[0], U[1]]), annotations={"gpu.topology/require-nvlink": "true"})
+    assert decide(found).satisfied is True
+
+
+UNRESOLVED = [
+    (hami(), "h20-node-1", H20, BindReason.NO_ALLOCATION, "the scheduler has given the pod no GPU"),
+    (
+        hami([U[0], U[1]]),
+        "h20-node-2",
+        H20,
+        BindReason.STALE_ALLOCATION,
+        "was made for node h20-node-2, but the pod goes",
+    ),
+    (hami([U[0]]), "h20-node-1", H20, BindReason.BAD_ALLOCATION, "the pod's GPU allocation: expected"),
+    ("GPU-1,NVIDIA,many,100:;", "h20-node-1", H20, BindReason.BAD_ALLOCATION, "hami.io/vgpu-devices-allocated"),
+    (hami([f"{U[0]}[1-0]", f"{U[0]}[1-1]"]), "h20-node-1", H20, BindReason.MIG_ALLOCATION, "is a MIG instance"),
+    (hami([U[0], U[1]]), "h20-node-1", Sources(), BindReason.NODE_UNKNOWN, "node h20-node-1 is not known"),
+    (
+        hami([U[0], "GPU-x"]),
+        "h20-node-1",
+        H20,
+        BindReason.GPU_UNKNOWN,
+        "GPU-x was allocated, but node h20-node-1 lists",
+    ),
+]
+
+
+@pytest.mark.parametrize(("allocated", "node", "sources", "reason", "text"), UNRESOLVED)
+def test_what_cannot_be_resolved_refuses_peers_and_lets_exclusive_pods_go(
+    allocated: str, node: str, sources: Sources, reason: BindReason, text: str
+) -> None:
+    exclusive = decide(injected(allocated=allocated, node=node), sources=sources)
+    assert (exclusive.kind, exclusive.reason) == (Kind.DEGRADED, reason)
+    assert exclusive.annotations == {}
+    assert text in exclusive.message
+    assert exclusive.event is not None
+    assert exclusive.event.reason == "NotResolved"
+    peers = injected(allocated=allocated, node=node, annotations={"gpu.topology/profile": "node-peers"})
+    refused = decide(peers, sources=sources)
+    assert (refused.kind, refused.reason, refused.code) == (Kind.REFUSE, reason, 409)
+    assert text in refused.message
+    assert refused.message.startswith("pod team-a/train: ")
+
+
+def test_mig_instances_meet_no_requirement() -> None:
+    wish = {"gpu.topology/require-nvlink": "true", "gpu.topology/on-violation": "deny"}
+    outcome = decide(injected(allocated=hami([f"{U[0]}[1-0]", f"{U[0]}[1-1]"]), annotations=wish))
+    assert (outcome.kind, outcome.reason, outcome.code) == (Kind.REFUSE, BindReason.REQUIREMENT_NOT_MET, 403)
+
+
+def test_an_old_topology_gives_way_to_what_hami_says() -> None:
+    says = annotated(machines.h20())
+    sources = Sources(published=H20.published, age=601, annotated=says)
+    outcome = decide(injected(allocated=hami([U[0], U[1]])), sources=sources)
+    assert outcome.warnings == [
+        "the topology of node h20-node-1 is that of HAMi's annotations: the agent has published none that is up to date"
+    ]
+    fresh = Sources(published=H20.published, age=600, annotated=says)
+    assert decide(injected(allocated=hami([U[0], U[1]])), sources=fresh).warnings == []
+
+
+def test_an_old_topology_serves_pods_that_verify_it() -> None:
+    old = published(machines.h20(), age=1800)
+    told = "the agent of node h20-node-1 has not been heard of for 30 minutes"
+    assert decide(injected(allocated=hami([U[0], U[1]])), sources=old).warnings == [told]
+    wish = {"gpu.topology/profile": "node-peers"}
+    verified = decide(injected(allocated=hami([U[0], U[1]]), annotations=wish), sources=old)
+    assert (verified.kind, verified.warnings) == (Kind.PATCH, [told])
+    blind = decide(injected(allocated=hami([U[0], U[1]]), annotations=wish, cluster=OLD), sources=old)
+    assert (blind.kind, blind.reason) == (Kind.REFUSE, BindReason.NODE_UNKNOWN)
+    assert "is 30 minutes old, and the pod has no remap container that would verify it" in blind.message
+
+
+def test_what_hami_says_helps_only_if_it_lists_the_cards() -> None:
+    says = annotated(machines.without(machines.h20(), 1))
+    sources = Sources(published=H20.published, age=3600, annotated=says)
+    outcome = decide(injected(allocated=hami([U[0], U[1]])), sources=sources)
+    assert outcome.warnings == ["the agent of node h20-node-1 has not been heard of for 60 minutes"]
+
+
+def test_an_observed_pod_is_only_looked_at() -> None:
+    found = injected(allocated=hami([U[0], U[1]]), annotations={"gpu.topology/profile": "observe"})
+    outcome = decide(found)
+    assert (outcome.kind, outcome.reason, outcome.link) == (Kind.SKIP, BindReason.OBSERVED, "NVSwitch")
+    assert outcome.annotations == {}
+    nothing = decide(found, sources=Sources())
+    assert (nothing.kind, nothing.reason) == (Kind.SKIP, BindReason.OBSERVED)
+    assert nothing.event is None
+
+
+def test_a_mark_or_option_that_cannot_be_read_refuses_the_binding() -> None:
+    found = injected(allocated=hami([U[0], U[1]]))
+    assert found.metadata is not None
+    for key, value, text in (
+        ("gpu.topology/injected", "yes", 'expected a version and a profile such as "0.1.0 exclusive", found "yes"'),
+        ("gpu.topology/min-bandwidth", "fast", 'expected a number of GB/s such as "100", found "fast"'),
+    ):
+        metadata = msgspec.structs.replace(found.metadata, annotations=found.annotations | {key: value})
+        outcome = decide(msgspec.structs.replace(found, metadata=metadata))
+        assert (outcome.kind, outcome.reason, outcome.code) == (Kind.REFUSE, BindReason.BAD_POD, 422)
+        assert text in outcome.message
+
+
+def test_requirements_of_a_namespace_that_is_not_known_yet_are_waited_for() -> None:
+    unknown = Namespace("team-a", known=False)
+    outcome = decide(injected(allocated=hami([U[0], U[1]])), namespace=unknown)
+    assert (outcome.kind, outcome.reason, outcome.code) == (Kind.REFUSE, BindReason.NAMESPACE_UNKNOWN, 503)
+    assert outcome.message == "namespace team-a is not known yet, so what it requires of its pods is not either"
+
+
+def test_the_group_is_looked_up_for_node_peers_with_a_requirement_only() -> None:
+    group = {"gpu.topology/profile": "node-peers", "gpu.topology/group": "pd"}
+    without = injected(allocated=hami([U[0], U[1]]), annotations=group)
+    required = injected(allocated=hami([U[0], U[1]]), annotations=group | {"gpu.topology/require-nvlink": "true"})
+    exclusive = injected(
+        allocated=hami([U[0], U[1]]), annotations={"gpu.topology/group": "pd", "gpu.topology/require-nvlink": "true"}
+    )
+    assert group_of(without) is None
+    assert group_of(required) == "pd"
+    assert group_of(exclusive) is None
+
+
+def test_a_requirement_of_node_peers_is_about_the_whole_group() -> None:
+    annotations = {
+        "gpu.topology/profile": "node-peers",
+        "gpu.topology/group": "pd",
+        "gpu.topology/require-nvlink": "true",
+    }
+    cards = [gpu.uuid for gpu in BRIDGED.gpus]
+    own = injected(allocated=hami([cards[0], cards[1]]), node=BRIDGED.node, annotations=annotations)
+    other = msgspec.structs.replace(
+        injected(allocated=hami([cards[2], cards[3]]), node=BRIDGED.node, annotations=annotations),
+        metadata=Metadata(
+            name="other",
+            uid="uid-2",
+            annotations={
+                "hami.io/vgpu-node": BRIDGED.node,
+                "hami.io/vgpu-devices-allocated": hami([cards[2], cards[3]]),
+            },
+        ),
+    )
+    assert peer_uuids([own, other], "uid-1", policy()) == (cards[2], cards[3])
+    alone = decide(own, to(BRIDGED.node), published(BRIDGED))
+    assert alone.satisfied is True
+    together = decide(own, to(BRIDGED.node), published(BRIDGED), peers=(cards[2], cards[3]))
+    assert together.satisfied is False
+
+
+def test_options_of_the_namespace_hold_at_bind_as_they_do_at_admission() -> None:
+    strict = Namespace(
+        "team-a",
+        dict(TEAM_A.labels),
+        {"gpu.topology/require-nvlink": "true", "gpu.topology/on-violation": "deny"},
+    )
+    found = injected(allocated=hami([BRIDGED.gpus[0].uuid, BRIDGED.gpus[2].uuid]), node=BRIDGED.node, namespace=strict)
+    outcome = decide(found, to(BRIDGED.node), published(BRIDGED), strict)
+    assert (outcome.kind, outcome.code) == (Kind.REFUSE, 403)

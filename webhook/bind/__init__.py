@@ -1,0 +1,1 @@
+"""The decision about a Binding; no I/O."""

@@ -1,0 +1,292 @@
+"""The decision about one Binding: docs/binding.md."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from webhook.admit.admission import observed_profile
+from webhook.admit.memory import Memory
+from webhook.allocation.model import Allocation
+from webhook.allocation.read import allocated_node, dialect_of, read_allocation
+from webhook.bind.memory import key_of
+from webhook.bind.wanted import Wish, read_wanted
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.binding import Binding, BindOutcome, BindReason, PodEvent
+from webhook.model.choices import OnViolation, Profile
+from webhook.model.errors import FormatError
+from webhook.model.mark import Mark
+from webhook.model.options import resolve_options
+from webhook.model.outcome import Kind, Refused
+from webhook.model.pod import Namespace, Pod
+from webhook.model.references import referred_annotations
+from webhook.resolve.node import KnownNode, Origin, Sources, choose_node
+from webhook.resolve.outputs import annotations
+from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, resolve
+
+_POD_GONE = BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
+_FORBIDDEN, _CONFLICT, _INVALID, _UNAVAILABLE = 403, 409, 422, 503
+_REQUIREMENT_NOT_MET, _NOT_RESOLVED = "RequirementNotMet", "NotResolved"
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """An injected pod on its way to a node."""
+
+    holder: str
+    """How messages call the pod."""
+    uid: str
+    """Of the pod; empty in a manifest that was written by hand."""
+    node: str
+    """The node that the Binding names."""
+    annotations: Mapping[str, str]
+    """Of the pod, with those of the Binding over them."""
+    wish: Wish
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether the pod is only looked at."""
+        return self.wish.mark.profile is Profile.OBSERVE
+
+
+def begin(
+    pod: Pod | None,
+    binding: Binding,
+    namespace: Namespace,
+    policy: AdmitPolicy,
+    memory: Memory[Wish] | None = None,
+) -> BindOutcome | Case:
+    """The outcome, where the pod itself decides it; else what the rest depends on.
+
+    Args:
+        pod: As it is now; ``None`` if it does not exist.
+        binding: What the scheduler asks for.
+        namespace: Of the pod.
+        policy: The configuration.
+        memory: Where to look for the wish of an equal pod first; it must have served no other policy.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    passed = passes(pod, binding)
+    if passed or pod is None:
+        return passed or _POD_GONE
+    if not namespace.known:
+        message = f"namespace {namespace.name} is not known yet, so what it requires of its pods is not either"
+        return _refused(BindReason.NAMESPACE_UNKNOWN, _UNAVAILABLE, message)
+    try:
+        return read_case(pod, binding, namespace, policy, memory)
+    except FormatError as error:
+        return _refused(BindReason.BAD_POD, _INVALID, str(error))
+    except Refused as refused:
+        return _refused(BindReason.BAD_POD, _INVALID, refused.message)
+
+
+def finish(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Sequence[str] = ()) -> BindOutcome:
+    """The outcome for a pod that :func:`begin` has not decided about.
+
+    Args:
+        case: The pod.
+        policy: The configuration.
+        sources: What is known of the node.
+        peers: UUIDs of the GPUs that the other pods of ``case.wish.group`` have on the node.
+    """
+    try:
+        return _resolved(case, resolve_case(case, policy, sources, peers=peers))
+    except UnresolvedError as error:
+        return _unresolved(case, error)
+
+
+def passes(pod: Pod | None, binding: Binding) -> BindOutcome | None:
+    """Why the Binding is left alone, or ``None`` if the pod is ours."""
+    if pod is None:
+        return _POD_GONE
+    if names.INJECTED not in pod.annotations:
+        return BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_INJECTED)
+    uid = _uid(pod)
+    if binding.pod_uid and uid and binding.pod_uid != uid:
+        return BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_RECREATED)
+    if pod.spec and pod.spec.node_name:
+        return BindOutcome(kind=Kind.SKIP, reason=BindReason.ALREADY_BOUND)
+    return None
+
+
+def unreadable(message: str) -> BindOutcome:
+    """The answer where the pod could not be read."""
+    return _refused(BindReason.POD_UNREADABLE, _UNAVAILABLE, message)
+
+
+def peer_uuids(pods: Iterable[Pod], uid: str, policy: AdmitPolicy) -> tuple[str, ...]:
+    """UUIDs of the GPUs that pods of a group have, without the one of this uid.
+
+    An allocation that cannot be read is nobody's.
+    """
+    found: list[str] = []
+    for other in pods:
+        if uid and _uid(other) == uid:
+            continue
+        for family in {resources.family: None for resources in policy.resources}:
+            try:
+                allocation = read_allocation(other.annotations, family=family, holder="a pod of the group")
+            except FormatError:
+                continue
+            found += [device.uuid for device in allocation.devices if device.uuid]
+    return tuple(dict.fromkeys(found))
+
+
+def read_case(
+    pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPolicy, memory: Memory[Wish] | None = None
+) -> Case:
+    """What the pod asks for.
+
+    Raises:
+        FormatError: its mark or an option does not parse.
+        Refused: a GPU resource or the option ``containers`` cannot be read.
+        MalformedPod: a field has another type than in a pod.
+    """
+    return Case(
+        holder=f"pod {namespace.name}/{pod.display_name}",
+        uid=_uid(pod),
+        node=binding.node,
+        annotations=pod.annotations | (binding.annotations or {}),
+        wish=_read_wish(pod, namespace, policy) if memory is None else _recall(pod, namespace, policy, memory),
+    )
+
+
+def _recall(pod: Pod, namespace: Namespace, policy: AdmitPolicy, memory: Memory[Wish]) -> Wish:
+    key = key_of(pod)
+    if key is None:
+        return _read_wish(pod, namespace, policy)
+    wish = memory.recall(key, namespace)
+    if wish is None:
+        wish = _read_wish(pod, namespace, policy)
+        memory.keep(key, namespace, wish)
+    return wish
+
+
+def _read_wish(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Wish:
+    mark = Mark.parse(pod.annotations[names.INJECTED])
+    options = resolve_options(policy.defaults, pod, namespace)
+    profile = observed_profile(namespace, policy.defaults) if mark.profile is Profile.OBSERVE else mark.profile
+    wanted, family = read_wanted(pod, namespace, policy, options, profile)
+    return Wish(mark=mark, options=options, wanted=wanted, family=family, referred=referred_annotations(pod))
+
+
+def resolve_case(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Sequence[str] = ()) -> Resolution:
+    """What follows from the pod's allocation.
+
+    Raises:
+        UnresolvedError: nothing does; the text says why.
+    """
+    allocation = _read_allocation(case)
+    node = _choose(case, allocation, policy, sources)
+    return resolve(case.wish.wanted, allocation, node, peers=peers)
+
+
+def _read_allocation(case: Case) -> Allocation:
+    dialect = dialect_of(case.wish.family)
+    try:
+        allocation = read_allocation(case.annotations, family=case.wish.family, holder=case.holder)
+    except FormatError as error:
+        raise UnresolvedError(Unresolved.BAD_ALLOCATION, str(error)) from None
+    meant = allocated_node(case.annotations, family=case.wish.family)
+    if allocation.devices and dialect.node_key and meant != case.node:
+        text = f"the allocation was made for node {meant or '(none)'}, but the pod goes to node {case.node}"
+        raise UnresolvedError(Unresolved.STALE_ALLOCATION, text)
+    return allocation
+
+
+def _choose(case: Case, allocation: Allocation, policy: AdmitPolicy, sources: Sources) -> KnownNode:
+    node = choose_node(
+        sources,
+        [device.uuid for device in allocation.devices if device.uuid],
+        max_age=policy.binding.topology_max_age_seconds,
+        verified=not case.wish.profile.shares_gpus or names.NODE_TOPOLOGY in case.wish.referred,
+    )
+    if node is None:
+        raise UnresolvedError(Unresolved.NODE_UNKNOWN, _unknown_node(case.node, sources))
+    return node
+
+
+def _unknown_node(name: str, sources: Sources) -> str:
+    if sources.published and sources.age is not None:
+        return (
+            f"the topology of node {name} is {sources.age / 60:.0f} minutes old, and the pod has no remap container "
+            "that would verify it. Is the agent running there?"
+        )
+    return f"the topology of node {name} is not known. Is the agent running there?"
+
+
+def _unresolved(case: Case, error: UnresolvedError) -> BindOutcome:
+    reason = BindReason(error.reason.value)
+    message = f"{case.holder}: {error}"
+    if case.is_observed:
+        return BindOutcome(kind=Kind.SKIP, reason=BindReason.OBSERVED, profile=Profile.OBSERVE, message=message)
+    if case.wish.profile.shares_gpus:
+        return BindOutcome(kind=Kind.REFUSE, reason=reason, profile=case.wish.profile, code=_CONFLICT, message=message)
+    if error.reason is Unresolved.MIG_ALLOCATION and case.wish.wanted.requirements:
+        return _violated(case, BindOutcome(kind=Kind.PATCH, reason=reason, profile=case.wish.profile), (str(error),))
+    return BindOutcome(
+        kind=Kind.DEGRADED,
+        reason=reason,
+        profile=case.wish.profile,
+        warnings=[message],
+        message=message,
+        event=PodEvent(_NOT_RESOLVED, message),
+    )
+
+
+def _resolved(case: Case, resolution: Resolution) -> BindOutcome:
+    observed = case.is_observed
+    outcome = BindOutcome(
+        kind=Kind.SKIP if observed else Kind.PATCH,
+        reason=BindReason.OBSERVED if observed else BindReason.RESOLVED,
+        profile=case.wish.mark.profile,
+        annotations={} if observed else annotations(resolution, case.wish.referred),
+        warnings=list(_doubts(resolution.node)),
+        link=resolution.worst.link.value,
+        same_numa=_same_numa(resolution),
+        satisfied=not resolution.unmet if case.wish.wanted.requirements else None,
+    )
+    return _violated(case, outcome, resolution.unmet) if resolution.unmet and not observed else outcome
+
+
+def _violated(case: Case, outcome: BindOutcome, unmet: Sequence[str]) -> BindOutcome:
+    """``outcome`` for GPUs that are not what the pod requires."""
+    message = f"{case.holder} on node {case.node}: {'; '.join(unmet)}"
+    denied = case.wish.options.on_violation is OnViolation.DENY
+    return msgspec.structs.replace(
+        outcome,
+        kind=Kind.REFUSE if denied else Kind.DEGRADED,
+        reason=BindReason.REQUIREMENT_NOT_MET,
+        code=_FORBIDDEN if denied else 0,
+        annotations={} if denied else outcome.annotations | {names.SATISFIED: "false"},
+        warnings=outcome.warnings if denied else [*outcome.warnings, message],
+        message=message,
+        event=PodEvent(_REQUIREMENT_NOT_MET, message),
+        satisfied=False,
+    )
+
+
+def _doubts(node: KnownNode) -> Iterable[str]:
+    """Why the topology may be less than the truth."""
+    if node.origin is Origin.HAMI:
+        yield (
+            f"the topology of node {node.name} is that of HAMi's annotations: "
+            "the agent has published none that is up to date"
+        )
+    if node.stale:
+        yield node.stale
+
+
+def _same_numa(resolution: Resolution) -> bool | None:
+    if any(gpu.numa_node is None for gpu in resolution.gpus):
+        return None
+    return len({gpu.numa_node for gpu in resolution.gpus}) == 1
+
+
+def _refused(reason: BindReason, code: int, message: str) -> BindOutcome:
+    return BindOutcome(kind=Kind.REFUSE, reason=reason, code=code, message=message)
+
+
+def _uid(pod: Pod) -> str:
+    return (pod.metadata.uid if pod.metadata else None) or ""

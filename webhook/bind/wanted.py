@@ -1,0 +1,67 @@
+"""What an injected pod wants to know of its GPUs, read from the pod itself."""
+
+import msgspec
+
+from webhook.admit.allocated import wanted_of
+from webhook.admit.request import ContainerRequest, GpuRequest, read_requests
+from webhook.admit.subject import select_containers
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.choices import Profile
+from webhook.model.mark import Mark
+from webhook.model.options import Options
+from webhook.model.pod import InitContainer, Namespace, Pod
+from webhook.model.references import visible_devices_key
+from webhook.resolve.wanted import GpuContainer, Wanted
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a pod says about its GPUs. Pods of one workload say the same."""
+
+    mark: Mark
+    options: Options
+    wanted: Wanted
+    family: str
+    """Of its GPU resources."""
+    referred: frozenset[str]
+    """The annotations that its containers refer to."""
+
+    @property
+    def profile(self) -> Profile:
+        """The profile, or the one that would be applied were it not ``observe``."""
+        return self.wanted.profile
+
+    @property
+    def group(self) -> str | None:
+        """The group whose pods on the node matter: only a requirement of ``node-peers`` depends on them."""
+        return self.options.group if self.wanted.requirements and self.mark.profile is Profile.NODE_PEERS else None
+
+
+def read_wanted(
+    pod: Pod, namespace: Namespace, policy: AdmitPolicy, options: Options, profile: Profile
+) -> tuple[Wanted, str]:
+    """What the pod wants, and the family of its GPU resources.
+
+    Raises:
+        Refused: a GPU resource or the option ``containers`` cannot be read.
+        MalformedPod: a field has another type than in a pod.
+    """
+    requests = read_requests(pod, policy.resources, policy.default_count)
+    asking = [(one, one.request) for one in requests.containers if one.request]
+    selected = select_containers(requests.containers, options, pod, namespace)
+    containers = tuple([_container(one, request, selected=one.name in selected) for one, request in asking])
+    family = asking[0][1].names.family if asking else policy.resources[0].family
+    return wanted_of(containers, policy, options, profile), family
+
+
+def _container(one: ContainerRequest, request: GpuRequest, *, selected: bool) -> GpuContainer:
+    container = one.container
+    # Of several entries with one name the kubelet takes the last.
+    own = [variable for variable in container.env or () if variable.name == names.ENV_CUDA_VISIBLE_DEVICES]
+    return GpuContainer(
+        name=container.name,
+        count=request.count,
+        is_init=isinstance(container, InitContainer),
+        visible_key=visible_devices_key(own[-1] if own else None) or "",
+        selected=selected,
+    )

@@ -1,0 +1,130 @@
+"""``gpu-topology bind``: what the webhook would write onto a pod that goes to a node, without a cluster."""
+
+import enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from webhook.model.binding import Binding, BindOutcome
+    from webhook.model.pod import Pod
+    from webhook.resolve.node import Sources
+
+
+class Output(enum.StrEnum):
+    """What to print."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
+    file: Annotated[str, typer.Option("--file", "-f", help="Manifest of an injected pod; - reads stdin.")],
+    node: Annotated[str, typer.Option(help="Where it goes; without, the node of its allocation.")] = "",
+    state: Annotated[
+        Path | None, typer.Option(help="State directory: nodes/*.json, namespaces/*.yaml, pods/*.yaml.")
+    ] = None,
+    topology: Annotated[
+        str | None, typer.Option(help="Topology of the node, in any form that 'topology show' reads.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="For a pod that names none.")] = "default",
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="yaml: the Binding; json: the outcome.")
+    ] = Output.YAML,
+) -> None:
+    """Print the Binding as the webhook would change it.
+
+    Warnings and refusals go to stderr. A refused Binding ends with exit code 1.
+    """
+    from webhook.bind.binding import Case, begin, finish
+    from webhook.cli.inputs import namespace_in, read_pod_file, read_settings, read_state
+    from webhook.model.binding import BIND_SENTENCES, Binding, Target
+    from webhook.model.pod import Metadata
+
+    pod, source = read_pod_file(file, namespace)
+    _, policy = read_settings(config)
+    known = read_state(state)
+    target = node or _allocated_node(pod, source)
+    metadata = pod.metadata or Metadata()
+    binding = Binding(Metadata(name=metadata.name, namespace=metadata.namespace), Target(target))
+    begun = begin(_unbound(pod), binding, namespace_in(known, metadata.namespace or namespace), policy)
+    if isinstance(begun, Case):
+        sources = _sources(topology, target) if topology else known.node(target) if known else _nothing()
+        outcome = finish(begun, policy, sources)
+    else:
+        outcome = begun
+    for warning in outcome.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    if output is Output.JSON:
+        typer.echo(_as_json(outcome, target))
+    elif outcome.allowed:
+        if not outcome.annotations:
+            typer.echo(f"skipped: {BIND_SENTENCES[outcome.reason]}", err=True)
+        typer.echo(_as_yaml(binding, outcome), nl=False)
+    if not outcome.allowed:
+        typer.echo(f"refused: {outcome.message}", err=True)
+        raise typer.Exit(1)
+
+
+def _unbound(pod: "Pod") -> "Pod":
+    """The pod as it was before it had a node: manifests are often those of running pods."""
+    from msgspec.structs import replace
+
+    return replace(pod, spec=replace(pod.spec, node_name=None)) if pod.spec else pod
+
+
+def _allocated_node(pod: "Pod", source: str) -> str:
+    from webhook.allocation.read import DIALECTS, allocated_node
+    from webhook.model.errors import FormatError
+
+    for dialect in DIALECTS:
+        node = allocated_node(pod.annotations, family=dialect.family)
+        if node:
+            return node
+    keys = ", ".join(dialect.node_key for dialect in DIALECTS if dialect.node_key)
+    raise FormatError(source, expected=f"an annotation that names the node ({keys})", found="none", fix="Give --node")
+
+
+def _sources(file: str, node: str) -> "Sources":
+    from webhook.cli.topology.source import read_text
+    from webhook.resolve.node import KnownNode, Origin, Sources
+
+    topology = read_text(file, node)
+    known = KnownNode(topology, origin=Origin.HAMI if topology.source == "hami" else Origin.AGENT)
+    return Sources(published=known)
+
+
+def _nothing() -> "Sources":
+    from webhook.resolve.node import Sources
+
+    return Sources()
+
+
+def _as_json(outcome: "BindOutcome", node: str) -> str:
+    import json
+
+    document: dict[str, Any] = {
+        "outcome": outcome.kind.value,
+        "reason": outcome.reason.value,
+        "node": node,
+        "link": outcome.link,
+        "satisfied": outcome.satisfied,
+        "message": outcome.message,
+        "warnings": outcome.warnings,
+        "annotations": outcome.annotations,
+    }
+    return json.dumps(document, indent=2)
+
+
+def _as_yaml(binding: "Binding", outcome: "BindOutcome") -> str:
+    from webhook.manifest.documents import format_yaml
+
+    metadata: dict[str, Any] = {}
+    if binding.metadata:
+        metadata = {"name": binding.metadata.name, "namespace": binding.metadata.namespace}
+    if outcome.annotations:
+        metadata["annotations"] = dict(outcome.annotations)
+    target = {"apiVersion": "v1", "kind": "Node", "name": binding.node}
+    return format_yaml({"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target})
