@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from webhook.model.review import MalformedReview, decode_review
+from webhook.model.envelope import MalformedReview
+from webhook.model.review import decode_review
 
 Manifest = dict[str, Any]
 

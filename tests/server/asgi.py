@@ -4,16 +4,21 @@ import asyncio
 import json
 from collections.abc import MutableMapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 from tests.judge import policy
 from tests.pods import Manifest
 from webhook.config import Config
 from webhook.server.app import create_app
-from webhook.server.log import AdmissionLog
+from webhook.server.events import Events, NoEvents
+from webhook.server.log import ReviewLog
 from webhook.server.reviews import Reviews
-from webhook.state import State
+from webhook.state import Pods, State
+from webhook.state.pods import DirectoryPods
 
+NOWHERE = DirectoryPods(Path("nowhere"))
+NO_EVENTS = NoEvents()
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 
 
@@ -49,9 +54,17 @@ def review(pod: Any, namespace: str = "ml-workloads", **request: Any) -> bytes:
     ).encode()
 
 
-def application(state: State, log: IO[bytes], **settings: Any) -> Reviews:
-    """The application with a state and a log of the test's."""
-    return create_app(Config(), policy(**settings), state, AdmissionLog(log.fileno()))
+def binding_review(binding: Any, name: str = "train", **request: Any) -> bytes:
+    """A review of the creation of ``binding`` for the pod ml-workloads/``name``."""
+    fields = {"resource": {"group": "", "version": "v1", "resource": "pods"}, "subResource": "binding", "name": name}
+    return review(binding, **{**fields, **request})
+
+
+def application(
+    state: State, log: IO[bytes], pods: Pods = NOWHERE, events: Events = NO_EVENTS, **settings: Any
+) -> Reviews:
+    """The application with what is the test's."""
+    return create_app(Config(), policy(**settings), state, ReviewLog(log.fileno()), pods, events)
 
 
 def post(app: Reviews, *chunks: bytes, path: str = "/mutate/pods", method: str = "POST", ends: bool = True) -> Answer:

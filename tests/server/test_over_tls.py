@@ -5,14 +5,18 @@ import json
 import ssl
 from collections.abc import Iterator
 from http.client import HTTPSConnection
+from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.pods import container, pod
-from tests.server.asgi import UID, review
+from tests.pods import Manifest, container, pod
+from tests.server.asgi import UID, binding_review, review
 from tests.server.conftest import RunningServer, StartServer, until
+from tests.server.test_bindings import injected, to_node
+from tests.topology.machines import a100_pcie_bridged
 from webhook import __version__
+from webhook.topology.document import format_topology
 
 
 def test_a_review_is_answered(client: httpx.Client) -> None:
@@ -168,6 +172,68 @@ def test_each_admission_is_one_json_line_without_values_of_variables(start_serve
     assert (injected["namespace"], injected["name"], injected["uid"]) == ("ml-workloads", "train", UID)
     assert (skipped["outcome"], skipped["reason"]) == ("skip", "no-gpu-request")
     assert (rejected["message"], rejected["status"]) == ("rejected", 400)
+
+
+NODE_STATE = {
+    "namespaces/ml-workloads.yaml": """\
+kind: Namespace
+metadata: {name: ml-workloads, labels: {gpu.topology/injection: enabled}}
+""",
+    "nodes/a100-pcie.json": format_topology(a100_pcie_bridged()),
+}
+
+
+def write_state(root: Path, **pods: Manifest) -> Path:
+    """A state directory with the node a100-pcie and these pods."""
+    files = {**NODE_STATE, **{f"pods/{name}.yaml": json.dumps(pod) for name, pod in pods.items()}}
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def test_a_binding_is_answered_from_the_state_directory_as_it_is_at_the_moment(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    state = write_state(tmp_path / "state", train=injected(0, 1))
+    with start_server(state=state).client() as client:
+        first = client.post("/mutate/bindings?timeout=5s", content=binding_review(to_node())).json()["response"]
+        write_state(state, train=injected(1, 2, require_nvlink="true", on_violation="deny"))
+        second = client.post("/mutate/bindings", content=binding_review(to_node())).json()["response"]
+    (operation,) = json.loads(base64.b64decode(first["patch"], validate=True))
+    assert operation["value"]["gpu.topology/link"] == "NVLink"
+    assert (second["allowed"], second["status"]["code"]) == (False, 403)
+
+
+def test_a_pod_whose_file_cannot_be_read_is_refused_with_the_name_of_the_file(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    state = write_state(tmp_path / "state")
+    (state / "pods").mkdir()
+    (state / "pods" / "train.yaml").write_text("kind: [")
+    with start_server(state=state).client() as client:
+        response = client.post("/mutate/bindings", content=binding_review(to_node())).json()["response"]
+    assert (response["allowed"], response["status"]["code"]) == (False, 503)
+    assert f"{state}/pods/train.yaml line 1: expected YAML" in response["status"]["message"]
+
+
+def test_what_was_answered_is_counted_at_the_plain_port(start_server: StartServer, tmp_path: Path) -> None:
+    server = start_server(state=write_state(tmp_path / "state", train=injected(0, 1)))
+    with server.client() as client:
+        client.post("/mutate/bindings", content=binding_review(to_node()))
+        client.post("/mutate/pods", content=review(pod()))
+    metrics = server.probe("/metrics")
+    assert metrics.status_code == 200
+    assert metrics.headers["content-type"].startswith("text/plain; version=")
+    lines = metrics.text.splitlines()
+    assert 'gpu_topology_bindings_total{outcome="patch",profile="exclusive",reason="resolved"} 1.0' in lines
+    assert 'gpu_topology_admissions_total{outcome="patch",profile="exclusive",reason="injected"} 1.0' in lines
+    assert 'gpu_topology_binding_links_total{link="NVLink"} 1.0' in lines
+    assert "gpu_topology_binding_seconds_count 1.0" in lines
+
+
+def test_metrics_are_not_on_the_tls_port(client: httpx.Client) -> None:
+    assert client.get("/metrics").status_code == 404
 
 
 def test_where_it_listens_is_said_on_stderr(example_server: RunningServer) -> None:

@@ -11,6 +11,7 @@ from tests.pods import Manifest, container, pod
 from tests.server.asgi import UID, application, post, review
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Namespace
+from webhook.resolve.node import Sources
 from webhook.state import State
 from webhook.state.directory import DirectoryState
 
@@ -29,6 +30,9 @@ class BrokenState:
 
     def cluster(self) -> ClusterFacts:
         return ClusterFacts()
+
+    def node(self, name: str) -> Sources:
+        raise ZeroDivisionError(f"looking for {name}")
 
 
 def answer(*chunks: bytes, state: State = KNOWN, **settings: Any) -> tuple[int, bytes, list[Manifest]]:

@@ -110,6 +110,14 @@ def test_a_state_directory_that_is_none_is_named(tmp_path: Path) -> None:
     )
 
 
+def test_a_topology_that_cannot_be_read_is_named_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "nodes" / "a.json").write_text("{")
+    code, said = serve("--self-signed", state=tmp_path)
+    assert code == 1
+    assert f"gpu-topology: {tmp_path}/nodes/a.json: expected a NodeTopology in JSON" in said
+
+
 def test_a_ca_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     code, said = serve("--self-signed", "--ca-file", tmp_path / "nowhere" / "ca.crt")
     assert code == 1

@@ -1,28 +1,25 @@
 """Decides what to write about a node, from what the cluster has and what was discovered."""
 
 import contextlib
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from webhook.agent.cordon import CordonChange, cordon_change
-from webhook.agent.events import EventReason, NodeEvent, changes, cordon_events
+from webhook.agent.events import NodeEvent, changes, cordon_events
 from webhook.agent.look import Look
 from webhook.model import names
 from webhook.model.errors import FormatError
-from webhook.model.lease import lease_spec, micro_time
-from webhook.model.node_names import config_map_name, fitted, node_label
+from webhook.model.event import Reporter, event_manifest
+from webhook.model.lease import lease_spec
+from webhook.model.node_names import config_map_name, node_label
 from webhook.topology.document import format_topology, parse_topology
 from webhook.topology.model import MigMode, NodeTopology
 from webhook.topology.nccl.writer import format_nccl_topology
 
 EVENTS_NAMESPACE = "default"
 """For objects without a namespace: kubernetes pkg/apis/core/validation/events.go."""
-EVENT_NAME_LIMIT = 200
-REPORTER_LIMIT = 128
-"""Of ``reportingInstance``: kubernetes pkg/apis/core/validation/events.go."""
 
 Object = dict[str, Any]
 
@@ -227,31 +224,22 @@ def _annotations_patch(annotations: Mapping[str, str], change: CordonChange) -> 
 
 
 def _event(event: NodeEvent, node: Object, action: str, *, at: datetime, seed: str) -> Object:
-    """An Event on the Node, of events.k8s.io/v1: in it the reporter and the action have fields of their own.
+    """An Event on the Node. ``seed`` is the version of what is about to be replaced.
 
-    Its name follows from what happened and from ``seed``, the version of what is about to be replaced. So it is the
-    same when a round is repeated because its end did not reach the API server.
+    So it is the same when a round is repeated because its end did not reach the API server.
     """
     metadata = _metadata(node)
     name, uid = metadata["name"], metadata["uid"]
-    return {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": _event_name(name, uid, seed, event.reason, event.note), "namespace": EVENTS_NAMESPACE},
-        "eventTime": micro_time(at),
-        "type": "Warning" if event.warning else "Normal",
-        "reason": event.reason.value,
-        "action": action,
-        "note": event.note,
-        "regarding": {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid},
-        "reportingController": names.AGENT_CONTROLLER,
-        "reportingInstance": fitted(name, REPORTER_LIMIT),
-    }
-
-
-def _event_name(node: str, uid: str, seed: str, reason: EventReason, note: str) -> str:
-    digest = hashlib.sha256(f"{uid}\n{seed}\n{reason}\n{note}".encode()).hexdigest()[:16]
-    return f"{fitted(node, EVENT_NAME_LIMIT)}.{digest}"
+    return event_manifest(
+        {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid},
+        Reporter(names.AGENT_CONTROLLER, name, action),
+        namespace=EVENTS_NAMESPACE,
+        reason=event.reason.value,
+        note=event.note,
+        at=at,
+        seed=seed,
+        warning=event.warning,
+    )
 
 
 def _metadata(an_object: Object) -> Object:

@@ -10,6 +10,9 @@ import typer
 if TYPE_CHECKING:
     from certs.bundle import TlsBundle
     from webhook.config import Config
+    from webhook.server.events import Events
+    from webhook.server.run import Background
+    from webhook.state import Pods
 
 SELF_SIGNED_LIFETIME = timedelta(days=30)
 SELF_SIGNED_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -17,7 +20,12 @@ SELF_SIGNED_NAMES = ("localhost", "127.0.0.1", "::1")
 
 def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     state: Annotated[
-        Path | None, typer.Option(help="State directory (required): namespaces/*.yaml, cluster.yaml.")
+        Path | None,
+        typer.Option(help="State directory (required): namespaces/*.yaml, cluster.yaml, nodes/*.json, pods/*.yaml."),
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(help="Read pods from this API server, and write Events there, instead of pods/*.yaml."),
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
     tls: Annotated[Path | None, typer.Option(help="Directory with tls.crt and tls.key; this or --self-signed.")] = None,
@@ -27,7 +35,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     ca_file: Annotated[Path | None, typer.Option(help="Where --self-signed writes its CA certificate.")] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="HTTPS port.")] = None,
-    ops_port: Annotated[int | None, typer.Option(help="Plain port of health and readiness.")] = None,
+    ops_port: Annotated[int | None, typer.Option(help="Plain port of health, readiness and metrics.")] = None,
     check_config: Annotated[bool, typer.Option("--check-config", help="Check the configuration and stop.")] = False,
 ) -> None:
     """Answer admission reviews over HTTPS."""
@@ -49,14 +57,30 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
 
     from certs.context import server_context
     from webhook.server.app import create_app
-    from webhook.server.log import AdmissionLog
+    from webhook.server.log import ReviewLog
     from webhook.server.run import run
     from webhook.state.directory import load_directory
 
     bundle = _bundle(tls, ca_file)
     directory = load_directory(state)
-    reviews = create_app(settings, policy, directory, AdmissionLog(sys.stdout.fileno()))
-    run(settings, reviews, directory, server_context(bundle), lambda: _announce(settings))
+    directory.check_nodes()
+    pods, events, background = _cluster(state, kubeconfig, settings)
+    reviews = create_app(settings, policy, directory, ReviewLog(sys.stdout.fileno()), pods, events)
+    context = server_context(bundle)
+    run(settings, reviews, directory, context, lambda: _announce(settings), background=background)
+
+
+def _cluster(state: Path, kubeconfig: Path | None, config: "Config") -> "tuple[Pods, Events, tuple[Background, ...]]":
+    """Where pods are read and Events go, and what has to be closed in the end."""
+    if kubeconfig is None:
+        from webhook.server.events import NoEvents
+        from webhook.state.pods import DirectoryPods
+
+        return DirectoryPods(state), NoEvents(), ()
+    from webhook.server.live import LiveCluster
+
+    live = LiveCluster(kubeconfig, seconds=config.binding.read_seconds)
+    return live.pods, live, (live,)
 
 
 def _overlay(config: "Config", host: str | None, port: int | None, ops_port: int | None) -> "Config":

@@ -6,14 +6,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kubernetes import config
-from kubernetes.client import ApiClient, ApiException, Configuration, CoordinationV1Api, CoreV1Api, EventsV1Api
+from kubernetes.client import (
+    ApiClient,
+    ApiException,
+    Configuration,
+    CoordinationV1Api,
+    CoreV1Api,
+    EventsV1Api,
+    VersionApi,
+)
 from kubernetes.config.config_exception import ConfigException
 from urllib3.exceptions import HTTPError
 
+from webhook.kube.configuration import load_configuration
 from webhook.kube.errors import ApiError, ApiRefused, ApiServerAway, Conflict, NotFound
-from webhook.manifest.documents import read_yaml
-from webhook.model.errors import ConfigError
 
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
 _TIMEOUTS = (CONNECT_SECONDS, ANSWER_SECONDS)
@@ -47,6 +53,36 @@ class ApiServer:
     def node(self, name: str) -> Object:
         """The Node; ``NotFound`` if the cluster has none of that name."""
         return _ask(f"get node {name}", self._core.read_node, name)
+
+    def pod(self, namespace: str, name: str) -> Object:
+        """The Pod; ``NotFound`` if there is none of that name."""
+        return _ask(f"get pod {namespace}/{name}", self._core.read_namespaced_pod, name, namespace)
+
+    def pods(self, namespace: str, *, label: str) -> list[Object]:
+        """The Pods of a namespace with a label, given as ``key=value``."""
+        what = f"list pods of {namespace} with {label}"
+        return _items(_ask(what, self._core.list_namespaced_pod, namespace, label_selector=label))
+
+    def namespace(self, name: str) -> Object:
+        """The Namespace; ``NotFound`` if the cluster has none of that name."""
+        return _ask(f"get namespace {name}", self._core.read_namespace, name)
+
+    def config_maps(self, *, label: str) -> list[Object]:
+        """The ConfigMaps of all namespaces with a label, given as ``key=value``."""
+        what = f"list ConfigMaps with {label}"
+        return _items(_ask(what, self._core.list_config_map_for_all_namespaces, label_selector=label))
+
+    def lease(self, namespace: str, name: str) -> Object | None:
+        """The Lease, or None."""
+        try:
+            return _ask(f"get Lease {namespace}/{name}", self._coordination.read_namespaced_lease, name, namespace)
+        except NotFound:
+            return None
+
+    def version(self) -> str:
+        """Of Kubernetes, such as ``v1.33.2``; empty if the API server does not say it."""
+        found = _ask("get the version", VersionApi(self._client).get_code).get("gitVersion")
+        return found if isinstance(found, str) else ""
 
     def config_map(self, namespace: str, name: str) -> Object | None:
         """The ConfigMap, or None."""
@@ -87,31 +123,7 @@ def connect(kubeconfig: Path | None, *, user_agent: str) -> ApiServer:
         ConfigError: there is no such configuration, or it cannot be used.
         ManifestError: the kubeconfig cannot be read.
     """
-    configuration = Configuration()
-    if kubeconfig is None:
-        _configure_in_cluster(configuration)
-    else:
-        _configure_from_file(configuration, kubeconfig)
-    return ApiServer(configuration, user_agent=user_agent)
-
-
-def _configure_in_cluster(configuration: Configuration) -> None:
-    try:
-        config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]  # kubernetes has no annotations there
-    except (ConfigException, OSError) as error:
-        raise ConfigError(
-            f"expected to run as a pod with a service account: {error} Outside of a cluster give --kubeconfig FILE"
-        ) from None
-
-
-def _configure_from_file(configuration: Configuration, path: Path) -> None:
-    read_yaml(path)  # says better than the client what is wrong with a file
-    try:
-        config.load_kube_config(  # type: ignore[no-untyped-call]  # kubernetes has no annotations there
-            str(path), client_configuration=configuration, persist_config=False
-        )
-    except (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError) as error:
-        raise ConfigError(f"{path}: expected a kubeconfig: {error}") from None
+    return ApiServer(load_configuration(kubeconfig), user_agent=user_agent)
 
 
 def _apply(call: Callable[..., Any], manifest: Object, field_manager: str) -> Object:
@@ -143,6 +155,12 @@ def _ask(what: str, call: Callable[..., Any], *arguments: Any, **options: Any) -
     if not isinstance(found, dict):
         raise ApiServerAway(f"{what}: expected an object from the API server, found {type(found).__name__}")
     return found
+
+
+def _items(answer: Object) -> list[Object]:
+    """The objects of a list; none where something else stands there."""
+    items = answer.get("items")
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def failure(what: str, error: ApiException) -> ApiError:

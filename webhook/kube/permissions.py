@@ -40,3 +40,12 @@ WEBHOOK = (
 )
 """What ``gpu-topology serve`` does: it reads the pod of each Binding, lists those of its group, and tells of what went
 wrong."""
+
+EXPLAIN = (
+    Permission(Scope.CLUSTER, "", "pods", ("get", "list")),
+    Permission(Scope.CLUSTER, "", "namespaces", ("get",)),
+    Permission(Scope.CLUSTER, "", "nodes", ("get",)),
+    Permission(Scope.CLUSTER, "", "configmaps", ("list",)),
+    Permission(Scope.CLUSTER, "coordination.k8s.io", "leases", ("get",)),
+)
+"""What ``gpu-topology explain`` does, as the person who calls it; without what is not allowed it says less."""

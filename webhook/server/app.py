@@ -3,10 +3,15 @@
 from collections.abc import Callable
 
 from webhook.config import AdmitPolicy, Config
+from webhook.model.envelope import BINDINGS_PATH, PODS_PATH
 from webhook.server.asgi import Application, Receive, Scope, Send
-from webhook.server.log import AdmissionLog
+from webhook.server.bindings import BindingReviews
+from webhook.server.counts import Counts
+from webhook.server.events import Events
+from webhook.server.log import ReviewLog
+from webhook.server.pods import PodReviews
 from webhook.server.reviews import Reviews
-from webhook.state import State
+from webhook.state import Pods, State
 
 
 class LateApplication:
@@ -27,19 +32,43 @@ class LateApplication:
         await self._application(scope, receive, send)
 
 
-def create_app(config: Config, policy: AdmitPolicy, state: State, log: AdmissionLog) -> Reviews:
-    """The application behind HTTPS: ``POST /mutate/pods``, and FastAPI for everything else."""
-    limit = config.server.max_review_bytes
-    return Reviews(LateApplication(_reviews_app), state=state, policy=policy, log=log, max_review_bytes=limit)
+def create_app(
+    config: Config, policy: AdmitPolicy, state: State, log: ReviewLog, pods: Pods, events: Events
+) -> Reviews:
+    """The application behind HTTPS: the reviews, and FastAPI for everything else.
+
+    Args:
+        config: For the limits of the server.
+        policy: For the decisions.
+        state: What is known of the cluster.
+        log: Takes one line for each review.
+        pods: Where pods are looked up when they are bound.
+        events: Takes what the pods' owners should hear of.
+    """
+    counts = Counts(lambda: events.lost)
+    pod_reviews = PodReviews(state=state, policy=policy, log=log, counts=counts)
+    bindings = BindingReviews(state=state, pods=pods, events=events, policy=policy, log=log, counts=counts)
+    return Reviews(
+        LateApplication(_reviews_app),
+        {PODS_PATH: pod_reviews.answer, BINDINGS_PATH: bindings.answer},
+        log=log,
+        counts=counts,
+        max_review_bytes=config.server.max_review_bytes,
+    )
 
 
-def create_ops_app(ready: Callable[[], str]) -> LateApplication:
-    """The plain application of probes; ``ready`` says why the server is not ready, or nothing when it is."""
+def create_ops_app(ready: Callable[[], str], counts: Counts) -> LateApplication:
+    """The plain application of probes and metrics.
+
+    Args:
+        ready: Says why the server is not ready, or nothing when it is.
+        counts: What the metrics are made of.
+    """
 
     def create() -> Application:
         from webhook.server import http  # noqa: PLC0415 - see LateApplication
 
-        return http.create_ops_app(ready)
+        return http.create_ops_app(ready, counts)
 
     return LateApplication(create)
 

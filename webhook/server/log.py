@@ -1,10 +1,12 @@
-"""One JSON line for each admission, with names and reasons but never the value of a variable."""
+"""One JSON line for each review, with names and reasons but never the value of a variable."""
 
 import os
 from typing import Any
 
 import msgspec
 
+from webhook.model.binding import BindOutcome
+from webhook.model.binding_review import BindingRequest
 from webhook.model.outcome import Outcome
 from webhook.model.review import Request
 
@@ -23,7 +25,25 @@ class _Line(msgspec.Struct, omit_defaults=True, rename="camel"):
     error: str = ""
 
 
-class AdmissionLog:
+class _BindingLine(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
+    message: str
+    uid: str
+    namespace: str
+    name: str
+    node: str
+    outcome: str
+    reason: str
+    microseconds: int
+    waiting_microseconds: int
+    profile: str = ""
+    link: str = ""
+    satisfied: bool | None = None
+    warnings: list[str] = []
+    dry_run: bool = False
+    error: str = ""
+
+
+class ReviewLog:
     """Writes lines to the file descriptor ``descriptor``, each with one write so that lines never mix."""
 
     def __init__(self, descriptor: int) -> None:
@@ -31,7 +51,7 @@ class AdmissionLog:
         self._encoder = msgspec.json.Encoder()
 
     def admitted(self, request: Request, outcome: Outcome, microseconds: int) -> None:
-        """A review was answered."""
+        """A review of a pod was answered."""
         pod = request.object
         line = _Line(
             "admission",
@@ -45,6 +65,28 @@ class AdmissionLog:
             outcome.warnings,
             bool(request.dry_run),
             outcome.message,
+        )
+        self._write(line)
+
+    def bound(self, request: BindingRequest, outcome: BindOutcome, *, microseconds: int, waiting: int) -> None:
+        """A review of a Binding was answered, after ``waiting`` of the ``microseconds`` for the pod."""
+        binding = request.object
+        line = _BindingLine(
+            message="binding",
+            uid=request.uid,
+            namespace=request.namespace,
+            name=request.pod_name,
+            node=binding.node if binding else "",
+            outcome=outcome.kind,
+            reason=outcome.reason,
+            microseconds=microseconds,
+            waiting_microseconds=waiting,
+            profile=outcome.profile or "",
+            link=outcome.link,
+            satisfied=outcome.satisfied,
+            warnings=[text for text in outcome.warnings if text != outcome.message],
+            dry_run=bool(request.dry_run),
+            error=outcome.message,
         )
         self._write(line)
 

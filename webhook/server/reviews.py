@@ -1,25 +1,21 @@
-"""The raw ASGI path of the reviews, in front of the FastAPI application.
+"""The raw ASGI paths of the reviews, in front of the FastAPI application.
 
 A FastAPI route costs 53 us of CPU for each request even with raw bodies, more than everything else that a review needs,
 so reviews never reach it.
 """
 
 import traceback
+from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter_ns
 
-from webhook.admit.admission import admit
-from webhook.admit.memory import Memory
-from webhook.config import AdmitPolicy
-from webhook.model.outcome import Kind, Outcome, Reason
-from webhook.model.pod import MalformedPod
-from webhook.model.review import MalformedReview, Request, decode_review, encode_reply
+from webhook.model.envelope import MalformedReview
 from webhook.server.asgi import Application, Receive, Scope, Send
-from webhook.server.log import AdmissionLog
-from webhook.state import State
+from webhook.server.counts import Counts
+from webhook.server.log import ReviewLog
 
-PODS_PATH = "/mutate/pods"
+Answer = Callable[[bytes, int], bytes | Awaitable[bytes]]
+"""From the body of a review, and the ``perf_counter_ns`` at which it began to arrive, to the body of the reply."""
 
-_NOT_A_CREATE = Outcome(kind=Kind.SKIP, reason=Reason.NOT_A_CREATE)
 _JSON = (b"content-type", b"application/json")
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _CLOSE = (b"connection", b"close")
@@ -34,38 +30,49 @@ class BadRequest(Exception):
 
 
 class Reviews:
-    """Answers pod reviews itself and passes every other request to ``application``."""
+    """Answers reviews itself and passes every other request to ``application``.
+
+    Args:
+        application: Takes what is no review.
+        paths: Who answers at each path. An answer that has to wait for something is awaited; one that is there at
+            once costs no switch.
+        log: Takes what is no review although it came to such a path, and bugs.
+        counts: What the answers counted, for whoever asks.
+        max_review_bytes: Longer bodies are refused.
+    """
 
     def __init__(
         self,
         application: Application,
+        paths: Mapping[str, Answer],
         *,
-        state: State,
-        policy: AdmitPolicy,
-        log: AdmissionLog,
+        log: ReviewLog,
+        counts: Counts,
         max_review_bytes: int,
     ) -> None:
         self._application = application
-        self._state = state
-        self._policy = policy
+        self._paths = paths
         self._log = log
-        self._memory = Memory()
         self._max_review_bytes = max_review_bytes
+        self.counts = counts
         self.draining = False
         """While set, every answer asks the client to close its connection, so that the stop loses no review."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI entry."""
-        if scope["type"] != "http" or scope["path"] != PODS_PATH:
+        reply = self._paths.get(scope["path"]) if scope["type"] == "http" else None
+        if reply is None:
             await self._application(scope, receive, send)
             return
         started = perf_counter_ns()
         try:
             if scope["method"] != "POST":
-                raise BadRequest(405, f"{PODS_PATH}: expected POST, found {scope['method']}")
-            body = await _read_body(scope, receive, self._max_review_bytes)
-            status, kind, answer = 200, _JSON, self._review(body, started)
-        except (BadRequest, MalformedReview, MalformedPod) as error:
+                raise BadRequest(405, f"{scope['path']}: expected POST, found {scope['method']}")
+            answer = reply(await _read_body(scope, receive, self._max_review_bytes), started)
+            if not isinstance(answer, bytes):
+                answer = await answer
+            status, kind = 200, _JSON
+        except (BadRequest, MalformedReview) as error:
             status = error.status if isinstance(error, BadRequest) else 400
             kind, answer = _TEXT, str(error).encode()
             self._log.rejected(status, str(error))
@@ -73,21 +80,6 @@ class Reviews:
             status, kind, answer = 500, _TEXT, b"internal error; the log has the details"
             self._log.failed(traceback.format_exc())
         await self._answer(send, status, kind, answer)
-
-    def _review(self, body: bytes, started: int) -> bytes:
-        request = decode_review(body)
-        outcome = self.decide(request)
-        answer = encode_reply(request.uid, outcome)
-        self._log.admitted(request, outcome, (perf_counter_ns() - started) // 1000)
-        return answer
-
-    def decide(self, request: Request) -> Outcome:
-        """The outcome of one review, from the state as it is now."""
-        pod = request.object
-        if request.operation != "CREATE" or pod is None:
-            return _NOT_A_CREATE
-        namespace = self._state.namespace(request.namespace)
-        return admit(pod, namespace, self._policy, self._state.cluster(), memory=self._memory)
 
     async def _answer(self, send: Send, status: int, kind: tuple[bytes, bytes], body: bytes) -> None:
         headers = [kind, (b"content-length", b"%d" % len(body))]

@@ -9,9 +9,9 @@ import asyncio
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any, Protocol
 
 import uvicorn
 
@@ -24,6 +24,16 @@ from webhook.state import State
 
 CLOSE_SECONDS = 0.5
 """How long a client may take to answer the end of its idle TLS connection."""
+
+
+class Background(Protocol):
+    """Something that runs beside the server, on its event loop."""
+
+    async def open(self) -> None:
+        """Begin. The server listens only afterwards."""
+
+    async def close(self) -> None:
+        """End. The server has answered its last review."""
 
 
 class _Server(uvicorn.Server):
@@ -43,15 +53,37 @@ class _Server(uvicorn.Server):
         await stop
 
 
-def run(config: Config, reviews: Reviews, state: State, context: ssl.SSLContext, announce: Callable[[], None]) -> None:
+def run(
+    config: Config,
+    reviews: Reviews,
+    state: State,
+    context: ssl.SSLContext,
+    announce: Callable[[], None],
+    *,
+    background: Sequence[Background] = (),
+) -> None:
     """Serve until SIGTERM (drain, then stop) or SIGINT (stop at once).
 
-    ``announce`` is called when both ports listen.
+    Args:
+        config: Addresses and limits.
+        reviews: What is served.
+        state: Says whether reviews can be answered.
+        context: For TLS.
+        announce: Called when both ports listen.
+        background: Opened before the server listens, in this order, and closed in the other when it has stopped.
     """
     runner = _Runner(config.server, reviews, state, context, announce)
     loop_factory = runner.tls.config.get_loop_factory()
     with asyncio.Runner(loop_factory=loop_factory) as loop:
-        loop.run(runner.serve())
+        loop.run(_serve(runner, background))
+
+
+async def _serve(runner: "_Runner", background: Sequence[Background]) -> None:
+    async with AsyncExitStack() as stack:
+        for one in background:
+            await one.open()
+            stack.push_async_callback(one.close)
+        await runner.serve()
 
 
 class _Runner:
@@ -71,7 +103,7 @@ class _Runner:
         self._announce = announce
         self._stop = asyncio.Event()
         self.tls = _server(settings, reviews, settings.port, ssl_context_factory=lambda *_: context)
-        self._ops = _server(settings, create_ops_app(self._unready), settings.ops_port)
+        self._ops = _server(settings, create_ops_app(self._unready, reviews.counts), settings.ops_port)
 
     async def serve(self) -> None:
         """Start both servers, wait for a signal, stop both."""

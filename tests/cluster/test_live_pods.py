@@ -1,0 +1,354 @@
+"""Pods and Events at a real API server, with no more than the permissions that the webhook says it needs."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+from kubernetes.client import (
+    ApiException,
+    AppsV1Api,
+    CoreV1Api,
+    EventsV1Api,
+    RbacAuthorizationV1Api,
+    RbacV1Subject,
+    V1Binding,
+    V1ClusterRole,
+    V1ClusterRoleBinding,
+    V1Container,
+    V1ObjectMeta,
+    V1ObjectReference,
+    V1Pod,
+    V1PodSpec,
+    V1PolicyRule,
+    V1RoleRef,
+    V1ServiceAccount,
+)
+
+from tests.cluster.control_plane import ControlPlane, wait_until_allowed
+from tests.server.conftest import free_port
+from webhook.kube.permissions import WEBHOOK, Permission, Scope
+from webhook.kube.pod_events import Fate, PodEvents, PodReference
+from webhook.kube.pods import LivePods
+from webhook.kube.session import Session, connect
+from webhook.model.binding import PodEvent
+from webhook.model.errors import PodsUnreadable
+
+pytestmark = pytest.mark.cluster
+
+RBAC = "rbac.authorization.k8s.io"
+UNMET = PodEvent(reason="RequirementNotMet", note="GPU0 and GPU5 have no NVLink")
+SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Site:
+    """A namespace, and a service account for the webhook."""
+
+    admin: CoreV1Api
+    control_plane: ControlPlane
+    namespace: str
+    kubeconfig: Path
+
+    def create(self, name: str, *, group: str = "", node: str = "") -> PodReference:
+        """A pod, bound to the node if there is one to be bound to."""
+        labels = {"gpu.topology/group": group} if group else {}
+        metadata = V1ObjectMeta(name=name, labels=labels, annotations={"note": "é\n"})
+        spec = V1PodSpec(containers=[V1Container(name="main", image="example.com/train")])
+        created = self.admin.create_namespaced_pod(self.namespace, V1Pod(metadata=metadata, spec=spec))
+        assert created.metadata is not None
+        if node:
+            target = V1ObjectReference(api_version="v1", kind="Node", name=node)
+            binding = V1Binding(metadata=V1ObjectMeta(name=name), target=target)
+            self.admin.create_namespaced_pod_binding(name, self.namespace, binding, _preload_content=False)
+        return PodReference(self.namespace, name, created.metadata.uid or "")
+
+    def raw(self, name: str) -> Any:
+        """The pod as another client sees it."""
+        answer: Any = self.admin.read_namespaced_pod(name, self.namespace, _preload_content=False)
+        return json.loads(answer.data)
+
+    def delete(self, name: str) -> None:
+        self.admin.delete_namespaced_pod(name, self.namespace, grace_period_seconds=0)
+
+    def events(self) -> list[Any]:
+        found = EventsV1Api(self.admin.api_client).list_namespaced_event(self.namespace)
+        return list(found.items)
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Session]:
+        session = connect(self.kubeconfig, user_agent="test", seconds=SECONDS)
+        try:
+            yield session
+        finally:
+            await session.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+MakeSite = Callable[[tuple[Permission, ...]], Site]
+
+
+@pytest.fixture
+def make_site(admin: CoreV1Api, control_plane: ControlPlane, namespace: str) -> MakeSite:
+    """Makes a service account for the webhook with these permissions."""
+
+    def make(permissions: tuple[Permission, ...]) -> Site:
+        admin.create_namespaced_service_account(namespace, V1ServiceAccount(metadata=V1ObjectMeta(name="webhook")))
+        for number, permission in enumerate(permissions):
+            grant(admin, namespace, f"{namespace}-webhook-{number}", permission)
+        kubeconfig = control_plane.kubeconfig_for(namespace, "webhook")
+        with control_plane.client(kubeconfig) as client:
+            for permission in permissions:
+                for verb in permission.verbs:
+                    wait_until_allowed(client, "", verb, permission.resource, group=permission.group)
+        return Site(admin, control_plane, namespace, kubeconfig)
+
+    return make
+
+
+@pytest.fixture
+def site(make_site: MakeSite) -> Site:
+    """A webhook with exactly the permissions of the list."""
+    return make_site(WEBHOOK)
+
+
+def grant(admin: CoreV1Api, namespace: str, name: str, permission: Permission) -> None:
+    assert permission.scope is Scope.CLUSTER
+    rbac = RbacAuthorizationV1Api(admin.api_client)
+    rule = V1PolicyRule(api_groups=[permission.group], resources=[permission.resource], verbs=list(permission.verbs))
+    metadata = V1ObjectMeta(name=name)
+    subjects = [RbacV1Subject(kind="ServiceAccount", name="webhook", namespace=namespace)]
+    role_ref = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=name)
+    rbac.create_cluster_role(V1ClusterRole(metadata=metadata, rules=[rule]))
+    rbac.create_cluster_role_binding(V1ClusterRoleBinding(metadata=metadata, role_ref=role_ref, subjects=subjects))
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    uvloop.run(test)
+
+
+def test_a_pod_is_read_as_it_is_and_none_once_it_is_deleted(site: Site) -> None:
+    site.create("train")
+
+    async def test() -> None:
+        async with site.session() as session:
+            pods = LivePods(session)
+            first = await pods.pod(site.namespace, "train")
+            assert first is not None
+            assert json.loads(first) == site.raw("train")
+            change = {"metadata": {"annotations": {"hami.io/vgpu-node": "node-1"}}}
+            site.admin.patch_namespaced_pod("train", site.namespace, change)
+            second = json.loads(await pods.pod(site.namespace, "train") or b"")
+            assert second["metadata"]["annotations"] == {"note": "é\n", "hami.io/vgpu-node": "node-1"}
+            site.delete("train")
+            assert await pods.pod(site.namespace, "train") is None
+            assert await pods.pod("no-such-namespace", "train") is None
+
+    run(test())
+
+
+def test_many_pods_are_read_at_once(site: Site) -> None:
+    names = [f"train-{number}" for number in range(20)]
+    for name in names:
+        site.create(name)
+
+    async def test() -> None:
+        async with site.session() as session:
+            pods = LivePods(session)
+            found = await asyncio.gather(*(pods.pod(site.namespace, name) for name in names * 5))
+            assert [json.loads(pod or b"{}")["metadata"]["name"] for pod in found] == names * 5
+
+    run(test())
+
+
+def test_a_group_has_its_pods_on_that_node(site: Site) -> None:
+    site.create("a", group="llama", node="node-1")
+    site.create("b", group="llama", node="node-1")
+    site.create("elsewhere", group="llama", node="node-2")
+    site.create("not-bound", group="llama")
+    site.create("of-others", group="other", node="node-1")
+    site.create("of-none", node="node-1")
+
+    async def test() -> None:
+        async with site.session() as session:
+            found = [json.loads(pod) for pod in await LivePods(session).group(site.namespace, "llama", "node-1")]
+            assert [pod["metadata"]["name"] for pod in found] == ["a", "b"]
+            assert [pod["spec"]["nodeName"] for pod in found] == ["node-1", "node-1"]
+            assert await LivePods(session).group(site.namespace, "llama", "node-3") == []
+
+    run(test())
+
+
+def test_a_group_of_several_pages_is_read_whole(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.kube.pods.PAGE_PODS", 2)
+    for name in "abcde":
+        site.create(name, group="llama", node="node-1")
+
+    async def test() -> None:
+        async with site.session() as session:
+            found = await LivePods(session).group(site.namespace, "llama", "node-1")
+            assert [json.loads(pod)["metadata"]["name"] for pod in found] == ["a", "b", "c", "d", "e"]
+
+    run(test())
+
+
+def test_an_event_is_created_once_for_the_retries_of_a_pod(site: Site) -> None:
+    train = site.create("train")
+
+    async def test() -> None:
+        async with site.session() as session:
+            events = PodEvents(session, instance="webhook-0")
+            for _ in range(5):
+                events.tell(UNMET, train)
+            await events.close()
+            assert (events.counts, events.failure) == ({Fate.CREATED: 1, Fate.SUPPRESSED: 4}, "")
+
+    run(test())
+    (event,) = site.events()
+    assert (event.type, event.reason, event.action, event.note) == (
+        "Warning",
+        "RequirementNotMet",
+        "Bind",
+        "GPU0 and GPU5 have no NVLink",
+    )
+    assert (event.regarding.kind, event.regarding.name, event.regarding.uid) == ("Pod", "train", train.uid)
+    assert (event.reporting_controller, event.reporting_instance) == ("gpu.topology/webhook", "webhook-0")
+
+
+def test_replicas_write_one_event_between_them(site: Site) -> None:
+    train = site.create("train")
+    at = site.admin.read_namespaced_pod("train", site.namespace).metadata
+    assert at is not None
+    assert at.creation_timestamp is not None
+    created = at.creation_timestamp
+
+    async def test() -> None:
+        async with site.session() as session:
+            for instance in ("webhook-0", "webhook-1"):
+                events = PodEvents(session, instance=instance, now=lambda: created)
+                events.tell(UNMET, train)
+                await events.close()
+                assert (events.counts, events.failure) == ({Fate.CREATED: 1}, "")
+
+    run(test())
+    assert [event.reporting_instance for event in site.events()] == ["webhook-0"]
+
+
+def test_the_longest_note_name_and_reporter_are_accepted(site: Site) -> None:
+    name = ".".join(["a-pod-with-a-long-name-of-some-job"] * 7 + ["z" * 8])
+    assert len(name) == 253
+    train = site.create(name)
+
+    async def test() -> None:
+        async with site.session() as session:
+            events = PodEvents(session, instance="h" * 200)
+            events.tell(PodEvent(reason="NotResolved", note="é" * 2000), train)
+            await events.close()
+            assert (events.counts, events.failure) == ({Fate.CREATED: 1}, "")
+
+    run(test())
+    (event,) = site.events()
+    assert event.note == "é" * 510 + "..."
+
+
+def test_a_token_that_has_ended_is_told(site: Site) -> None:
+    config = json.loads(site.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": "ended"}
+    site.kubeconfig.write_text(json.dumps(config))
+
+    async def test() -> None:
+        async with site.session() as session:
+            with pytest.raises(PodsUnreadable, match=r"^get pod .*: Unauthorized \(401\)\. .* its token has ended"):
+                await LivePods(session).pod(site.namespace, "train")
+
+    run(test())
+
+
+def test_an_api_server_that_is_away_is_told(site: Site) -> None:
+    port = free_port()
+    right = site.kubeconfig.read_text()
+    site.kubeconfig.write_text(right.replace(site.control_plane.url, f"https://127.0.0.1:{port}"))
+
+    async def test() -> None:
+        async with site.session() as session:
+            with pytest.raises(PodsUnreadable, match=rf"https://127\.0\.0\.1:{port} gives no answer: "):
+                await LivePods(session).pod(site.namespace, "train")
+
+    run(test())
+
+
+async def everything(site: Site, session: Session, pod: PodReference) -> list[str]:
+    """Do all that the webhook does; what was refused."""
+    refused = []
+    for read in (
+        partial(LivePods(session).pod, site.namespace, pod.name),
+        partial(LivePods(session).group, site.namespace, "llama", "node-1"),
+    ):
+        try:
+            await read()
+        except PodsUnreadable as error:
+            refused.append(str(error))
+    events = PodEvents(session)
+    events.tell(UNMET, pod)
+    await events.close()
+    return refused + ([events.failure] if events.failure else [])
+
+
+def test_the_permissions_are_enough(site: Site) -> None:
+    train = site.create("train")
+
+    async def test() -> None:
+        async with site.session() as session:
+            assert await everything(site, session, train) == []
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("resource", "verb"), [(permission.resource, verb) for permission in WEBHOOK for verb in permission.verbs]
+)
+def test_every_permission_is_needed(make_site: MakeSite, resource: str, verb: str) -> None:
+    fewer = tuple(
+        replace(permission, verbs=tuple(each for each in permission.verbs if each != verb))
+        if permission.resource == resource
+        else permission
+        for permission in WEBHOOK
+    )
+    site = make_site(tuple(permission for permission in fewer if permission.verbs))
+    train = site.create("train")
+
+    async def test() -> None:
+        async with site.session() as session:
+            (refused,) = await everything(site, session, train)
+            assert f'cannot {verb} resource "{resource}"' in refused
+
+    run(test())
+
+
+def test_a_client_of_the_webhook_may_not_do_more(site: Site) -> None:
+    site.create("train")
+    with site.control_plane.client(site.kubeconfig) as client:
+        core = CoreV1Api(client)
+        for refused in (
+            partial(core.list_node),
+            partial(core.delete_namespaced_pod, "train", site.namespace),
+            partial(core.patch_namespaced_pod, "train", site.namespace, {}),
+            partial(core.read_namespaced_pod_log, "train", site.namespace),
+            partial(core.list_namespaced_config_map, site.namespace),
+            partial(core.list_namespaced_secret, site.namespace),
+            partial(EventsV1Api(client).list_namespaced_event, site.namespace),
+            partial(AppsV1Api(client).list_namespaced_deployment, site.namespace),
+        ):
+            with pytest.raises(ApiException, match="forbidden"):
+                refused()

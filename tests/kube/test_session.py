@@ -1,0 +1,493 @@
+"""Whom we trust, and who we are: everything that the official client's configuration can say."""
+
+import asyncio
+import base64
+import ssl
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from kubernetes.client import Configuration
+from kubernetes.config import incluster_config
+
+from certs.issue import issue
+from tests.kube.conftest import Run
+from tests.kube.stand_in import POD, Line, Received, StandIn, Turn, always, kubeconfig, serving, status
+from tests.server.conftest import free_port
+from webhook.kube.credentials import RENEW_SECONDS, STALE_SECONDS, Credentials
+from webhook.kube.pods import LivePods
+from webhook.kube.session import Session, connect
+from webhook.model.errors import ConfigError, PodsUnreadable
+
+PATIENCE_S = 30.0
+IPV6 = "::1"
+
+
+@dataclass(frozen=True)
+class Tls:
+    """A server's side of TLS, and its authority in a file."""
+
+    context: ssl.SSLContext
+    ca: Path
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> Tls:
+    return make_tls(tmp_path, "127.0.0.1", "localhost", IPV6)
+
+
+def make_tls(directory: Path, *names: str) -> Tls:
+    bundle = issue(list(names), now=datetime.now(UTC), lifetime=timedelta(days=1))
+    (directory / "ca.crt").write_bytes(bundle.authority)
+    (directory / "both.pem").write_bytes(bundle.certificate + bundle.key)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(directory / "both.pem")
+    return Tls(context, directory / "ca.crt")
+
+
+def make_client_certificate() -> tuple[bytes, bytes]:
+    """A certificate that vouches for itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "webhook")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(hours=1))
+    certificate = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    return certificate, key.private_bytes(pem, form, serialization.NoEncryption())
+
+
+@asynccontextmanager
+async def connected(configured: Path | None, *, seconds: float = PATIENCE_S) -> AsyncIterator[LivePods]:
+    session = connect(configured, user_agent="test", seconds=seconds)
+    try:
+        yield LivePods(session)
+    finally:
+        await session.close()
+
+
+async def read_over(stand_in: StandIn, configured: Path | None) -> dict[str, str]:
+    """Read a pod; the headers of the request."""
+    async with connected(configured) as pods:
+        assert await pods.pod("team-a", "train") == POD
+    return stand_in.received[-1].headers
+
+
+def test_a_kubeconfig_with_an_authority_and_a_token(run: Run, tmp_path: Path, tls: Tls) -> None:
+    async def test() -> None:
+        async with serving(always(POD), tls=tls.context) as stand_in:
+            url, cluster = f"https://127.0.0.1:{stand_in.port}", {"certificate-authority": str(tls.ca)}
+            headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, cluster=cluster))
+        assert headers["authorization"] == "Bearer t"
+
+    run(test())
+
+
+def test_a_kubeconfig_with_everything_inside(run: Run, tmp_path: Path, tls: Tls) -> None:
+    certificate, key = make_client_certificate()
+    (tmp_path / "client.crt").write_bytes(certificate)
+    tls.context.load_verify_locations(tmp_path / "client.crt")
+    tls.context.verify_mode = ssl.CERT_REQUIRED
+    user = {"client-certificate-data": encoded(certificate), "client-key-data": encoded(key)}
+    cluster = {"certificate-authority-data": encoded(tls.ca.read_bytes())}
+
+    async def test() -> None:
+        async with serving(always(POD), tls=tls.context) as stand_in:
+            url = f"https://127.0.0.1:{stand_in.port}"
+            headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, user=user, cluster=cluster))
+        assert "authorization" not in headers
+
+    run(test())
+
+
+def encoded(text: bytes) -> str:
+    return base64.b64encode(text).decode()
+
+
+@pytest.mark.parametrize(
+    ("user", "header"),
+    [
+        ({"username": "alice", "password": "secret"}, "Basic YWxpY2U6c2VjcmV0"),
+        ({"token": "from-the-file\n"}, "Bearer from-the-file"),
+        ({}, None),
+    ],
+)
+def test_other_ways_to_say_who_we_are(run: Run, tmp_path: Path, user: dict[str, Any], header: str | None) -> None:
+    async def test() -> None:
+        async with serving(always(POD)) as stand_in:
+            url = f"http://127.0.0.1:{stand_in.port}"
+            headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, user=user))
+        assert headers.get("authorization") == header
+
+    run(test())
+
+
+def test_a_token_of_an_exec_plugin(run: Run, tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin"
+    version = "client.authentication.k8s.io/v1"
+    answer = f'{{"apiVersion": "{version}", "kind": "ExecCredential", "status": {{"token": "of-the-plugin"}}}}'
+    plugin.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    plugin.chmod(0o700)
+    user = {"exec": {"apiVersion": version, "command": str(plugin), "interactiveMode": "Never"}}
+
+    async def test() -> None:
+        async with serving(always(POD)) as stand_in:
+            url = f"http://127.0.0.1:{stand_in.port}"
+            headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, user=user))
+        assert headers["authorization"] == "Bearer of-the-plugin"
+
+    run(test())
+
+
+def test_an_insecure_cluster_is_not_checked(run: Run, tmp_path: Path) -> None:
+    elsewhere = make_tls(tmp_path, "elsewhere.example")
+
+    async def test() -> None:
+        async with serving(always(POD), tls=elsewhere.context) as stand_in:
+            url, cluster = f"https://127.0.0.1:{stand_in.port}", {"insecure-skip-tls-verify": True}
+            await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, cluster=cluster))
+
+    run(test())
+
+
+def test_a_server_with_another_name(run: Run, tmp_path: Path) -> None:
+    elsewhere = make_tls(tmp_path, "elsewhere.example")
+    cluster = {"certificate-authority": str(elsewhere.ca)}
+
+    async def test() -> None:
+        async with serving(always(POD), tls=elsewhere.context) as stand_in:
+            url = f"https://127.0.0.1:{stand_in.port}"
+            named = {**cluster, "tls-server-name": "elsewhere.example"}
+            await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, cluster=named))
+            async with connected(kubeconfig(tmp_path / "kubeconfig", url, cluster=cluster)) as pods:
+                with pytest.raises(PodsUnreadable, match=r"certificate is not valid for '127\.0\.0\.1'"):
+                    await pods.pod("team-a", "train")
+
+    run(test())
+
+
+def test_a_server_that_cannot_be_trusted_gets_nothing(run: Run, tmp_path: Path, tls: Tls) -> None:
+    async def test() -> None:
+        async with serving(always(POD), tls=tls.context) as stand_in:
+            url = f"https://127.0.0.1:{stand_in.port}"
+            async with connected(kubeconfig(tmp_path / "kubeconfig", url)) as pods:
+                with pytest.raises(PodsUnreadable, match=r"gives no answer: .*CERTIFICATE_VERIFY_FAILED") as caught:
+                    await pods.pod("team-a", "train")
+            assert "object at" not in str(caught.value)
+        assert stand_in.received == []
+
+    run(test())
+
+
+def test_a_server_without_tls_is_told(run: Run, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(always(POD)) as stand_in:
+            url = f"https://127.0.0.1:{stand_in.port}"
+            async with connected(kubeconfig(tmp_path / "kubeconfig", url), seconds=0.2) as pods:
+                with pytest.raises(PodsUnreadable, match=r"^get pod team-a/train: no answer from https://"):
+                    await pods.pod("team-a", "train")
+
+    run(test())
+
+
+@pytest.mark.parametrize(("written", "path"), [("", ""), ("/", ""), ("/k8s/clusters/c-1", "/k8s/clusters/c-1")])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_the_address_may_have_a_name_and_a_path(run: Run, tmp_path: Path, host: str, written: str, path: str) -> None:
+    async def test() -> None:
+        async with serving(always(POD)) as stand_in:
+            url = f"http://{host}:{stand_in.port}"
+            headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url + written))
+        assert headers["host"] == f"{host}:{stand_in.port}"
+        assert stand_in.received[0].target == f"{path}/api/v1/namespaces/team-a/pods/train"
+
+    run(test())
+
+
+def test_the_address_may_be_of_ipv6(run: Run, tmp_path: Path, tls: Tls) -> None:
+    async def test() -> None:
+        try:
+            async with serving(always(POD), tls=tls.context, host=IPV6) as stand_in:
+                url, cluster = f"https://[::1]:{stand_in.port}", {"certificate-authority": str(tls.ca)}
+                headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, cluster=cluster))
+                assert headers["host"] == f"[::1]:{stand_in.port}"
+        except OSError:
+            pytest.skip("this machine has no IPv6")
+
+    run(test())
+
+
+@pytest.fixture
+def service_account(tmp_path: Path, tls: Tls, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The token file of a pod of the cluster."""
+    token = tmp_path / "token"
+    token.write_text("first")
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tls.ca))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    return token
+
+
+def test_in_the_cluster_it_is_the_service_account(
+    run: Run, tls: Tls, service_account: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert service_account.read_text() == "first"
+
+    async def test() -> None:
+        async with serving(always(POD), tls=tls.context) as stand_in:
+            monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(stand_in.port))
+            headers = await read_over(stand_in, None)
+        assert headers["authorization"].lower() == "bearer first"
+
+    run(test())
+
+
+class Turned:
+    """A configuration whose token is renewed when it is asked for, as in the cluster; and a clock."""
+
+    def __init__(self, token: Path) -> None:
+        self.seconds = 0.0
+        self.reads = 0
+        self.may_read = threading.Event()
+        self.may_read.set()
+        self.configuration = Configuration(host="http://127.0.0.1:1")
+        self.token = token
+        self.configuration.refresh_api_key_hook = self._renew  # type: ignore[assignment]  # it says None
+
+    def _renew(self, configuration: Configuration) -> None:
+        self.may_read.wait(PATIENCE_S)
+        self.reads += 1
+        configuration.api_key["BearerToken"] = f"Bearer {self.token.read_text()}"
+
+    def credentials(self) -> Credentials:
+        return Credentials(self.configuration, clock=lambda: self.seconds)
+
+
+@pytest.fixture
+def turned(tmp_path: Path) -> Turned:
+    token = tmp_path / "token"
+    token.write_text("first\n")
+    return Turned(token)
+
+
+async def renewal(turned: Turned, reads: int) -> None:
+    while turned.reads < reads:
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(0.01)
+
+
+def test_a_token_is_not_read_for_each_request(run: Run, turned: Turned) -> None:
+    async def test() -> None:
+        credentials = turned.credentials()
+        turned.seconds = RENEW_SECONDS - 0.1
+        assert [credentials.header() for _ in range(9)] == ["Authorization: Bearer first\r\n"] * 9
+        assert turned.reads == 1
+
+    run(test())
+
+
+def test_a_token_that_is_replaced_is_read_again_while_requests_go_on(run: Run, turned: Turned) -> None:
+    async def test() -> None:
+        credentials = turned.credentials()
+        turned.token.write_text("second")
+        turned.seconds = RENEW_SECONDS
+        turned.may_read.clear()
+        for _ in range(3):
+            assert credentials.header() == "Authorization: Bearer first\r\n"
+            await asyncio.sleep(0.01)
+        turned.may_read.set()
+        await renewal(turned, 2)
+        assert credentials.header() == "Authorization: Bearer second\r\n"
+        assert turned.reads == 2
+
+    run(test())
+
+
+def test_a_token_that_has_lain_for_long_is_read_before_it_is_used(run: Run, turned: Turned) -> None:
+    async def test() -> None:
+        credentials = turned.credentials()
+        turned.token.write_text("second")
+        turned.seconds = STALE_SECONDS
+        assert credentials.header() is None
+        for header in await asyncio.gather(credentials.renewed(), credentials.renewed()):
+            assert header == "Authorization: Bearer second\r\n"
+        assert turned.reads == 2
+
+    run(test())
+
+
+def test_a_token_that_cannot_be_read_any_more_stays(run: Run, turned: Turned) -> None:
+    async def test() -> None:
+        credentials = turned.credentials()
+        turned.token.unlink()
+        turned.seconds = STALE_SECONDS
+        assert credentials.header() is None
+        assert await credentials.renewed() == "Authorization: Bearer first\r\n"
+        assert credentials.problem.startswith("[Errno 2] No such file or directory")
+        turned.token.write_text("second")
+        turned.seconds += RENEW_SECONDS
+        assert credentials.header() is None
+        assert await credentials.renewed() == "Authorization: Bearer second\r\n"
+        assert credentials.problem == ""
+
+    run(test())
+
+
+def test_what_keeps_the_token_from_being_renewed_is_told_when_it_is_refused(
+    run: Run, turned: Turned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webhook.kube.credentials.RENEW_SECONDS", 0.0)
+    monkeypatch.setattr("webhook.kube.credentials.STALE_SECONDS", 0.0)
+
+    async def test() -> None:
+        async with serving(always(status(401, "Unauthorized"), "401 Unauthorized")) as stand_in:
+            turned.configuration.host = f"http://127.0.0.1:{stand_in.port}"
+            session = Session(turned.configuration, user_agent="test", seconds=PATIENCE_S)
+            turned.token.unlink()
+            with pytest.raises(
+                PodsUnreadable, match=r"Unauthorized \(401\)\. .* It could not be renewed: \[Errno 2\] No s"
+            ):
+                await LivePods(session).pod("team-a", "train")
+            await session.close()
+
+    run(test())
+
+
+def test_a_renewal_that_hangs_is_not_waited_for(run: Run, turned: Turned, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.kube.credentials.RENEW_SECONDS", 0.0)
+    monkeypatch.setattr("webhook.kube.credentials.STALE_SECONDS", 0.0)
+
+    async def test() -> None:
+        session = Session(turned.configuration, user_agent="test", seconds=0.1)
+        turned.may_read.clear()
+        try:
+            with pytest.raises(PodsUnreadable, match=r"no answer from http://127\.0\.0\.1:1 within 0\.1 s"):
+                await LivePods(session).pod("team-a", "train")
+            await session.close()
+        finally:
+            turned.may_read.set()
+
+    run(test())
+
+
+def test_the_real_client_reads_a_rotated_token(run: Run, tmp_path: Path, tls: Tls) -> None:
+    token = tmp_path / "rotated"
+    token.write_text("first")
+    loader = incluster_config.InClusterConfigLoader(  # type: ignore[no-untyped-call]  # it has no annotations
+        str(token), str(tls.ca), environ={"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
+    )
+    configuration = Configuration()
+    loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
+    seconds = [0.0]
+
+    async def test() -> None:
+        credentials = Credentials(configuration, clock=lambda: seconds[0])
+        assert credentials.header() == "Authorization: bearer first\r\n"
+        token.write_text("second")
+        loader.token_expires_at = datetime.min  # noqa: DTZ901 - the client has it without a zone
+        seconds[0] = STALE_SECONDS
+        assert credentials.header() is None
+        assert await credentials.renewed() == "Authorization: bearer second\r\n"
+
+    run(test())
+
+
+@pytest.mark.parametrize("part", ["certificate-authority", "client-certificate"])
+def test_certificates_that_cannot_be_read_are_named(tmp_path: Path, part: str) -> None:
+    broken = tmp_path / "broken.pem"
+    broken.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    user = {"client-certificate": str(broken), "client-key": str(broken)} if part == "client-certificate" else {}
+    cluster = {"certificate-authority": str(broken)} if part == "certificate-authority" else {}
+    path = kubeconfig(tmp_path / "kubeconfig", "https://127.0.0.1:1", user=user, cluster=cluster)
+    with pytest.raises(ConfigError, match=r"expected certificates for https://127\.0\.0\.1:1 in .*broken\.pem"):
+        connect(path, user_agent="test", seconds=1.0)
+
+
+def test_a_proxy_that_is_not_for_this_address_is_left_alone(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("no_proxy", "127.0.0.0/8")
+
+    async def test() -> None:
+        async with serving(always(POD)) as stand_in:
+            await read_over(stand_in, kubeconfig(tmp_path / "k", f"http://127.0.0.1:{stand_in.port}"))
+
+    run(test())
+
+
+def test_a_proxy_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "k", "https://10.0.0.1", cluster={"proxy-url": "http://127.0.0.1:3128"})
+    with pytest.raises(ConfigError, match="proxy") as caught:
+        connect(path, user_agent="test", seconds=1.0)
+    assert str(caught.value) == (
+        "https://10.0.0.1: expected an API server that is reached directly, found the proxy http://127.0.0.1:3128."
+        " Add its host to NO_PROXY, or take proxy-url out of the kubeconfig"
+    )
+
+
+@pytest.mark.parametrize("url", ["10.0.0.1:6443", "ftp://10.0.0.1", "https://", "https://10.0.0.1:many"])
+def test_an_address_that_is_none_is_named(tmp_path: Path, url: str) -> None:
+    with pytest.raises(
+        ConfigError, match=r"^expected the URL of an API server such as https://10\.0\.0\.1:6443, found "
+    ):
+        connect(kubeconfig(tmp_path / "k", url), user_agent="test", seconds=1.0)
+
+
+@pytest.mark.parametrize("token", ["two\nlines", "caf\u00e9", "a\x00b"])
+def test_a_token_that_cannot_be_sent_is_refused(tmp_path: Path, token: str) -> None:
+    path = kubeconfig(tmp_path / "k", "http://127.0.0.1:1", user={"token": token})
+    with pytest.raises(
+        ConfigError, match=r"^expected credentials for http://127\.0\.0\.1:1: expected a token of one line"
+    ):
+        connect(path, user_agent="test", seconds=1.0)
+
+
+def test_outside_of_a_cluster_a_kubeconfig_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(ConfigError, match=r"expected to run as a pod .* Outside of a cluster give --kubeconfig FILE"):
+        connect(None, user_agent="test", seconds=1.0)
+
+
+def test_a_kubeconfig_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "k").write_text("a: b")
+    with pytest.raises(ConfigError, match=r"/k: expected a kubeconfig: "):
+        connect(tmp_path / "k", user_agent="test", seconds=1.0)
+
+
+def test_a_session_that_was_never_used_can_be_closed(run: Run, tmp_path: Path) -> None:
+    async def test() -> None:
+        await connect(kubeconfig(tmp_path / "k", "http://127.0.0.1:1"), user_agent="test", seconds=1.0).close()
+
+    run(test())
+
+
+def test_whoever_waits_when_the_session_is_closed_gets_an_error(run: Run, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(silent()) as stand_in:
+            session = connect(
+                kubeconfig(tmp_path / "k", f"http://127.0.0.1:{stand_in.port}"), user_agent="test", seconds=PATIENCE_S
+            )
+            read = asyncio.create_task(LivePods(session).pod("team-a", "train"))
+            while not stand_in.received:
+                await asyncio.sleep(0.001)
+            await session.close()
+            with pytest.raises(PodsUnreadable, match=r"gives no answer: the webhook stops\. "):
+                await read
+
+    run(test())
+
+
+def silent() -> Turn:
+    async def turn(_: Received, __: Line) -> None:
+        await asyncio.sleep(PATIENCE_S)
+
+    return turn

@@ -1,0 +1,93 @@
+"""The program with an API server beside it: pods are read there, and Events go there."""
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.kube.stand_in import Line, Received, Turn, kubeconfig, serving, status
+from tests.pods import Manifest
+from tests.server.asgi import binding_review
+from tests.server.conftest import EXAMPLE_STATE, RunningServer, StartServer, until
+from tests.server.test_bindings import injected
+from tests.server.test_starting import serve
+
+CONFIG = "server: {drainSeconds: 0}\nbinding: {readSeconds: 20}\n"
+UNKNOWN = "the topology of node nowhere is not known. Is the agent running there?"
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "NO_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+def to_nowhere() -> bytes:
+    return binding_review({"metadata": {"name": "train", "namespace": "ml-workloads"}, "target": {"name": "nowhere"}})
+
+
+def api_server(pod: bytes, code: str = "200 OK") -> Turn:
+    async def turn(request: Received, line: Line) -> None:
+        if request.method == "GET":
+            line.say(pod, code)
+        else:
+            line.say(b"{}", "201 Created")
+
+    return turn
+
+
+def ask(server: RunningServer) -> Manifest:
+    """The response about one Binding; the server is stopped afterwards."""
+    with server.client() as client:
+        response: Manifest = client.post("/mutate/bindings", content=to_nowhere()).json()["response"]
+    assert server.stop(signal.SIGTERM) == 0
+    assert "Traceback" not in server.err.read_text()
+    return response
+
+
+async def play(
+    turn: Turn, directory: Path, start_server: StartServer
+) -> tuple[Manifest, list[Received], RunningServer]:
+    async with serving(turn) as stand_in:
+        config = kubeconfig(directory / "kubeconfig", f"http://127.0.0.1:{stand_in.port}")
+        server = await asyncio.to_thread(lambda: start_server("--kubeconfig", str(config), config=CONFIG))
+        response = await asyncio.to_thread(ask, server)
+        return response, stand_in.received, server
+
+
+def test_a_pod_is_read_at_the_api_server_and_its_event_is_written_there(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    pod = json.dumps(injected(0, 1, node="nowhere")).encode()
+    response, received, _ = asyncio.run(play(api_server(pod), tmp_path, start_server))
+    assert response["warnings"] == [f"pod ml-workloads/train: {UNKNOWN}"]
+    read, written = received
+    assert (read.method, read.target) == ("GET", "/api/v1/namespaces/ml-workloads/pods/train")
+    assert read.headers["user-agent"].startswith("gpu-topology-webhook/")
+    assert (written.method, written.target) == ("POST", "/apis/events.k8s.io/v1/namespaces/ml-workloads/events")
+    event = json.loads(written.body)
+    assert (event["type"], event["reason"]) == ("Warning", "NotResolved")
+    assert event["note"] == f"pod ml-workloads/train: {UNKNOWN}"
+    assert event["regarding"]["uid"] == "0a6f8d0e-0d5b-4b63-9a0e-3f8b0f7d9c11"
+
+
+def test_an_api_server_that_does_not_know_the_webhook_refuses_the_binding_with_its_words(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    forbidden = api_server(status(403, 'pods "train" is forbidden'), "403 Forbidden")
+    response, _, server = asyncio.run(play(forbidden, tmp_path, start_server))
+    assert (response["allowed"], response["status"]["code"]) == (False, 503)
+    assert 'pods "train" is forbidden (403)' in response["status"]["message"]
+    until(lambda: server.out.read_bytes().count(b"\n") == 1, "one line")
+    assert json.loads(server.out.read_text())["reason"] == "pod-unreadable"
+
+
+@pytest.mark.parametrize("text", ["", "{", "kind: Config"])
+def test_a_kubeconfig_that_is_none_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "kubeconfig").write_text(text)
+    code, said = serve("--self-signed", "--kubeconfig", tmp_path / "kubeconfig", state=EXAMPLE_STATE)
+    assert code == 1
+    assert f"gpu-topology: {tmp_path / 'kubeconfig'}" in said

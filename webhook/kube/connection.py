@@ -1,0 +1,118 @@
+"""One connection to the API server: HTTP/1.1, kept alive, one request at a time."""
+
+import asyncio
+from typing import NamedTuple, cast
+
+import httptools
+
+
+class Answer(NamedTuple):
+    """What a server said."""
+
+    status: int
+    """HTTP status."""
+    body: bytes
+
+
+class Lost(Exception):
+    """The connection ended, or what came is no HTTP, before there was a whole answer."""
+
+
+class TooLong(Exception):
+    """The answer is longer than it may be."""
+
+
+class Connection(asyncio.Protocol):
+    """Made by ``create_connection`` of an event loop. Its methods with other names than ours are called by httptools.
+
+    An answer that only the end of the connection ends is taken for one that was cut off. The API server sends a length
+    or chunks (net/http/server.go, cw.writeHeader).
+    """
+
+    def __init__(self) -> None:
+        self.usable = True
+        """Whether it can be asked again."""
+        self.idle_since = 0.0
+        """On the clock of the event loop; for whoever keeps it."""
+        self._transport: asyncio.Transport
+        self._parser = httptools.HttpResponseParser(self)
+        self._answer: asyncio.Future[Answer] | None = None
+        self._parts: list[bytes] = []
+        self._left = 0
+
+    async def ask(self, message: bytes, *, limit: int, deadline: float) -> Answer:
+        """Send a request and wait for the whole answer. If that fails, or is cancelled, the connection is closed.
+
+        Args:
+            message: The request, with its body.
+            limit: Bytes that the body of the answer may have.
+            deadline: On the clock of the event loop.
+
+        Raises:
+            Lost: there is no whole answer.
+            TooLong: there is a longer one.
+            TimeoutError: there is none at the deadline.
+        """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Answer] = loop.create_future()
+        self._answer = answer
+        self._parts, self._left = [], limit
+        timer = loop.call_at(deadline, self._fail, TimeoutError())
+        try:
+            if not self.usable:
+                raise Lost("the connection was closed")
+            self._transport.write(message)
+            return await answer
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            timer.cancel()
+            self._answer = None
+
+    def close(self) -> None:
+        """End the connection at once; who waits for an answer gets ``Lost``."""
+        self.usable = False
+        self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by the event loop."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the event loop."""
+        if self._answer is None or self._answer.done():
+            self.close()  # nobody asked, or nobody wants to know any more
+            return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._fail(Lost(f"what came is no HTTP: {error}"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by the event loop."""
+        self.usable = False
+        self._fail(Lost(str(exc) if exc else "the connection was closed before the end of the answer"))
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        self._left -= len(body)
+        if self._left < 0:
+            self._fail(TooLong())
+        else:
+            self._parts.append(body)
+
+    def on_message_complete(self) -> None:
+        """The end of an answer."""
+        status = self._parser.get_status_code()
+        if status < 200:
+            return  # the real one follows
+        if self._answer is None or self._answer.done():
+            self.usable = False  # a second answer to one request
+            return
+        self.usable = self.usable and self._parser.should_keep_alive()
+        self._answer.set_result(Answer(status, b"".join(self._parts)))
+
+    def _fail(self, error: Exception) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error)

@@ -1,0 +1,148 @@
+"""Events on pods, created beside the answers: nobody waits for them, and a failure is only counted."""
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from webhook.kube.errors import ApiServerAway
+from webhook.kube.session import Session
+from webhook.kube.status import words
+from webhook.model import names
+from webhook.model.binding import PodEvent
+from webhook.model.event import Reporter, digest, event_manifest
+
+ACTION = "Bind"
+ANSWER_BYTES = 1024 * 1024
+
+WINDOW = timedelta(minutes=10)
+"""A refused pod is bound again every few seconds; equal Events within this time are one."""
+WAITING, REMEMBERED = 256, 4096
+DRAIN_SECONDS = 2.0
+
+
+class Fate(StrEnum):
+    """What became of an Event."""
+
+    CREATED = "created"
+    SUPPRESSED = "suppressed"
+    """An equal one was told within :data:`WINDOW`."""
+    DROPPED = "dropped"
+    """Too many were waiting, or the program ended."""
+    FAILED = "failed"
+    """The API server did not take it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodReference:
+    """The pod that an Event is about."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class PodEvents:
+    """Creates Events one after the other.
+
+    Args:
+        session: To the API server.
+        instance: Which of the webhook's replicas this is.
+        now: The time, with its zone.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        instance: str | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._session = session
+        self._reporter = Reporter(names.WEBHOOK_CONTROLLER, instance or socket.gethostname(), ACTION)
+        self._now = now
+        self._waiting: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(WAITING)
+        self._told: dict[str, datetime] = {}
+        """When the window of an Event began, by its name; the oldest come first."""
+        self._poster: asyncio.Task[None] | None = None
+        self.counts: Counter[Fate] = Counter()
+        self.failure = ""
+        """Why the last one failed; empty after one that did not."""
+
+    def tell(self, event: PodEvent, pod: PodReference) -> None:
+        """Create the Event soon, unless an equal one is fresh; returns at once and never fails."""
+        at = self._now()
+        key = digest(pod.uid, event.reason, event.note)
+        began = self._told.get(key)
+        if began is not None and at - began < WINDOW:
+            self.counts[Fate.SUPPRESSED] += 1
+            return
+        manifest = _manifest(event, pod, self._reporter, at)
+        try:
+            self._waiting.put_nowait((key, manifest))
+        except asyncio.QueueFull:
+            self.counts[Fate.DROPPED] += 1
+            return
+        self._remember(key, at)
+        if self._poster is None:
+            self._poster = asyncio.create_task(self._post_all())
+
+    async def close(self) -> None:
+        """Give those that wait a short time to be created; then drop them."""
+        if self._poster is None:
+            return
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self._waiting.join()
+        except TimeoutError:
+            self.counts[Fate.DROPPED] += self._waiting.qsize() + 1  # and the one that is being posted
+        self._poster.cancel()
+        await asyncio.wait((self._poster,))
+        self._poster = None
+
+    def _remember(self, key: str, at: datetime) -> None:
+        self._told.pop(key, None)
+        self._told[key] = at
+        while len(self._told) > REMEMBERED:
+            del self._told[next(iter(self._told))]
+
+    async def _post_all(self) -> None:
+        while True:
+            key, manifest = await self._waiting.get()
+            self.failure = await self._post(manifest)
+            self.counts[Fate.FAILED if self.failure else Fate.CREATED] += 1
+            if self.failure:
+                self._told.pop(key, None)  # the next attempt to bind tells it again
+            self._waiting.task_done()
+
+    async def _post(self, manifest: dict[str, Any]) -> str:
+        """Why it failed; empty if it did not. An Event of that name that is there already is the same one."""
+        namespace = manifest["metadata"]["namespace"]
+        what = f"create Event in {namespace}"
+        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+        try:
+            answer = await self._session.post(what, path, msgspec.json.encode(manifest), limit=ANSWER_BYTES)
+        except ApiServerAway as error:
+            return str(error)
+        return "" if answer.status in (200, 201, 409) else f"{what}: {words(answer)}"
+
+
+def _manifest(event: PodEvent, pod: PodReference, reporter: Reporter, at: datetime) -> dict[str, Any]:
+    """The Event; replicas that see the same pod within one window of time write one."""
+    window = int(at.timestamp() // WINDOW.total_seconds())
+    regarding = {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+    return event_manifest(
+        regarding,
+        reporter,
+        namespace=pod.namespace,
+        reason=event.reason,
+        note=event.note,
+        at=at,
+        seed=str(window),
+    )

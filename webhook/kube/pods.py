@@ -1,0 +1,124 @@
+"""Pods as they are at this moment, each read from the API server when it is asked for."""
+
+import asyncio
+import re
+from urllib.parse import quote
+
+import msgspec
+
+from webhook.kube.connection import Answer
+from webhook.kube.errors import ApiServerAway
+from webhook.kube.session import Session
+from webhook.kube.status import is_missing, words
+from webhook.model import names
+from webhook.model.errors import PodsUnreadable
+
+POD_BYTES = 4 * 1024 * 1024
+"""More than an object may have: etcd refuses requests above 1.5 MiB (etcd server/embed/config.go)."""
+PAGE_BYTES = 16 * 1024 * 1024
+PAGE_PODS = 500
+
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+"""k8s.io/apimachinery, pkg/util/validation: IsValidLabelValue, without the empty one."""
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+"""The same: IsDNS1123Subdomain. Whatever is asked for with such a name stays within its path and selector."""
+
+_LATER = "The scheduler tries again"
+_FIXES = {
+    401: "The API server does not know the webhook: its token has ended or is another cluster's",
+    403: "The webhook needs a role to get and list pods",
+    429: _LATER,
+}
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    continue_: str | None = msgspec.field(default=None, name="continue")
+
+
+class _Page(msgspec.Struct):
+    """A ``PodList``, its pods as they came."""
+
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None
+
+
+_PAGE = msgspec.json.Decoder(_Page)
+
+
+class LivePods:
+    """Reads pods with one GET each; a group with one LIST for each 500 pods.
+
+    Both ask for the newest state, not for that of a cache: they name no resourceVersion
+    (kubernetes.io, "Resource versions").
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def pod(self, namespace: str, name: str) -> bytes | None:
+        """The pod as JSON, or ``None`` if there is none of that name.
+
+        Raises:
+            PodsUnreadable: no answer within ``binding.readSeconds``, or one that is no pod.
+        """
+        if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
+            return None
+        what = f"get pod {namespace}/{name}"
+        try:
+            answer = await self._session.get(what, f"/api/v1/namespaces/{namespace}/pods/{name}", limit=POD_BYTES)
+        except ApiServerAway as error:
+            raise _unreadable(str(error)) from None
+        if answer.status == 200 and answer.body.startswith(b"{"):
+            return answer.body
+        if is_missing("pods", answer):
+            return None
+        raise self._refused(what, answer)
+
+    async def group(self, namespace: str, group: str, node: str) -> list[bytes]:
+        """The pods with the label ``gpu.topology/group`` of this value on a node, as JSON without kind and version.
+
+        Raises:
+            PodsUnreadable: as above.
+        """
+        if not _LABEL_VALUE.fullmatch(group) or not _NAME.fullmatch(namespace) or not _NAME.fullmatch(node):
+            return []
+        what = f"list pods of group {group} on node {node} in {namespace}"
+        selectors = f"labelSelector={_query(f'{names.GROUP}={group}')}&fieldSelector={_query(f'spec.nodeName={node}')}"
+        path = f"/api/v1/namespaces/{namespace}/pods?{selectors}&limit={PAGE_PODS}"
+        try:
+            async with asyncio.timeout(self._session.seconds):
+                return await self._pages(what, path)
+        except TimeoutError:
+            seconds = self._session.seconds
+            raise _unreadable(f"{what}: no whole answer within {seconds:g} s (binding.readSeconds)") from None
+        except ApiServerAway as error:
+            raise _unreadable(str(error)) from None
+
+    async def _pages(self, what: str, path: str) -> list[bytes]:
+        pods: list[bytes] = []
+        following: str | None = ""
+        while following is not None:
+            answer = await self._session.get(what, path + following, limit=PAGE_BYTES)
+            if answer.status != 200:
+                raise self._refused(what, answer)
+            try:
+                page = _PAGE.decode(answer.body)
+            except msgspec.MsgspecError:
+                raise self._refused(what, answer) from None
+            pods += map(bytes, page.items or ())
+            following = f"&continue={_query(page.metadata.continue_)}" if page.metadata.continue_ else None
+        return pods
+
+    def _refused(self, what: str, answer: Answer) -> PodsUnreadable:
+        fix = _FIXES.get(answer.status, _LATER if answer.status >= 500 else "")
+        if answer.status == 401 and self._session.problem:
+            fix = f"{fix}. It could not be renewed: {self._session.problem}"
+        return PodsUnreadable(f"{what}: {words(answer)}" + (f". {fix}" if fix else ""))
+
+
+def _query(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _unreadable(text: str) -> PodsUnreadable:
+    return PodsUnreadable(f"{text}. {_LATER}")

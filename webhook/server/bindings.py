@@ -1,0 +1,136 @@
+"""Reviews of Bindings: each asks for its pod first, because HAMi annotated it milliseconds ago."""
+
+import asyncio
+from collections.abc import Awaitable
+from time import perf_counter_ns
+from typing import TypeVar
+
+import msgspec
+
+from webhook.admit.memory import Memory
+from webhook.bind.binding import Case, begin, finish, peer_uuids, unreadable
+from webhook.bind.wanted import Wish
+from webhook.config import AdmitPolicy
+from webhook.model.binding import Binding, BindOutcome, BindReason
+from webhook.model.binding_review import BindingRequest, decode_binding_review, encode_binding_reply
+from webhook.model.errors import PodsUnreadable
+from webhook.model.outcome import Kind
+from webhook.model.pod import MalformedPod, Namespace, Pod
+from webhook.server.counts import Counts
+from webhook.server.events import Events
+from webhook.server.log import ReviewLog
+from webhook.state import Pods, State
+
+_NOT_A_BINDING = BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_A_BINDING)
+_T = TypeVar("_T")
+_decoder = msgspec.json.Decoder(Pod)
+
+
+class BindingReviews:
+    """Answers reviews of Bindings."""
+
+    def __init__(
+        self, *, state: State, pods: Pods, events: Events, policy: AdmitPolicy, log: ReviewLog, counts: Counts
+    ) -> None:
+        self._state = state
+        self._pods = pods
+        self._events = events
+        self._policy = policy
+        self._log = log
+        self._counts = counts
+        self._memory: Memory[Wish] = Memory()
+
+    async def answer(self, body: bytes, started: int) -> bytes:
+        """The reply to a review; ``started`` is the ``perf_counter_ns`` at which it began to arrive.
+
+        Raises:
+            MalformedReview: it is none that we can answer.
+            MalformedPod: the pod that the API server sent is none.
+        """
+        request = decode_binding_review(body)
+        reading = _Reading(self._pods, self._policy.binding.read_seconds, self._counts)
+        outcome, uid = await self._decide(request, reading)
+        reply = encode_binding_reply(request.uid, request.object or Binding(), outcome)
+        taken = perf_counter_ns() - started
+        self._log.bound(request, outcome, microseconds=taken // 1000, waiting=reading.waited // 1000)
+        if not request.dry_run:
+            self._counts.bound(outcome, seconds=taken / 1e9, waiting=reading.waited / 1e9)
+            if outcome.event:
+                self._events.tell(request.namespace, request.pod_name, uid, outcome.event)
+        return reply
+
+    async def _decide(self, request: BindingRequest, reading: "_Reading") -> tuple[BindOutcome, str]:
+        """The outcome, and the uid of the pod as far as it is known."""
+        binding = request.object
+        if request.operation != "CREATE" or binding is None or not binding.node or not request.pod_name:
+            return _NOT_A_BINDING, ""
+        namespace = self._state.namespace(request.namespace)
+        try:
+            pod = await reading.pod(request.namespace, request.pod_name)
+            case = begin(pod, binding, namespace, self._policy, self._memory)
+            if not isinstance(case, Case):
+                return case, ""
+            peers = await self._peers(case, namespace, reading)
+        except PodsUnreadable as error:
+            return unreadable(str(error)), ""
+        return finish(case, self._policy, self._state.node(case.node), peers=peers), case.uid or binding.pod_uid
+
+    async def _peers(self, case: Case, namespace: Namespace, reading: "_Reading") -> tuple[str, ...]:
+        group = case.wish.group
+        if group is None:
+            return ()
+        return peer_uuids(await reading.group(namespace.name, group, case.node), case.uid, self._policy)
+
+
+class _Reading:
+    """The reads of one review, which together may take so many ``seconds``: the scheduler holds the node meanwhile."""
+
+    def __init__(self, pods: Pods, seconds: float, counts: Counts) -> None:
+        self._pods = pods
+        self._seconds = seconds
+        self._deadline = asyncio.get_running_loop().time() + seconds
+        self._counts = counts
+        self.waited = 0
+        """Nanoseconds that they took."""
+
+    async def pod(self, namespace: str, name: str) -> Pod | None:
+        """The pod as it is now.
+
+        Raises:
+            PodsUnreadable: it cannot be read, or not in time.
+            MalformedPod: what was read is no pod.
+        """
+        document = await self._wait(self._pods.pod(namespace, name), "pod", f"pod {namespace}/{name}")
+        return None if document is None else _decode(document, f"pod {namespace}/{name}")
+
+    async def group(self, namespace: str, group: str, node: str) -> list[Pod]:
+        """The pods of a group that are on a node.
+
+        Raises:
+            PodsUnreadable: they cannot be read, or not in time.
+            MalformedPod: what was read is no pod.
+        """
+        source = f"the pods of group {namespace}/{group}"
+        documents = await self._wait(self._pods.group(namespace, group, node), "group", source)
+        return [_decode(document, source) for document in documents]
+
+    async def _wait(self, answer: Awaitable[_T], what: str, source: str) -> _T:
+        started = perf_counter_ns()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                return await answer
+        except (PodsUnreadable, TimeoutError) as error:
+            self._counts.failed_reads[what] += 1
+            if isinstance(error, PodsUnreadable):
+                raise
+            late = f"{source}: expected an answer within {self._seconds:g} s (binding.readSeconds), found none"
+            raise PodsUnreadable(late) from None
+        finally:
+            self.waited += perf_counter_ns() - started
+
+
+def _decode(document: bytes, source: str) -> Pod:
+    try:
+        return _decoder.decode(document)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedPod(f"{source}: expected a pod, found something else: {error}") from None

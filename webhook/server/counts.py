@@ -1,0 +1,70 @@
+"""What the server has done, counted in plain numbers: a count costs less than a review may notice."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable
+
+from webhook.model.binding import BindOutcome, BindReason
+from webhook.model.outcome import Outcome
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""Upper bounds of the buckets of durations. The API server waits for five seconds at most."""
+
+
+class Durations:
+    """A histogram of seconds."""
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(SECONDS) + 1)
+        """How many were as long as each of ``SECONDS`` or shorter, but longer than the one before; the last: longer."""
+        self.total = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one duration."""
+        self.buckets[bisect_left(SECONDS, seconds)] += 1
+        self.total += seconds
+
+
+class Counts:
+    """All that the server counts. Dry runs are left out: nothing comes of them.
+
+    Args:
+        events_lost: Says how many Events could not be written so far.
+    """
+
+    def __init__(self, events_lost: Callable[[], int]) -> None:
+        self.events_lost = events_lost
+        self.admissions: dict[tuple[str, str, str], int] = {}
+        """By outcome, reason and profile."""
+        self.bindings: Counter[tuple[str, str, str]] = Counter()
+        """Likewise."""
+        self.links: Counter[str] = Counter()
+        """Bindings by the link class of their GPUs."""
+        self.requirements: Counter[bool] = Counter()
+        """Bindings of pods that require something, by whether it was met."""
+        self.same_numa: Counter[bool] = Counter()
+        """Bindings by whether all GPUs are on one NUMA node."""
+        self.failed_reads: Counter[str] = Counter()
+        """By what was read: ``pod`` or ``group``."""
+        self.binding_seconds = Durations()
+        """From the arrival of a review to its answer."""
+        self.waiting_seconds = Durations()
+        """Of which for the pod."""
+
+    def admitted(self, outcome: Outcome) -> None:
+        """A review of a pod was answered."""
+        key = (outcome.kind, outcome.reason, outcome.profile)
+        self.admissions[key] = self.admissions.get(key, 0) + 1
+
+    def bound(self, outcome: BindOutcome, *, seconds: float, waiting: float) -> None:
+        """A review of a Binding was answered."""
+        self.bindings[outcome.kind, outcome.reason, outcome.profile or ""] += 1
+        if outcome.link:
+            self.links[outcome.link] += 1
+        if outcome.satisfied is not None:
+            self.requirements[outcome.satisfied] += 1
+        if outcome.same_numa is not None:
+            self.same_numa[outcome.same_numa] += 1
+        self.binding_seconds.add(seconds)
+        if outcome.reason is not BindReason.NOT_A_BINDING:
+            self.waiting_seconds.add(waiting)

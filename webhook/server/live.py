@@ -1,0 +1,44 @@
+"""What the server needs of a cluster beside its state: pods at the moment of their Binding, and Events about them."""
+
+from pathlib import Path
+
+from webhook import __version__
+from webhook.kube.pod_events import Fate, PodEvents, PodReference
+from webhook.kube.pods import LivePods
+from webhook.kube.session import connect
+from webhook.model.binding import PodEvent
+
+
+class LiveCluster:
+    """Connections to one API server; :class:`webhook.server.events.Events`, and closed with the server.
+
+    Args:
+        kubeconfig: Names the API server; ``None``: that of the cluster in which this program runs as a pod.
+        seconds: How long a request may take.
+
+    Raises:
+        ConfigError: there is no such configuration, or it cannot be used.
+        ManifestError: the kubeconfig cannot be read.
+    """
+
+    def __init__(self, kubeconfig: Path | None, *, seconds: float) -> None:
+        self._session = connect(kubeconfig, user_agent=f"gpu-topology-webhook/{__version__}", seconds=seconds)
+        self._events = PodEvents(self._session)
+        self.pods = LivePods(self._session)
+
+    @property
+    def lost(self) -> int:
+        """How many Events could not be written so far."""
+        return self._events.counts[Fate.FAILED] + self._events.counts[Fate.DROPPED]
+
+    def tell(self, namespace: str, name: str, uid: str, event: PodEvent) -> None:
+        """Have an Event written about the pod of that namespace, name and uid."""
+        self._events.tell(event, PodReference(namespace, name, uid))
+
+    async def open(self) -> None:
+        """Nothing: connections are made when they are needed."""
+
+    async def close(self) -> None:
+        """Write the Events that wait, for a short time, and close the connections."""
+        await self._events.close()
+        await self._session.close()
