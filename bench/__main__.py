@@ -1,11 +1,14 @@
 """`python -m bench`: what one review costs, and what the process costs, beside a server that does nothing.
 
-Four rows, measured in one run, on one machine, with bursts in turn:
+Six rows, measured in one run, on one machine, with bursts in turn:
 
 - `bare`: a raw ASGI application that answers fixed bytes, on the webhook's uvicorn settings and TLS. The floor.
 - `skipped`: the webhook and a pod of a CPU service, which it leaves alone.
 - `injected`: the webhook and a pod with eight GPUs, which it patches: one of many of the same job, as they come.
 - `unlike`: the same pod with another container name each time, so that the webhook has no answer to recall.
+- `bound`: the Binding of that pod to a node with eight GPUs. The webhook reads the pod, 14 KB by now, from a stand-in
+  for the API server, over TLS, and writes what follows from its GPUs.
+- `bound, unlike`: the same, but each time another pod with four other GPUs.
 
 A machine drifts by half within minutes, so the figure that means something is the ratio to `bare` in the same round;
 absolute microseconds and reviews per second describe the machine as much as the code. What is measured:

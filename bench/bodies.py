@@ -28,16 +28,21 @@ UNLIKE = f"trainer-{SERIAL.decode()}"
 """A name of the GPU container that is another one in each review."""
 
 
-def request(pod: str, *, unlike: bool = False, host: str = "gpu-topology-webhook.gpu-topology.svc") -> bytes:
+def request(pod: str, *, unlike: bool = False) -> bytes:
     """The HTTP/1.1 request that creates the pod in `bench/pods/<pod>.yaml`, byte for byte what goes over the wire.
 
     With `unlike` its GPU container has a new name each time, so that no answer to an earlier pod fits.
     """
-    body = review(pod)
+    body = review(submitted(pod))
     if unlike:
         body = body.replace(b'"trainer"', f'"{UNLIKE}"'.encode()).replace(b'\\"trainer\\"', f'\\"{UNLIKE}\\"'.encode())
+    return post(PATH, body)
+
+
+def post(path: str, body: bytes, *, host: str = "gpu-topology-webhook.gpu-topology.svc") -> bytes:
+    """The HTTP/1.1 request with which kube-apiserver sends a review."""
     head = (
-        f"POST {PATH}?timeout=5s HTTP/1.1\r\n"
+        f"POST {path}?timeout=5s HTTP/1.1\r\n"
         f"Host: {host}:443\r\n"
         "User-Agent: kube-apiserver-admission\r\n"
         f"Content-Length: {len(body)}\r\n"
@@ -49,9 +54,14 @@ def request(pod: str, *, unlike: bool = False, host: str = "gpu-topology-webhook
     return head.encode() + body
 
 
-def review(pod: str) -> bytes:
-    """The AdmissionReview for `bench/pods/<pod>.yaml` as compact JSON, about 10 KB."""
-    submitted = YAML(typ="safe").load(PODS / f"{pod}.yaml")
+def submitted(pod: str) -> dict[str, Any]:
+    """The pod in `bench/pods/<pod>.yaml`."""
+    manifest: dict[str, Any] = YAML(typ="safe").load(PODS / f"{pod}.yaml")
+    return manifest
+
+
+def review(submitted: dict[str, Any]) -> bytes:
+    """The AdmissionReview for the creation of a pod as compact JSON, about 10 KB for those of `bench/pods/`."""
     kind = {"group": "", "version": "v1", "kind": "Pod"}
     resource = {"group": "", "version": "v1", "resource": "pods"}
     return msgspec.json.encode(

@@ -51,6 +51,8 @@ class Target:
     ca_file: Path
     request: bytes
     answer_length: int
+    behind: int | None = None
+    """Process that the server asks before it answers, if there is one: its time is nobody else's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +144,7 @@ async def _burst(target: Target, connections: int, seconds: float) -> Burst:
     cores = os.sched_getaffinity(target.pid) | os.sched_getaffinity(0)
 
     begin_ns, busy_ns = time.perf_counter_ns(), proc.busy_ns(cores)
-    server_ns, client_ns = proc.cpu_ns(target.pid), time.process_time_ns()
+    server_ns, behind_ns, client_ns = proc.cpu_ns(target.pid), _behind_ns(target), time.process_time_ns()
     for client in clients:
         client.start(begin_ns + int(seconds * 1e9))
     try:
@@ -150,7 +152,8 @@ async def _burst(target: Target, connections: int, seconds: float) -> Burst:
             await asyncio.gather(*(client.finished for client in clients))
     except TimeoutError:
         raise AnswerError(f"{target.name}: expected the last answers within {GRACE_S:g} s, found silence") from None
-    server_ns, client_ns = proc.cpu_ns(target.pid) - server_ns, time.process_time_ns() - client_ns
+    server_ns, behind_ns = proc.cpu_ns(target.pid) - server_ns, _behind_ns(target) - behind_ns
+    client_ns = time.process_time_ns() - client_ns
     elapsed_ns, busy_ns = time.perf_counter_ns() - begin_ns, proc.busy_ns(cores) - busy_ns
 
     for client in clients:
@@ -164,8 +167,12 @@ async def _burst(target: Target, connections: int, seconds: float) -> Burst:
         p50_us=ordered[len(ordered) // 2] / 1e3,
         p99_us=ordered[len(ordered) * 99 // 100] / 1e3,
         client_busy=client_ns / elapsed_ns,
-        others=max(0.0, (busy_ns - server_ns - client_ns) / elapsed_ns / len(cores)),
+        others=max(0.0, (busy_ns - server_ns - behind_ns - client_ns) / elapsed_ns / len(cores)),
     )
+
+
+def _behind_ns(target: Target) -> int:
+    return 0 if target.behind is None else proc.cpu_ns(target.behind)
 
 
 async def _connect(target: Target, connections: int) -> tuple[list[Connection], array[int]]:

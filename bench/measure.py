@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from bench import bodies, load, proc, servers
+from bench import bindings, bodies, load, proc, servers
 
 CONNECTIONS = (1, 8, 64)
 TARGET_CONNECTIONS = 8
@@ -107,6 +108,7 @@ def run(plan: Plan, directory: Path, say: Callable[[str], None]) -> Results:
             "skipped": target(webhook, skipped, expect_patch=False),
             "injected": target(webhook, injected, expect_patch=True),
             "unlike": target(webhook, bodies.request("gpu", unlike=True), expect_patch=True),
+            **binding_targets(stack, directory, webhook.program.ask, (server_core, client_core)),
         }
         bursts = interleave(client, targets, plan, say)
         resident = {"after start": after_start, "after load": proc.resident_mib(webhook.pid)}
@@ -119,6 +121,26 @@ def run(plan: Plan, directory: Path, say: Callable[[str], None]) -> Results:
             both = target(fresh, skipped, expect_patch=False), target(fresh, injected, expect_patch=True)
             growth = measure_growth(client, both, plan.growth, say)
     return Results(bursts=bursts, start_ms=start_ms, resident_mib=resident, growth=growth)
+
+
+def binding_targets(
+    stack: ExitStack, directory: Path, admit: bindings.Admit, cores: tuple[int, int]
+) -> dict[str, load.Target]:
+    """The rows of Bindings: a webhook of their own, and the API server that it reads pods from on the client's core."""
+    pods = directory / "pods"
+    pods.mkdir()
+    same, unlike = bindings.same(admit), list(bindings.unlike(admit))
+    (pods / "same.json").write_bytes(same)
+    for number, pod in enumerate(unlike):
+        (pods / f"unlike-{number:02}.json").write_bytes(pod)
+    program = servers.api_server(directory / "api-server", pods)
+    api_server = stack.enter_context(servers.running(program, cores[1], servers.READY))
+    own = servers.webhook(directory / "live", kubeconfig=directory / "api-server" / "kubeconfig")
+    live = stack.enter_context(servers.running(own, cores[0], bindings.request(same)))
+    return {
+        row: dataclasses.replace(target(live, bindings.request(pod), expect_patch=True), behind=api_server.pid)
+        for row, pod in (("bound", same), ("bound, unlike", unlike[0]))
+    }
 
 
 def target(server: servers.Server, request: bytes, *, expect_patch: bool | None) -> load.Target:

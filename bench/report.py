@@ -16,9 +16,10 @@ from rich.table import Table
 
 from bench.measure import CONNECTIONS, DISTURBED, MAX_REPEATS, TARGET_CONNECTIONS, Plan, Results
 
-ROWS = ("bare", "skipped", "injected", "unlike")
-MAX_RATIO = {"skipped": 1.6, "injected": 3.0}
-MAX_P99_MS = 2.0
+ROWS = ("bare", "skipped", "injected", "unlike", "bound", "bound, unlike")
+MAX_RATIO = {"skipped": 1.6, "injected": 3.0, "bound": 6.0}
+MAX_P99_MS = {"skipped": 2.0, "injected": 2.0}
+"""Not of Bindings, whose latency is also that of the stand-in for the API server."""
 MAX_START_MS = 350.0
 MAX_RESIDENT_MIB = 65.0
 MAX_GROWTH_MIB = 3.0
@@ -45,7 +46,8 @@ def figures(results: Results) -> Iterator[Figure]:
         cell = results.bursts.cell(row, TARGET_CONNECTIONS)
         at = f"{row}, {TARGET_CONNECTIONS} connections"
         yield Figure(name=f"{at}: CPU / bare", value=cell.ratio, target=limit, unit="x")
-        yield Figure(name=f"{at}: p99", value=cell.p99_us / 1e3, target=MAX_P99_MS, unit="ms")
+        if row in MAX_P99_MS:
+            yield Figure(name=f"{at}: p99", value=cell.p99_us / 1e3, target=MAX_P99_MS[row], unit="ms")
     start = median(results.start_ms)
     yield Figure(name="process start to first answered review", value=start, target=MAX_START_MS, unit="ms")
     for moment, resident in results.resident_mib.items():
@@ -72,7 +74,7 @@ def run_table(results: Results, plan: Plan) -> Table:
     """One line for each server and number of connections."""
     table = Table(title=f"One review over keep-alive TLS; medians, rounds: {plan.rounds}, bursts of {plan.seconds:g} s")
     table.add_column("connections", justify="right")
-    table.add_column("server")
+    table.add_column("server", no_wrap=True)
     for heading in ("CPU µs", "CPU / bare", "reviews/s", "p50 µs", "p99 µs"):
         table.add_column(heading, justify="right")
     for connections in CONNECTIONS:

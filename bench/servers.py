@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -17,12 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import bodies
+from bench.bindings import TOPOLOGY
 from bench.load import OK
 
 START_LIMIT_S = 20.0
 STOP_LIMIT_S = 5.0
 ANSWER_LIMIT_S = 5.0
 POLL_S = 0.002
+TOKEN_LENGTH = 1000
+"""Of the token of a service account, about."""
 
 STATE = {
     "cluster.yaml": 'hamiVersion: "2.9.0"\nkubernetesVersion: "1.33.2"\n',
@@ -32,6 +36,9 @@ STATE = {
     ),
 }
 """The cluster that the webhook believes in: one namespace that opted in, on a HAMi that takes the init container."""
+
+READY = b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+"""The first request to the stand-in for the API server."""
 
 
 class StartError(Exception):
@@ -83,15 +90,38 @@ def bare(directory: Path) -> Program:
     return Program(arguments=arguments, port=port, ca_file=ca_file, stderr=directory / "stderr")
 
 
-def webhook(directory: Path) -> Program:
-    """The webhook as an operator starts it, with the state of its cluster in a new `directory`."""
-    for name, text in STATE.items():
+def api_server(directory: Path, pods: Path) -> Program:
+    """`bench.api_server` with these pods, and its files in a new `directory`, among them a `kubeconfig` for it."""
+    directory.mkdir()
+    port, ca_file = free_port(), directory / "ca.crt"
+    kubeconfig = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "c", "cluster": {"server": f"https://127.0.0.1:{port}", "certificate-authority": str(ca_file)}}
+        ],
+        "users": [{"name": "u", "user": {"token": "t" * TOKEN_LENGTH}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    (directory / "kubeconfig").write_text(json.dumps(kubeconfig))
+    arguments = ["bench.api_server", "--ca-file", str(ca_file), "--port", str(port), "--pods", str(pods)]
+    return Program(arguments=arguments, port=port, ca_file=ca_file, stderr=directory / "stderr")
+
+
+def webhook(directory: Path, *, kubeconfig: Path | None = None) -> Program:
+    """The webhook as an operator starts it, with the state of its cluster in a new `directory`.
+
+    It reads the pods of Bindings from the API server of `kubeconfig`, if there is one.
+    """
+    for name, text in {**STATE, f"nodes/{TOPOLOGY.name}": TOPOLOGY.read_text()}.items():
         path = directory / "state" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     port, ops_port, ca_file = free_port(), free_port(), directory / "ca.crt"
     arguments = ["webhook", "serve", "--state", str(directory / "state"), "--self-signed", "--ca-file", str(ca_file)]
     arguments += ["--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)]
+    arguments += ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
     return Program(arguments=arguments, port=port, ca_file=ca_file, stderr=directory / "stderr", ops_port=ops_port)
 
 
@@ -101,7 +131,11 @@ def running(program: Program, core: int, request: bytes) -> Iterator[Server]:
     begin = time.perf_counter()
     with program.stderr.open("wb") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", *program.arguments], stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True
+            [sys.executable, "-m", *program.arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            start_new_session=True,
+            env={**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"},
         )
     try:
         os.sched_setaffinity(process.pid, {core})

@@ -1,0 +1,107 @@
+"""A stand-in for the API server: pods over keep-alive TLS, and nothing else of it.
+
+It answers the GET of a pod in chunks, without their length, as Go does with what is longer than 2 KB
+(net/http/server.go, bufferBeforeChunkingSize). Nothing is decoded: it must be faster than what it is asked by.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import cast
+
+import uvloop
+
+from bench.bodies import SERIAL
+from certs.context import server_context
+from certs.issue import issue
+
+END = b"\r\n\r\n"
+HEAD = (
+    b"HTTP/1.1 200 OK\r\n"
+    b"Audit-Id: 5b8f4c1d-6e0a-4f27-9d3c-2a1b7e9f8c60\r\n"
+    b"Cache-Control: no-cache, private\r\n"
+    b"Content-Type: application/json\r\n"
+    b"X-Kubernetes-Pf-Flowschema-Uid: 0a6f8d0e-0d5b-4b63-9a0e-3f8b0f7d9c11\r\n"
+    b"X-Kubernetes-Pf-Prioritylevel-Uid: 3f1b7c9a-54d2-4f7e-8a60-1c2d3e4f5a6b\r\n"
+    b"Date: Thu, 15 Jan 2026 09:30:00 GMT\r\n"
+)
+READY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+NAME = re.compile(rb"GET /api/v1/namespaces/[^/ ]+/pods/([^/? ]+) ")
+
+
+class Pods:
+    """The pods there are.
+
+    Args:
+        same: The pod of every name but those below.
+        unlike: In turn the pods of names that end with twelve digits, which are put into them for ``SERIAL``.
+    """
+
+    def __init__(self, same: bytes, unlike: Sequence[bytes]) -> None:
+        self._same = chunked(same)
+        self._unlike = [chunked(pod) for pod in unlike]
+
+    def answer(self, request: bytes) -> bytes:
+        """The whole answer to a request."""
+        asked = NAME.match(request)
+        if asked is None:
+            return READY
+        serial = asked[1][-len(SERIAL) :]
+        if len(serial) < len(SERIAL) or not serial.isdigit():
+            return self._same
+        return self._unlike[int(serial) % len(self._unlike)].replace(SERIAL, serial)
+
+
+def chunked(pod: bytes) -> bytes:
+    """An answer with the pod in one chunk."""
+    return HEAD + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0" % (len(pod), pod) + END
+
+
+class Connection(asyncio.Protocol):
+    """Answers each request when its head is complete; none has a body."""
+
+    def __init__(self, pods: Pods) -> None:
+        self._pods = pods
+        self._received = b""
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by the loop when the handshake is done."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the loop."""
+        self._received += data
+        while END in self._received:
+            request, _, self._received = self._received.partition(END)
+            self._transport.write(self._pods.answer(request))
+
+
+async def serve(port: int, ca_file: Path, pods: Pods) -> None:
+    """Serve until a signal ends it."""
+    bundle = issue(["127.0.0.1"], now=datetime.now(UTC), lifetime=timedelta(days=1))
+    ca_file.write_bytes(bundle.authority)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(pods), "127.0.0.1", port, ssl=server_context(bundle))
+    await server.serve_forever()
+
+
+def main() -> None:
+    """Read the pods and serve them."""
+    parser = argparse.ArgumentParser(prog="python -m bench.api_server", description=__doc__)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--ca-file", type=Path, required=True, help="where to write the authority to trust")
+    parser.add_argument("--pods", type=Path, required=True, help="a directory with same.json and unlike-*.json")
+    arguments = parser.parse_args()
+    directory: Path = arguments.pods
+    unlike = [path.read_bytes() for path in sorted(directory.glob("unlike-*.json"))]
+    uvloop.run(serve(arguments.port, arguments.ca_file, Pods((directory / "same.json").read_bytes(), unlike)))
+
+
+if __name__ == "__main__":
+    main()
