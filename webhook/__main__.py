@@ -1,6 +1,6 @@
 """``python -m webhook`` is ``gpu-topology``."""
 
-from webhook.cli.main import main
+from webhook.entry import main
 
 if __name__ == "__main__":
     main()

@@ -1,0 +1,70 @@
+"""The file ``env``, from which containers may take the values that depend on their GPUs (``fileKeyRef``).
+
+Kubernetes changed the format between releases, and no file is right for both (KEP-3721): that of 1.35 wants every value
+in single quotes, that of 1.34 keeps quotes and ends a value at ``#`` (k8s.io/kubernetes pkg/kubelet/util/env).
+"""
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+
+from webhook.model import names
+from webhook.model.choices import Profile
+from webhook.model.errors import FormatError
+from webhook.remap.inputs import Inputs
+from webhook.resolve.nccl import NVLS_DEFAULT, PCIE
+from webhook.resolve.resolve import ContainerGpus, Resolution
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_LONGEST = 32 * 1024
+"""Characters of a value: KEP-3721."""
+_P2P_DEFAULT = "PXB"
+"""NCCL's own: src/graph/paths.cc."""
+
+
+class EnvFormat(StrEnum):
+    """By the first release of Kubernetes that reads it."""
+
+    QUOTED = "1.35"
+    RAW = "1.34"
+
+
+def environment_values(inputs: Inputs, resolution: Resolution | None) -> tuple[tuple[str, str], ...]:
+    """The variables of the containers; those of admission where nothing is known of the GPUs."""
+    if resolution is None:
+        own = ((name, values[PCIE]) for name, values in inputs.wanted.nccl.variables.items())
+        return (names.ENV_NCCL_P2P_LEVEL, _P2P_DEFAULT), (names.ENV_NCCL_NVLS_ENABLE, NVLS_DEFAULT), *own
+    seeing = [one for one in resolution.containers if one.cuda_indices and one.container.visible_key]
+    visible = tuple((_line_of(one), one.cuda_visible_devices) for one in seeing)
+    if inputs.profile is Profile.POD_PEERS:
+        visible += ((names.ENV_NVIDIA_VISIBLE_DEVICES, resolution.visible_uuids),)
+    return visible + resolution.nccl
+
+
+def _line_of(one: ContainerGpus) -> str:
+    number = one.container.visible_key.removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX)
+    return f"{names.ENV_CUDA_VISIBLE_DEVICES}_{number}"
+
+
+def format_environment(values: Iterable[tuple[str, str]], env_format: EnvFormat) -> str:
+    """The text of the file.
+
+    Raises:
+        FormatError: a value cannot be written so that the kubelet reads the same.
+    """
+    return "".join(f"{name}={_written(name, value, env_format)}\n" for name, value in values)
+
+
+def _written(name: str, value: str, env_format: EnvFormat) -> str:
+    where = f"env file for Kubernetes {env_format}: {name}"
+    if not _NAME.fullmatch(name):
+        raise FormatError(where, expected="letters, digits and _ in the name", found=name)
+    if not value or not value.isprintable() or len(value) > _LONGEST:
+        raise FormatError(where, expected=f"1 to {_LONGEST} printable characters", found=value)
+    if env_format is EnvFormat.QUOTED:
+        if "'" in value:
+            raise FormatError(where, expected="a value without single quotes", found=value)
+        return f"'{value}'"
+    if "#" in value or value != value.strip():
+        raise FormatError(where, expected="a value without # and without blanks around it", found=value)
+    return value

@@ -1,0 +1,254 @@
+"""What the program was told: the variables of its container, as one value (docs/injection.md, section 3)."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from webhook.allocation.dialect import Dialect
+from webhook.allocation.model import Allocation
+from webhook.allocation.read import dialect_of
+from webhook.model import names
+from webhook.model.choices import OnViolation, P2pLevel, Profile
+from webhook.model.errors import FormatError
+from webhook.resolve.nccl import NVLINK, NVSWITCH, PCIE
+from webhook.resolve.wanted import GpuContainer, NcclTables, Requirements, Wanted
+from webhook.topology.document import parse_topology
+from webhook.topology.model import NodeTopology
+
+_ENTRY = re.compile(
+    r"(?P<name>[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?):(?P<count>[1-9][0-9]{0,2}):(?P<number>[0-9]{0,3})"
+    r"(:(?P<kind>init|left-out|init\+left-out))?"
+)
+_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?([eE][+-]?[0-9]{1,2})?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TRUTHS = {"true": True, "false": False}
+_PROFILES = (Profile.EXCLUSIVE, Profile.POD_PEERS, Profile.NODE_PEERS)
+_SCHEDULERS = {"hami": "HAMi", "volcano": "Volcano", "koordinator": "Koordinator"}
+_LEVELS = [level for level in P2pLevel if level is not P2pLevel.AUTO]
+_LINK_CLASSES = (NVSWITCH, NVLINK, PCIE)
+_NOTHING = "nothing"
+_FIX = "Admission sets it: is the image of this container of the same release as the webhook?"
+
+T = TypeVar("T")
+
+
+class Environment(StrEnum):
+    """Whence containers take the values that depend on the GPUs."""
+
+    ANNOTATIONS = "annotations"
+    FILE = "file"
+    """From the file that this program writes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Inputs:
+    """One pod on its node, as admission and bind describe it."""
+
+    wanted: Wanted
+    node: str
+    """Name of the node."""
+    dialect: Dialect
+    """Of the allocation."""
+    allocation: Allocation
+    """Without devices where the annotation names none, or is missing."""
+    allocation_problem: str = ""
+    """Why it cannot be read; only in ``exclusive``, where nothing depends on it but the verification."""
+    published: NodeTopology | None = None
+    """What bind knew of the node; None if it wrote nothing."""
+    visible_devices: Mapping[str, str] = field(default_factory=dict)
+    """``CUDA_VISIBLE_DEVICES`` of containers by their annotations; empty where the annotation is missing."""
+    visible_uuids: str = ""
+    """``NVIDIA_VISIBLE_DEVICES`` of all containers in ``pod-peers``."""
+    on_violation: OnViolation = OnViolation.WARN
+    environment: Environment = Environment.ANNOTATIONS
+
+    @property
+    def profile(self) -> Profile:
+        """Never ``observe``."""
+        return self.wanted.profile
+
+    @property
+    def scheduler(self) -> str:
+        """The name of the scheduler that gave the GPUs, as people write it."""
+        return _SCHEDULERS[self.dialect.family]
+
+
+def read_inputs(environment: Mapping[str, str]) -> Inputs:
+    """What the variables say.
+
+    Raises:
+        FormatError: a variable is missing or does not parse; its name stands first.
+    """
+    variables = _Variables(environment)
+    profile = variables.choice(names.REMAP_PROFILE, {str(profile): profile for profile in _PROFILES})
+    source = variables.choice(names.REMAP_ENVIRONMENT, _by_word(Environment), Environment.ANNOTATIONS)
+    containers = _read_containers(variables)
+    family = variables.choice(names.REMAP_ALLOCATED_BY, {word: word for word in _SCHEDULERS}, "hami")
+    dialect = dialect_of(family)
+    keys = [one.visible_key for one in containers if one.visible_key]
+    absent = "" if source is Environment.FILE else None
+    allocation, problem = _read_allocation(variables, dialect, profile)
+    return Inputs(
+        wanted=Wanted(
+            profile=profile,
+            containers=containers,
+            requirements=_read_requirements(variables),
+            nccl=_read_tables(variables),
+        ),
+        node=variables.filled(names.REMAP_NODE_NAME),
+        dialect=dialect,
+        allocation=allocation,
+        allocation_problem=problem,
+        published=_read_topology(variables),
+        visible_devices={key: variables.text(_variable_of(key), absent) for key in keys},
+        visible_uuids=variables.text(names.REMAP_VISIBLE_UUIDS, absent) if profile is Profile.POD_PEERS else "",
+        on_violation=variables.choice(names.REMAP_ON_VIOLATION, _by_word(OnViolation), OnViolation.WARN),
+        environment=source,
+    )
+
+
+def _called(name: str) -> str:
+    return f"variable {name}"
+
+
+def _by_word(words: type[StrEnum]) -> dict[str, Any]:
+    return {str(word): word for word in words}
+
+
+def _variable_of(key: str) -> str:
+    return names.REMAP_CUDA_VISIBLE_DEVICES_PREFIX + key.removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX)
+
+
+class _Variables:
+    """Environment variables; those without a default must be there."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    def text(self, name: str, default: str | None = None) -> str:
+        value = self._values.get(name, default)
+        if value is None:
+            raise FormatError(_called(name), expected="to be set", found=_NOTHING, fix=_FIX)
+        return value
+
+    def filled(self, name: str) -> str:
+        value = self.text(name)
+        if not value:
+            raise FormatError(_called(name), expected="not to be empty", found="", fix=_FIX)
+        return value
+
+    def choice(self, name: str, choices: Mapping[str, T], default: T | None = None) -> T:
+        if default is not None and name not in self._values:
+            return default
+        value = self._values.get(name)
+        if value is None or value not in choices:
+            found = _NOTHING if value is None else value
+            raise FormatError(_called(name), expected=" or ".join(choices), found=found, fix=_FIX)
+        return choices[value]
+
+    def parsed(self, name: str, parse: Callable[[str], T], default: T) -> T:
+        """What ``parse`` makes of a variable; the default if it is not there."""
+        return parse(self._values[name]) if name in self._values else default
+
+
+def _read_containers(variables: _Variables) -> tuple[GpuContainer, ...]:
+    name = names.REMAP_CONTAINERS
+    found = tuple(_read_container(entry) for entry in variables.filled(name).split(","))
+    for what, values in (
+        ("each container", [one.name for one in found]),
+        ("each number", [one.visible_key for one in found if one.visible_key]),
+    ):
+        twice = next((value for value in values if values.count(value) > 1), None)
+        if twice:
+            raise FormatError(_called(name), expected=f"{what} once", found=f"{twice} twice", fix=_FIX)
+    return found
+
+
+def _read_container(text: str) -> GpuContainer:
+    entry = _ENTRY.fullmatch(text)
+    if not entry:
+        expected = 'name:count:k for each container, such as "prefill:2:0,decode:2:1"'
+        raise FormatError(_called(names.REMAP_CONTAINERS), expected=expected, found=text, fix=_FIX)
+    kinds = (entry["kind"] or "").split("+")
+    return GpuContainer(
+        name=entry["name"],
+        count=int(entry["count"]),
+        is_init="init" in kinds,
+        visible_key=names.CUDA_VISIBLE_DEVICES_PREFIX + entry["number"] if entry["number"] else "",
+        selected="left-out" not in kinds,
+    )
+
+
+def _read_requirements(variables: _Variables) -> Requirements:
+    return Requirements(
+        nvlink=variables.choice(names.REMAP_REQUIRE_NVLINK, _TRUTHS, default=False),
+        min_bandwidth=variables.parsed(names.REMAP_MIN_BANDWIDTH, _read_bandwidth, None),
+    )
+
+
+def _read_bandwidth(text: str) -> float:
+    value = float(text) if _NUMBER.fullmatch(text) else math.nan
+    if not math.isfinite(value):
+        expected = 'a number of GB/s such as "100"'
+        raise FormatError(_called(names.REMAP_MIN_BANDWIDTH), expected=expected, found=text, fix=_FIX)
+    return value
+
+
+def _read_allocation(variables: _Variables, dialect: Dialect, profile: Profile) -> tuple[Allocation, str]:
+    """The allocation, and why it cannot be read: bind lets such a pod of ``exclusive`` go too."""
+    text = variables.text(names.REMAP_ALLOCATION)
+    if not text.strip(";"):
+        return Allocation(), ""
+    try:
+        return dialect.parse(text, _called(names.REMAP_ALLOCATION)), ""
+    except FormatError as error:
+        if profile.shares_gpus:
+            raise
+        return Allocation(), str(error)
+
+
+def _read_topology(variables: _Variables) -> NodeTopology | None:
+    text = variables.text(names.REMAP_NODE_TOPOLOGY)
+    if text in ("", names.UNKNOWN_TOPOLOGY):
+        return None
+    return parse_topology(text, source=_called(names.REMAP_NODE_TOPOLOGY))
+
+
+def _read_tables(variables: _Variables) -> NcclTables:
+    return variables.parsed(names.REMAP_NCCL, _parse_tables, NcclTables())
+
+
+def _parse_tables(text: str) -> NcclTables:
+    """The counterpart of ``webhook.resolve.wanted.format_tables``."""
+    document = _load(text)
+    level = document.get("pcieP2PLevel", NcclTables().pcie_p2p_level)
+    variables = document.get("variables", {})
+    if level not in _LEVELS:
+        raise _bad_tables(f"pcieP2PLevel: {' or '.join(_LEVELS)}", level)
+    if not isinstance(variables, dict):
+        raise _bad_tables("variables: an object", variables)
+    for name, values in variables.items():
+        if not _VARIABLE.fullmatch(name):
+            raise _bad_tables("variables: names of environment variables", name)
+        if not isinstance(values, dict) or any(not isinstance(values.get(one), str) for one in _LINK_CLASSES):
+            raise _bad_tables(f"variables.{name}: texts for {', '.join(_LINK_CLASSES)}", values)
+    return NcclTables(pcie_p2p_level=level, variables=variables)
+
+
+def _load(text: str) -> dict[str, Any]:
+    import json  # noqa: PLC0415 - most pods have no tables
+
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise _bad_tables("an object in JSON", text)
+    return document
+
+
+def _bad_tables(expected: str, found: object) -> FormatError:
+    return FormatError(_called(names.REMAP_NCCL), expected=expected, found=found, fix=_FIX)

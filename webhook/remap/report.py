@@ -1,0 +1,110 @@
+"""``report.txt``: what was found out, for people."""
+
+from collections.abc import Iterator, Sequence
+
+from webhook.remap.inputs import Inputs
+from webhook.remap.verdict import Verdict
+from webhook.resolve.node import Origin
+from webhook.resolve.outputs import bandwidth_text
+from webhook.resolve.resolve import Resolution
+from webhook.topology.matrix import matrix
+from webhook.topology.model import Gpu, NodeTopology
+from webhook.topology.sets import GpuSet
+
+_MARK = "*"
+_SHORT = len("GPU-b0c5b618")
+_ORIGINS = {
+    Origin.NVML: "as NVML sees it",
+    Origin.AGENT: "as the agent published it",
+    Origin.HAMI: "as HAMi describes it",
+}
+
+
+def one_line(text: str) -> str:
+    """The text with every character that a terminal or a log may misread escaped."""
+    escaped = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    return escaped.encode("ascii", "backslashreplace").decode()
+
+
+def format_report(inputs: Inputs, verdict: Verdict, *, warnings: Sequence[str] = ()) -> str:
+    """The report; its first line is the reason.
+
+    Args:
+        inputs: What the pod was told.
+        verdict: What was found out.
+        warnings: More of them than the verdict has.
+    """
+    lines = [verdict.reason, "", *_situation(inputs, verdict)]
+    if verdict.resolution:
+        lines += ["", *_containers(verdict.resolution), "", *_sets(verdict.resolution)]
+    lines += ["", *_checks(verdict, warnings)]
+    if verdict.node and verdict.node.topology.gpus:
+        own = verdict.resolution.gpus if verdict.resolution else ()
+        lines += ["", *_matrix(verdict.node.topology, own)]
+    return "".join(f"{one_line(line)}\n" for line in lines)
+
+
+def _situation(inputs: Inputs, verdict: Verdict) -> Iterator[str]:
+    yield f"profile    {inputs.profile}, GPUs given by {inputs.scheduler}"
+    yield f"node       {inputs.node}" + (f", {_ORIGINS[verdict.node.origin]}" if verdict.node else "")
+    if verdict.node and verdict.node.topology.driver_version:
+        topology = verdict.node.topology
+        yield f"driver     {topology.driver_version}" + (
+            f", CUDA {topology.cuda_version}" * bool(topology.cuda_version)
+        )
+
+
+def _containers(resolution: Resolution) -> list[str]:
+    rows: list[Sequence[str]] = [("container", "GPU", "CUDA", "UUID", "PCI bus id", "NUMA")]
+    for one in resolution.containers:
+        numbers = one.cuda_indices or range(len(one.gpus))
+        rows += [(one.container.name, *_row(gpu, number)) for gpu, number in zip(one.gpus, numbers, strict=True)]
+    return _table(rows)
+
+
+def _row(gpu: Gpu, number: int) -> tuple[str, ...]:
+    """One GPU; its number is the one that CUDA counts among those that the container sees."""
+    numa = "" if gpu.numa_node is None else str(gpu.numa_node)
+    return gpu.label, str(number), gpu.uuid, gpu.pci_bus_id, numa
+
+
+def _sets(resolution: Resolution) -> Iterator[str]:
+    for one in resolution.sets:
+        yield f"link       {_set(one)}"
+
+
+def _set(one: GpuSet) -> str:
+    members = " ".join(f"GPU{index}" for index in one.gpus)
+    if one.weakest is None:
+        return f"{members}: {one.link}"
+    first, second = one.weakest.gpus
+    weakest = f"{bandwidth_text(one)} GB/s per direction between GPU{first} and GPU{second}, the weakest pair"
+    return f"{members}: {one.link}, {weakest}; ring {' '.join(map(str, one.ring))}"
+
+
+def _checks(verdict: Verdict, warnings: Sequence[str]) -> Iterator[str]:
+    yield "Checks"
+    for finding in verdict.findings:
+        yield f"  {finding.state:8} {finding.text}"
+    for text in warnings:
+        yield f"  {'warning':8} {text}"
+
+
+def _matrix(topology: NodeTopology, own: Sequence[Gpu]) -> list[str]:
+    marked = {gpu.label for gpu in own}
+    found = matrix(topology)
+    short = {gpu.label: gpu.uuid[:_SHORT] for gpu in topology.gpus}
+    rows: list[Sequence[str]] = [("", *(_marked(label, marked) for label in found.labels), "")]
+    rows += [(_marked(row.label, marked), *row.words, short.get(row.label, "")) for row in found.rows]
+    nics = [f"  {label} is {name}" for label, name in found.nics]
+    title = f"Matrix, as nvidia-smi topo -m writes it; {_MARK} is a GPU of this pod" if own else "Matrix"
+    return [title, *_table(rows), *nics]
+
+
+def _marked(label: str, marked: set[str]) -> str:
+    return label + _MARK * (label in marked)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

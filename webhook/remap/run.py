@@ -1,0 +1,129 @@
+"""One run: read what the pod was told and what is there, verify, write the files for the other containers."""
+
+import os
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from webhook.discovery.discover import discover
+from webhook.model.errors import FormatError
+from webhook.remap.environment_file import EnvFormat, environment_values, format_environment
+from webhook.remap.files import ENVIRONMENT, REPORT, TOPOLOGY, Files, NotWrittenError
+from webhook.remap.inputs import Environment, Inputs, read_inputs
+from webhook.remap.report import format_report, one_line
+from webhook.remap.topology_file import format_first
+from webhook.remap.verdict import ExitCode, Verdict
+from webhook.remap.verify import LIBRARY, Seen, published_here, verify
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a run ended."""
+
+    code: ExitCode
+    reason: str
+    """One line."""
+    report: str
+    """Its first line is the reason."""
+
+
+def run(*, directory: str, root: str, env_format: str, stays: bool) -> End:
+    """Verify the pod that the environment variables describe, and write its files.
+
+    Args:
+        directory: Where the files belong.
+        root: Where ``/sys``, ``/proc`` and ``/etc`` are.
+        env_format: Of the file ``env``: ``1.35`` or ``1.34``.
+        stays: The program goes on running, so that a probe can ask whether it has written everything.
+    """
+    files = Files(Path(directory))
+    try:
+        files.clear()
+        end = _judged(files, Path(root), EnvFormat(env_format))
+        if stays and end.code is ExitCode.TRUE:
+            files.mark_ready()
+    except NotWrittenError as error:
+        return _ended(ExitCode.NOT_WRITTEN, str(error))
+    return end
+
+
+def _judged(files: Files, root: Path, env_format: EnvFormat) -> End:
+    try:
+        inputs = read_inputs(os.environ)
+        verdict = verify(inputs, look(inputs.node, root))
+        if verdict.code is ExitCode.TRUE:
+            return _fulfilled(inputs, verdict, files, env_format)
+    except FormatError as error:
+        return _stopped(_ended(ExitCode.BAD_VARIABLE, str(error)), files)
+    return _stopped(_ended(verdict.code, verdict.reason, format_report(inputs, verdict)), files)
+
+
+def look(node: str, root: Path) -> Seen:
+    """What is there.
+
+    Args:
+        node: Name of the node.
+        root: Where ``/sys``, ``/proc`` and ``/etc`` are.
+    """
+    return Seen(
+        topology=discover(node=node, root=root),
+        preload=_read(root / "etc/ld.so.preload"),
+        mapped=LIBRARY in _read(root / "proc/self/maps"),
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _fulfilled(inputs: Inputs, verdict: Verdict, files: Files, env_format: EnvFormat) -> End:
+    """Write what the other containers read.
+
+    Raises:
+        FormatError: they read the env file, and it cannot hold a value.
+    """
+    warnings = [*_write_topology(inputs, verdict, files), *_write_environment(inputs, verdict, files, env_format)]
+    report = format_report(inputs, verdict, warnings=warnings)
+    files.write(REPORT, report)
+    return _ended(ExitCode.TRUE, verdict.reason, report)
+
+
+def _write_topology(inputs: Inputs, verdict: Verdict, files: Files) -> list[str]:
+    best = [verdict.node.topology] if verdict.node else []
+    published = published_here(inputs)
+    known = best if published is None or published in best else [*best, published]
+    text, problem = format_first(known, host_indices=inputs.profile.shares_gpus)
+    if text:
+        files.write(TOPOLOGY, text)
+        return []
+    return [f"no {TOPOLOGY}, so that NCCL looks for itself: {problem}"]
+
+
+def _write_environment(inputs: Inputs, verdict: Verdict, files: Files, env_format: EnvFormat) -> list[str]:
+    try:
+        text = format_environment(environment_values(inputs, verdict.resolution), env_format)
+    except FormatError as error:
+        if inputs.environment is Environment.FILE:
+            raise
+        return [f"no {ENVIRONMENT}, which no container of this pod reads: {error}"]
+    files.write(ENVIRONMENT, text)
+    return []
+
+
+def _stopped(end: End, files: Files) -> End:
+    """Leave a report of why the pod does not run. That it cannot be written is not the reason."""
+    try:
+        files.write(REPORT, end.report)
+    except NotWrittenError as error:
+        with suppress(OSError, AttributeError):  # standard error is closed
+            sys.stderr.write(f"gpu-topology remap: {one_line(str(error))}\n")
+    return end
+
+
+def _ended(code: ExitCode, reason: str, report: str = "") -> End:
+    line = one_line(reason)
+    return End(code, line, report or f"{line}\n")

@@ -1,0 +1,23 @@
+"""The file ``nccl-topo.xml``, from the best topology that can be written."""
+
+from collections.abc import Iterable
+
+from webhook.model.errors import FormatError
+from webhook.topology.model import NodeTopology
+from webhook.topology.nccl.writer import format_nccl_topology
+
+
+def format_first(topologies: Iterable[NodeTopology], *, host_indices: bool) -> tuple[str, str]:
+    """The text of the file, or nothing and the reason why none can be written.
+
+    Args:
+        topologies: The best first.
+        host_indices: Ranks share the node in different containers: ``format_nccl_topology``.
+    """
+    reasons = []
+    for topology in topologies:
+        try:
+            return format_nccl_topology(topology, host_indices=host_indices), ""
+        except FormatError as error:
+            reasons.append(str(error))
+    return "", "; ".join(reasons) or "nothing is known of the node"

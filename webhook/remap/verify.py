@@ -1,0 +1,269 @@
+"""Whether what a pod was told about its GPUs is true on the machine on which it starts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from webhook.model import names
+from webhook.model.choices import OnViolation, Profile
+from webhook.remap.agreement import disagreements, unseen
+from webhook.remap.difference import indices_differ, listed, named, shown, uuids_differ
+from webhook.remap.inputs import Environment, Inputs
+from webhook.remap.verdict import ExitCode, Finding, Verdict, failed, ok, warning
+from webhook.resolve.node import KnownNode, Origin
+from webhook.resolve.outputs import bandwidth_text
+from webhook.resolve.resolve import ContainerGpus, Resolution, Unresolved, UnresolvedError, resolve
+from webhook.topology.model import Gpu, NodeTopology
+
+LIBRARY = "libvgpu"
+"""HAMi's interception library, ``libvgpu.so``."""
+
+_HAMI = "hami"
+"""Source of topologies that were read from HAMi's annotations."""
+_CODES = {
+    Unresolved.NO_ALLOCATION: ExitCode.NOT_BOUND,
+    Unresolved.BAD_ALLOCATION: ExitCode.BAD_VARIABLE,
+    Unresolved.MIG_ALLOCATION: ExitCode.MIG,
+    Unresolved.GPU_UNKNOWN: ExitCode.GPU_MISSING,
+}
+_TELLERS = {Origin.AGENT: "the agent of this node", Origin.HAMI: "HAMi's annotations of it", Origin.NVML: "NVML"}
+_NOT_RUN = "the binding webhook did not run"
+_SWITCH = "accept-nvidia-visible-devices-envvar-when-unprivileged"
+"""nvidia-container-toolkit, api/config/v1/config.go."""
+_TOOLKIT = f"does the nvidia-container-toolkit of this node let unprivileged containers ask for GPUs ({_SWITCH})?"
+_AMBIGUOUS = "it did not run, or could not tell the GPUs (see the events of the pod)"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """What the program sees where it runs."""
+
+    topology: NodeTopology
+    """From NVML and sysfs; its ``problem`` says why there are no GPUs."""
+    preload: str = ""
+    """Text of ``/etc/ld.so.preload``; empty where there is none."""
+    mapped: bool = False
+    """Whether HAMi's library is part of this process."""
+
+    @property
+    def has_nvml(self) -> bool:
+        """Whether the driver tells of any GPU, be it lost."""
+        return bool(self.topology.gpus or self.topology.lost)
+
+
+def verify(inputs: Inputs, seen: Seen) -> Verdict:
+    """Compare what the pod was told with what is true.
+
+    Args:
+        inputs: What the pod was told.
+        seen: What is there.
+    """
+    node = _node(inputs, seen)
+    resolution, trouble = _resolved(inputs, node)
+    findings = chain(
+        _unbound(inputs),
+        _preloaded(seen),
+        _known(inputs, seen, node),
+        _hidden(inputs, seen),
+        trouble,
+        _values(inputs, resolution),
+        _requirements(inputs, resolution),
+        _published(inputs, seen),
+    )
+    return Verdict(findings=tuple(findings), node=node, resolution=resolution)
+
+
+def _node(inputs: Inputs, seen: Seen) -> KnownNode | None:
+    if seen.has_nvml:
+        return KnownNode(seen.topology, origin=Origin.NVML)
+    published = published_here(inputs)
+    if published is None:
+        return None
+    return KnownNode(published, origin=Origin.HAMI if published.source == _HAMI else Origin.AGENT)
+
+
+def _resolved(inputs: Inputs, node: KnownNode | None) -> tuple[Resolution | None, tuple[Finding, ...]]:
+    """What the values should be, and what is to be said of the allocation."""
+    if inputs.allocation_problem:
+        return None, (warning(f"{inputs.allocation_problem}; so nothing can be verified"),)
+    if not inputs.allocation.devices:
+        return None, (_unallocated(inputs),)
+    if node is None:
+        return None, ()
+    try:
+        resolution = resolve(inputs.wanted, inputs.allocation, node)
+    except UnresolvedError as error:
+        return None, (_trouble(inputs, node, error),)
+    given = [f"{_labels(one.gpus)} to container {one.container.name}" for one in resolution.containers]
+    return resolution, (ok(f"{inputs.scheduler} gave {', '.join(given)}: all of them are on this node"),)
+
+
+def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> Finding:
+    """In ``exclusive`` the device plugin's list decides what is seen, so only a GPU that is not there stops the pod."""
+    text = _troubled(inputs, node, error)
+    if inputs.profile.shares_gpus or error.reason is Unresolved.GPU_UNKNOWN:
+        return failed(_CODES[error.reason], text)
+    unmet = error.reason is Unresolved.MIG_ALLOCATION and inputs.wanted.requirements
+    if unmet and inputs.on_violation is OnViolation.DENY:
+        return failed(ExitCode.REQUIREMENT, f"a requirement is not met: {text}")
+    return warning(text)
+
+
+def _troubled(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> str:
+    if error.reason is Unresolved.BAD_ALLOCATION:
+        return f"variable {names.REMAP_ALLOCATION}: {error}"
+    published = inputs.published
+    if error.reason is Unresolved.GPU_UNKNOWN and published and node.origin is Origin.NVML:
+        wanted = {device.uuid for device in inputs.allocation.devices}
+        if any(gpu.uuid in wanted for gpu in unseen(published, node.topology)):
+            return f"{error}. It was published as a GPU of this node: {_TOOLKIT}"
+    return str(error)
+
+
+def _unallocated(inputs: Inputs) -> Finding:
+    text = f"annotation {inputs.dialect.key} names no GPU: {inputs.scheduler} has given this pod none"
+    if not inputs.profile.shares_gpus:
+        return warning(f"{text}, so nothing can be verified")
+    return failed(ExitCode.NOT_BOUND if _is_unbound(inputs) else ExitCode.OTHER_GPUS, text)
+
+
+def _is_unbound(inputs: Inputs) -> bool:
+    """Whether a value is still the one from admission; from the file that is no matter."""
+    return inputs.environment is Environment.FILE or any(_unbound(inputs))
+
+
+def _unbound(inputs: Inputs) -> Iterator[Finding]:
+    if not inputs.profile.shares_gpus or inputs.environment is Environment.FILE:
+        return
+    values = {key: (value, names.NO_CUDA_DEVICE) for key, value in inputs.visible_devices.items()}
+    if inputs.profile is Profile.POD_PEERS:
+        values[names.VISIBLE_UUIDS] = (inputs.visible_uuids, names.NO_VISIBLE_DEVICE)
+    for key, (value, default) in values.items():
+        if value == default:
+            text = f"annotation {key} still has its value from admission, {default}"
+            yield failed(ExitCode.NOT_BOUND, f"{_NOT_RUN}: {text}")
+        elif not value:
+            yield failed(ExitCode.NOT_BOUND, f"{_NOT_RUN}: annotation {key} is missing")
+
+
+def _preloaded(seen: Seen) -> Iterator[Finding]:
+    file = f"/etc/ld.so.preload names {LIBRARY}" if LIBRARY in seen.preload else ""
+    process = f"{LIBRARY} is part of this process" if seen.mapped else ""
+    if file or process:
+        advice = f"{names.ENV_DISABLE_CONTROL}=true keeps HAMi from it; or is it part of the image?"
+        said = " and ".join(filter(None, (file, process)))
+        yield failed(ExitCode.PRELOADED, f"HAMi's interception library is preloaded here: {said}. {advice}")
+    else:
+        yield ok(f"HAMi's interception library is not preloaded: /etc/ld.so.preload does not name {LIBRARY}")
+
+
+def _known(inputs: Inputs, seen: Seen, node: KnownNode | None) -> Iterator[Finding]:
+    """Whether there is anything to verify with."""
+    if seen.has_nvml:
+        yield ok(f"NVML lists {_counted(len(seen.topology.gpus) + len(seen.topology.lost), 'GPU')}")
+        return
+    problem = seen.topology.problem or "NVML lists no GPU"
+    if node:
+        told = f"annotation {names.NODE_TOPOLOGY}, which comes from {_TELLERS[node.origin]}, is believed"
+        yield warning(f"the GPUs cannot be seen from here: {problem}. So {told}")
+        return
+    missing = f"annotation {names.NODE_TOPOLOGY} is {_state_of_topology(inputs)}"
+    text = f"nothing to verify with: {problem}, and {missing}"
+    yield failed(ExitCode.NOTHING_TO_VERIFY_WITH, text) if inputs.profile.shares_gpus else warning(text)
+
+
+def _state_of_topology(inputs: Inputs) -> str:
+    return f"that of node {inputs.published.node}" if inputs.published else "empty"
+
+
+def _hidden(inputs: Inputs, seen: Seen) -> Iterator[Finding]:
+    """Host indices hold only where every GPU of the node is seen."""
+    published = published_here(inputs)
+    if inputs.profile is not Profile.NODE_PEERS or not seen.has_nvml or published is None:
+        return
+    hidden = unseen(published, seen.topology)
+    if hidden:
+        text = f"{_list(hidden)} of this node cannot be seen here, so that CUDA counts the others differently"
+        yield failed(ExitCode.GPU_UNSEEN, f"{text}: {_TOOLKIT}")
+    else:
+        yield ok("every GPU that was published of this node is seen here")
+
+
+def _values(inputs: Inputs, resolution: Resolution | None) -> Iterator[Finding]:
+    if resolution is None or not inputs.profile.shares_gpus:
+        return
+    if inputs.profile is Profile.POD_PEERS and inputs.visible_uuids not in ("", names.NO_VISIBLE_DEVICE):
+        differs = uuids_differ(
+            inputs.visible_uuids, resolution.gpus, resolution.node.topology.gpus, scheduler=inputs.scheduler
+        )
+        text = f"annotation {names.VISIBLE_UUIDS}, from which {names.ENV_NVIDIA_VISIBLE_DEVICES} comes"
+        yield _compared(inputs, f"{text}: {differs}", ok_text=f"{text}, lists the GPUs of the pod", differs=differs)
+    for one in resolution.containers:
+        value = inputs.visible_devices.get(one.container.visible_key, "")
+        if value not in ("", names.NO_CUDA_DEVICE):
+            yield _visible_devices(inputs, one, value, resolution)
+
+
+def _visible_devices(inputs: Inputs, one: ContainerGpus, value: str, resolution: Resolution) -> Finding:
+    visible = resolution.gpus if inputs.profile is Profile.POD_PEERS else resolution.node.in_cuda_order
+    differs = indices_differ(value, one.gpus, visible, inputs.scheduler)
+    text = f"{names.ENV_CUDA_VISIBLE_DEVICES} of container {one.container.name} is {shown(value)}"
+    return _compared(inputs, f"{text}: {differs}", ok_text=f"{text}: {_labels(one.gpus)}", differs=differs)
+
+
+def _compared(inputs: Inputs, text: str, *, ok_text: str, differs: str) -> Finding:
+    if not differs:
+        return ok(ok_text)
+    if inputs.environment is Environment.FILE:
+        return warning(f"{text}. Containers read the value from the file {names.ENV_FILE}, which is right")
+    return failed(ExitCode.OTHER_GPUS, text)
+
+
+def _requirements(inputs: Inputs, resolution: Resolution | None) -> Iterator[Finding]:
+    if not inputs.wanted.requirements:
+        return
+    if resolution is None:
+        yield warning("whether the requirements are met is not known")
+    elif not resolution.unmet:
+        worst = resolution.worst
+        yield ok(f"the requirements are met: the link class is {worst.link}, with {bandwidth_text(worst)} GB/s")
+    else:
+        text = f"a requirement is not met: {'; '.join(resolution.unmet)}"
+        yield failed(ExitCode.REQUIREMENT, text) if inputs.on_violation is OnViolation.DENY else warning(text)
+
+
+def _published(inputs: Inputs, seen: Seen) -> Iterator[Finding]:
+    """What bind knew of the node, next to what is true of it."""
+    published = inputs.published
+    if published is None:
+        if seen.has_nvml and not inputs.profile.shares_gpus and inputs.environment is not Environment.FILE:
+            yield warning(f"the binding webhook wrote nothing into annotation {names.NODE_TOPOLOGY}: {_AMBIGUOUS}")
+        elif inputs.profile is Profile.NODE_PEERS and seen.has_nvml and not any(_unbound(inputs)):
+            text = "whether every GPU of the node is seen here is not known"
+            yield warning(f"{text}: annotation {names.NODE_TOPOLOGY} is empty")
+    elif published.node != inputs.node:
+        yield warning(f"annotation {names.NODE_TOPOLOGY} is that of node {published.node}, this is {inputs.node}")
+    elif seen.has_nvml:
+        differing = list(disagreements(published, seen.topology))
+        if differing:
+            yield warning(f"NVML and what was published of this node disagree: {listed(differing)}")
+        else:
+            yield ok("NVML and what was published of this node agree")
+
+
+def published_here(inputs: Inputs) -> NodeTopology | None:
+    """What bind knew of this node; not of another one, as in a pod that was copied."""
+    published = inputs.published
+    return published if published and published.node == inputs.node else None
+
+
+def _list(gpus: tuple[Gpu, ...]) -> str:
+    return listed([named(gpu) for gpu in gpus])
+
+
+def _labels(gpus: tuple[Gpu, ...]) -> str:
+    return " and ".join(gpu.label for gpu in gpus) if len(gpus) == 2 else " ".join(gpu.label for gpu in gpus)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
