@@ -1,0 +1,222 @@
+"""``gpu-topology explain``: the command that people use to find out why their job is slow."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.command import gpu_topology
+from tests.explain.situations import H20, on
+from tests.pods import container, pod
+from tests.topology import machines
+from webhook.topology.document import format_topology
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def write(path: Path, *documents: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump_all(documents))
+    return path
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """One node with eight H20, one namespace, one pod on GPU0 and GPU1 that nobody prepared."""
+    root = tmp_path / "state"
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
+    write(root / "namespaces" / "team-a.yaml", namespace)
+    write(root / "cluster.yaml", {"hamiVersion": "2.9.0"})
+    write(root / "pods" / "train.yaml", on(pod(), "h20-node-1", list(H20[:2])))
+    (root / "nodes").mkdir()
+    (root / "nodes" / "h20.json").write_text(format_topology(machines.h20()))
+    return root
+
+
+def test_a_pod_of_a_state_directory_is_explained(state: Path) -> None:
+    done = gpu_topology("explain", "team-a/train", "--state", state)
+    assert done.code == 1
+    assert done.err == ""
+    assert (
+        done.out
+        == """\
+pod team-a/train on node h20-node-1
+
+Injection
+  1. FAIL opted-in: the namespace has not opted in
+          -> An administrator sets the label gpu.topology/injection: enabled on the namespace
+  2. FAIL injected: no annotation gpu.topology/injected: no webhook prepared the pod
+          -> See to opted-in, and create the pod again: the containers of a pod cannot be changed
+  3. -    prepared: the webhook would give it whole cards; switch HAMi's CUDA interception off; ask HAMi for \
+well-connected GPUs; give it enough shared memory; set NCCL up for the links between its GPUs; verify the GPUs and \
+write the NCCL topology file when it starts
+
+Cards and HAMi's library
+  4. ok   whole-cards: container train asks for 2 whole GPUs
+  5. FAIL control: HAMi's library is preloaded into container train: HAMi 2.9.0 looks there, and it does not set \
+CUDA_DISABLE_CONTROL
+          -> Let the webhook do it, or write CUDA_DISABLE_CONTROL: "true" as a literal into every container, init \
+containers too; setting it inside a running container changes nothing
+  6. ok   own-gpus: container train: the device plugin's list says which GPUs are visible
+
+Allocation and links
+  7. ok   allocation: node h20-node-1 gives GPU0 and GPU1 to container train
+  8. ok   node-topology: the agent of node h20-node-1 published it
+  9. ok   links: every pair of GPU0 and GPU1 has NVLink: link class NVSwitch
+ 10. ok   bandwidth: GPU0-GPU1 have 370.8 GB/s per direction, no pair has less; best ring 0-1-0: 370.8 GB/s
+ 11. -    requirements: the pod requires nothing of its GPUs
+ 12. -    told-at-binding: only pods that the webhook prepared are told
+
+Variables
+ 13. ok   nccl-variables: container train sets none: NCCL's own defaults hold, which use NVLink, unless the image or \
+/etc/nccl.conf says otherwise
+
+Peers
+ 14. -    peers: profile exclusive: nobody else works with these GPUs
+
+Faults of HAMi
+ 15. ok   init-container-fault: no init container without a GPU comes to an end before the others start
+ 16. -    privileged: no container is privileged
+ 17. -    init-container-gpus: no init container asks for GPUs
+
+The webhook did not prepare this pod. NVLink may be lost, or slower than it could be: control.
+"""
+    )
+
+
+def test_programs_get_json(state: Path) -> None:
+    done = gpu_topology("explain", "team-a/train", "--state", state, "-o", "json")
+    document = json.loads(done.out)
+    assert done.code == 1
+    assert (document["pod"], document["node"], document["reach"]) == ("team-a/train", "h20-node-1", "some")
+    assert document["findings"][8] == {
+        "group": "Allocation and links",
+        "condition": "links",
+        "verdict": "holds",
+        "evidence": "every pair of GPU0 and GPU1 has NVLink: link class NVSwitch",
+        "remedy": "",
+        "stops": False,
+    }
+
+
+def test_a_pod_with_nothing_against_it_ends_with_zero() -> None:
+    injected = gpu_topology(
+        "inject", "-f", EXAMPLES / "workloads" / "08-pd-one-pod.yaml", "--state", EXAMPLES / "state"
+    )
+    done = gpu_topology("explain", "-f", "-", "--state", EXAMPLES / "state", stdin=injected.out)
+    assert done.code == 0
+    assert "FAIL" not in done.out
+    assert done.out.endswith("not known: allocation, node-topology, links and told-at-binding.\n")
+
+
+def test_a_file_needs_no_state(tmp_path: Path) -> None:
+    file = write(tmp_path / "pod.yaml", on(pod(), "h20-node-1", list(H20[:2])))
+    topology = tmp_path / "node.json"
+    topology.write_text(format_topology(machines.h20()))
+    done = gpu_topology("explain", "-f", file, "--topology", topology, "--hami-version", "2.8.3")
+    assert done.code == 1
+    assert "  1. ?    opted-in: the namespace is not known here" in done.out
+    assert "HAMi 2.8.3 looks there" in done.out
+    assert "link class NVSwitch" in done.out
+
+
+def test_the_node_can_be_given(tmp_path: Path, state: Path) -> None:
+    chosen = on(pod(), "h20-node-1", list(H20[:2]))
+    del chosen["spec"]["nodeName"]
+    file = write(tmp_path / "pod.yaml", chosen)
+    done = gpu_topology("explain", "-f", file, "--state", state)
+    assert done.out.startswith("pod team-a/train on node h20-node-1\n")
+    other = gpu_topology("explain", "-f", file, "--state", state, "--node", "h20-node-2")
+    assert other.out.startswith("pod team-a/train on node h20-node-2\n")
+    assert "allocation: the allocation was made for node h20-node-1, but the pod goes to node h20-node-2" in other.out
+
+
+def test_of_several_pods_one_is_named_and_the_others_are_its_peers(tmp_path: Path) -> None:
+    annotations = {"gpu.topology/profile": "node-peers", "gpu.topology/group": "g"}
+    first = on(pod(annotations=annotations), "h20-node-1", list(H20[:2]))
+    second = on(pod(annotations=annotations), "h20-node-2", list(H20[2:4]))
+    second["metadata"]["name"] = "decode"
+    pods = {"apiVersion": "v1", "kind": "List", "items": [first, second]}
+    file = write(tmp_path / "pods.yaml", pods)
+    done = gpu_topology("explain", "-f", file, "team-a/train")
+    assert "same-node: decode is on node h20-node-2, this pod on h20-node-1" in done.out
+    unnamed = gpu_topology("explain", "-f", file)
+    assert (unnamed.code, unnamed.out) == (1, "")
+    assert unnamed.err == (
+        f'gpu-topology: {file}: expected one Pod, found "team-a/train, team-a/decode". Name one: NAMESPACE/POD\n'
+    )
+
+
+def test_a_list_of_pods_as_the_api_server_sends_it_can_be_read(tmp_path: Path) -> None:
+    bare = {key: value for key, value in pod(container(gpus=1)).items() if key in ("metadata", "spec")}
+    file = write(tmp_path / "pods.yaml", {"apiVersion": "v1", "kind": "PodList", "items": [bare]})
+    assert gpu_topology("explain", "-f", file).code == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ({"kind": "Deployment", "metadata": {"name": "x"}}, "expected Pods, found Deployment"),
+        ({"kind": "Pod", "spec": {"containers": 5}}, "Expected `array | null`, got `int` - at `$.spec.containers`"),
+        ([1], "expected Pods, found list"),
+    ],
+)
+def test_what_is_no_pod_is_said_to_be_none(tmp_path: Path, content: Any, sentence: str) -> None:
+    file = write(tmp_path / "pod.yaml", content)
+    done = gpu_topology("explain", "-f", file)
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"gpu-topology: {file}: {sentence}\n"
+
+
+def test_a_pod_that_is_not_there_is_told_with_those_that_are(state: Path) -> None:
+    done = gpu_topology("explain", "team-a/other", "--state", state)
+    assert done.code == 1
+    assert done.err == (f'gpu-topology: {state}/pods: expected the pod team-a/other, once, found "team-a/train"\n')
+
+
+def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
+    entry = {"name": "NCCL_DEBUG\u001b[31m", "value": "\u001b[2J\nfine"}
+    file = write(tmp_path / "pod.yaml", pod(container("tr\u0007ain", env=[entry])))
+    done = gpu_topology("explain", "-f", file)
+    assert all(line.isprintable() for line in done.out.splitlines())
+    assert "NCCL_DEBUG\\x1b[31m: container tr\\x07ain" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "expected NAMESPACE/POD or --file"),
+        (("train",), 'expected NAMESPACE/POD, found "train"'),
+        (("team-a/../x",), 'expected NAMESPACE/POD, found "team-a/../x"'),
+        (("a/b", "--state", "examples/state", "--kubeconfig", "x"), "give either files or a cluster"),
+    ],
+)
+def test_wrong_usage_ends_with_two(arguments: tuple[str, ...], sentence: str) -> None:
+    done = gpu_topology("explain", *arguments)
+    assert done.code == 2
+    assert sentence in done.err
+
+
+def test_outside_of_a_cluster_a_kubeconfig_is_asked_for() -> None:
+    done = gpu_topology("explain", "team-a/train")
+    assert done.code == 1
+    assert done.err.startswith("gpu-topology: expected to run as a pod with a service account")
+    assert done.err.endswith("Outside of a cluster give --kubeconfig FILE\n")
+
+
+def test_the_example_on_the_page_is_real() -> None:
+    page = (EXAMPLES.parent / "docs" / "explain.md").read_text(encoding="utf-8")
+    _, _, example = page.partition("$ .venv/bin/gpu-topology explain ml-workloads/slow --state examples/state\n")
+    shown, _, _ = example.partition("```")
+    assert shown == gpu_topology("explain", "ml-workloads/slow", "--state", EXAMPLES / "state").out
+    assert shown.startswith("pod ml-workloads/slow on node h20-node-1\n")
+
+
+def test_each_condition_is_on_the_page() -> None:
+    page = (EXAMPLES.parent / "docs" / "explain.md").read_text(encoding="utf-8")
+    for name in ("slow", "train", "unlinked"):
+        done = gpu_topology("explain", f"ml-workloads/{name}", "--state", EXAMPLES / "state", "-o", "json")
+        for one in json.loads(done.out)["findings"]:
+            assert one["condition"].startswith("NCCL_") or f"`{one['condition']}`" in page

@@ -1,0 +1,159 @@
+"""``gpu-topology explain`` at an API server: a stand-in that has some objects and refuses the rest."""
+
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.agent.looks import nowhere
+from tests.cli.command import Done, gpu_topology
+from tests.explain.situations import H20, on
+from tests.pods import Manifest, pod
+from tests.topology import machines
+from webhook.model.lease import micro_time
+from webhook.topology.document import format_topology
+
+GROUP = {"gpu.topology/group": "serving"}
+REGISTER = "".join(f"{H20[index]},10,97871,100,NVIDIA-NVIDIA H20,0,true,{index},hami-core:" for index in range(8))
+
+
+class Cluster:
+    """Objects by their paths; ``None`` is forbidden, and what is not there does not exist."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Any] = {"/version/": {"gitVersion": "v1.33.2"}}
+        self.asked: list[str] = []
+        self.kubeconfig = Path()
+
+    def explain(self, name: str = "team-a/train", *options: str) -> Done:
+        return gpu_topology("explain", name, "--kubeconfig", self.kubeconfig, *options)
+
+    def answer(self, target: str) -> tuple[int, Any]:
+        self.asked.append(target)
+        parts = urlsplit(target)
+        selector = parse_qs(parts.query).get("labelSelector", [""])[0]
+        key = f"{parts.path} {selector}".rstrip()
+        if key not in self.objects:
+            return (200, {"items": []}) if selector else (404, {"kind": "Status", "message": f"{key} not found"})
+        found = self.objects[key]
+        return (403, {"kind": "Status", "message": "you may not"}) if found is None else (200, found)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """An API server without pods."""
+    made = Cluster()
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            code, document = made.answer(self.path)
+            body = json.dumps(document).encode()
+            self.send_response(code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        made.kubeconfig = tmp_path / "kubeconfig"
+        made.kubeconfig.write_text(json.dumps(nowhere(f"http://127.0.0.1:{server.server_address[1]}")))
+        yield made
+        server.shutdown()
+        thread.join()
+
+
+def add_pod(cluster: Cluster, manifest: Manifest) -> None:
+    cluster.objects["/api/v1/namespaces/team-a/pods/train"] = manifest
+    cluster.objects["/api/v1/namespaces/team-a"] = {
+        "metadata": {"name": "team-a", "labels": {"gpu.topology/injection": "enabled"}}
+    }
+
+
+def add_topology(cluster: Cluster, *, minutes_ago: int) -> None:
+    """What the agent of h20-node-1 published, and its Lease."""
+    metadata = {"name": "gpu-topology-h20-node-1", "namespace": "gpu-topology-system"}
+    config_map = {"metadata": metadata, "data": {"topology.json": format_topology(machines.h20())}}
+    cluster.objects["/api/v1/configmaps gpu.topology/node=h20-node-1"] = {"items": [config_map]}
+    renewed = micro_time(datetime.now(UTC) - timedelta(minutes=minutes_ago))
+    path = "/apis/coordination.k8s.io/v1/namespaces/gpu-topology-system/leases/gpu-topology-h20-node-1"
+    cluster.objects[path] = {"metadata": metadata, "spec": {"renewTime": renewed}}
+
+
+def test_a_pod_is_explained_with_what_the_cluster_knows(cluster: Cluster) -> None:
+    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
+    add_topology(cluster, minutes_ago=1)
+    cluster.objects["/api/v1/nodes/h20-node-1"] = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "h20-node-1"},
+    }
+    done = cluster.explain("team-a/train", "--hami-version", "2.9.0")
+    assert done.code == 1
+    assert done.err == ""
+    assert "  1. ok   opted-in: namespace team-a has opted in" in done.out
+    assert "  5. FAIL control: HAMi's library is preloaded into container train: HAMi 2.9.0 looks there" in done.out
+    assert "  8. ok   node-topology: the agent of node h20-node-1 published it" in done.out
+    assert "  9. ok   links: every pair of GPU0 and GPU1 has NVLink: link class NVSwitch" in done.out
+
+
+def test_an_agent_that_is_silent_for_long_is_doubted(cluster: Cluster) -> None:
+    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
+    add_topology(cluster, minutes_ago=90)
+    done = cluster.explain()
+    assert "node-topology: the agent of node h20-node-1 has not been heard of for 90 minutes" in done.out
+
+
+def test_without_an_agent_hamis_annotations_tell(cluster: Cluster) -> None:
+    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
+    annotations = {"hami.io/node-nvidia-register": REGISTER}
+    cluster.objects["/api/v1/nodes/h20-node-1"] = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "h20-node-1", "annotations": annotations},
+    }
+    done = cluster.explain()
+    assert "node-topology: HAMi's annotations of node h20-node-1 tell it" in done.out
+
+
+def test_the_other_pods_of_the_group_are_looked_up(cluster: Cluster) -> None:
+    other = on(pod(labels=GROUP), "h20-node-2", list(H20[2:4]))
+    other["metadata"]["name"] = "decode-0"
+    mine = on(pod(labels=GROUP), "h20-node-1", list(H20[:2]))
+    add_pod(cluster, mine)
+    cluster.objects["/api/v1/namespaces/team-a/pods gpu.topology/group=serving"] = {"items": [mine, other]}
+    done = cluster.explain()
+    assert "same-node: decode-0 is on node h20-node-2, this pod on h20-node-1" in done.out
+
+
+def test_what_may_not_be_read_is_left_out_with_a_note(cluster: Cluster) -> None:
+    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
+    cluster.objects |= {"/api/v1/namespaces/team-a": None, "/api/v1/nodes/h20-node-1": None, "/version/": {}}
+    done = cluster.explain()
+    assert done.code == 1
+    assert "gpu-topology: left out: get namespace team-a: you may not (403)\n" in done.err
+    assert "gpu-topology: left out: get node h20-node-1: you may not (403)\n" in done.err
+    assert "the version of the API server: expected a version" in done.err
+    assert "  1. ?    opted-in: the namespace is not known here" in done.out
+
+
+def test_a_pod_that_does_not_exist_is_a_sentence(cluster: Cluster) -> None:
+    done = cluster.explain("team-a/gone")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "gpu-topology: there is no pod team-a/gone in this cluster\n"
+
+
+def test_a_pod_without_a_node_asks_for_none(cluster: Cluster) -> None:
+    add_pod(cluster, pod())
+    cluster.explain()
+    assert cluster.asked == ["/api/v1/namespaces/team-a/pods/train", "/api/v1/namespaces/team-a", "/version/"]

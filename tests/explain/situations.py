@@ -1,0 +1,103 @@
+"""Pods that somebody wants explained, and short questions to the report."""
+
+from typing import Any
+
+import msgspec
+
+from tests.judge import HAMI_2_9, policy
+from tests.pods import ALL_ALLOWED, Manifest
+from tests.topology import machines
+from webhook.admit.admission import admit
+from webhook.config import AdmitPolicy
+from webhook.explain.evidence import Evidence, containers_with_env_from, node_of
+from webhook.explain.explain import explain
+from webhook.explain.findings import Finding, Report
+from webhook.model.cluster import ClusterFacts
+from webhook.model.pod import Namespace, Pod
+from webhook.model.version import Version
+from webhook.resolve.node import KnownNode, Origin, Sources
+from webhook.topology.model import NodeTopology
+from webhook.workload import apply_in_place, to_json
+
+H20 = machines.H20_UUIDS
+HAMI_2_8 = ClusterFacts(hami=Version(2, 8), kubernetes=Version(1, 33))
+UNKNOWN_HAMI = ClusterFacts(kubernetes=Version(1, 33))
+
+
+def on(manifest: Manifest, node: str, *segments: list[str]) -> Manifest:
+    """The pod after HAMi 2.9 gave its containers these GPUs and the API server bound it."""
+    annotations = manifest["metadata"].get("annotations") or {}
+    allocated = "".join("".join(f"{uuid},NVIDIA,97871,100:" for uuid in segment) + ";" for segment in segments)
+    allocation = {"hami.io/vgpu-node": node, "hami.io/vgpu-devices-allocated": allocated}
+    metadata = manifest["metadata"] | {"annotations": annotations | allocation}
+    return manifest | {"metadata": metadata, "spec": manifest["spec"] | {"nodeName": node}}
+
+
+def annotated(manifest: Manifest, **annotations: str) -> Manifest:
+    """The pod with more of our annotations: ``cuda_visible_devices_0`` is ``gpu.topology/cuda-visible-devices.0``."""
+    ours = {f"gpu.topology/{key}": value for key, value in annotations.items()}
+    metadata = manifest["metadata"]
+    return manifest | {"metadata": metadata | {"annotations": (metadata.get("annotations") or {}) | ours}}
+
+
+def injected(
+    manifest: Manifest,
+    namespace: Namespace = ALL_ALLOWED,
+    cluster: ClusterFacts = HAMI_2_9,
+    rules: AdmitPolicy | None = None,
+) -> Manifest:
+    """The pod as admission changes it."""
+    outcome = admit(decoded(manifest), namespace, rules or policy(), cluster)
+    assert outcome.operations, outcome
+    changed: Manifest = apply_in_place(msgspec.json.decode(to_json(manifest)), outcome.operations)
+    return changed
+
+
+def decoded(manifest: Manifest) -> Pod:
+    return msgspec.json.decode(to_json(manifest), type=Pod)
+
+
+def known(topology: NodeTopology, **more: Any) -> Sources:
+    """A topology that the agent published."""
+    return Sources(published=KnownNode(topology, origin=Origin.AGENT), **more)
+
+
+def told(
+    manifest: Manifest,
+    namespace: Namespace = ALL_ALLOWED,
+    cluster: ClusterFacts = HAMI_2_9,
+    rules: AdmitPolicy | None = None,
+    sources: Sources | None = None,
+    others: tuple[Manifest, ...] | None = None,
+) -> Report:
+    """What is said of a pod."""
+    found = decoded(manifest)
+    return explain(
+        Evidence(
+            pod=found,
+            namespace=namespace,
+            policy=rules or policy(),
+            cluster=cluster,
+            sources=sources or known(machines.h20()),
+            node=node_of(found),
+            others=None if others is None else tuple(map(decoded, others)),
+            env_from=containers_with_env_from(to_json(manifest)),
+        )
+    )
+
+
+def finding(report: Report, condition: str) -> Finding:
+    """The one of this name."""
+    (found,) = (one for one in report.findings if one.condition == condition)
+    return found
+
+
+def said(report: Report, condition: str) -> tuple[str, str]:
+    """Verdict and evidence."""
+    found = finding(report, condition)
+    return str(found.verdict), found.evidence
+
+
+def failing(report: Report) -> list[str]:
+    """The conditions that fail, in order."""
+    return [one.condition for one in report.findings if one.fails]

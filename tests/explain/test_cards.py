@@ -1,0 +1,222 @@
+"""Whole cards, HAMi's library, and variables that hide GPUs."""
+
+from typing import Any
+
+import pytest
+
+from tests.explain.situations import HAMI_2_8, UNKNOWN_HAMI, finding, injected, said, told
+from tests.judge import HAMI_2_9, HAMI_2_10_0
+from tests.pods import Manifest, container, pod
+from webhook.model.cluster import ClusterFacts
+from webhook.model.version import Version
+
+OFF = [{"name": "CUDA_DISABLE_CONTROL", "value": "true"}]
+
+
+def asking(**resources: Any) -> Manifest:
+    """A container with these GPU resources: ``gpu``, ``gpumem``, ``gpucores``."""
+    return container(resources={"limits": {f"nvidia.com/{name}": value for name, value in resources.items()}})
+
+
+def test_whole_cards_hold_for_a_count_alone() -> None:
+    report = told(pod(container("a", gpus=2), container("b", gpus=1)))
+    assert said(report, "whole-cards") == (
+        "holds",
+        "container a asks for 2 whole GPUs and container b asks for 1 whole GPU",
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "part"),
+    [
+        (asking(gpu=2, gpumem=3000), "nvidia.com/gpumem"),
+        (asking(gpu=2, gpucores=30), "nvidia.com/gpucores 30"),
+        (
+            container(resources={"limits": {"nvidia.com/gpu": 2, "nvidia.com/gpumem-percentage": 50}}),
+            "nvidia.com/gpumem-percentage 50",
+        ),
+    ],
+)
+def test_a_part_of_each_card_is_a_slice(one: Manifest, part: str) -> None:
+    found = finding(told(pod(one)), "whole-cards")
+    assert (found.verdict, found.evidence) == ("fails", f"container train asks for a part of each card: {part}")
+    assert found.remedy == 'Ask for nvidia.com/gpu alone, or set gpu.topology/inject: "true" on the pod'
+
+
+def test_mig_devices_stop_nvlink() -> None:
+    report = told(pod(container(resources={"limits": {"nvidia.com/mig-1g.5gb": 2}})))
+    found = finding(report, "whole-cards")
+    assert (found.verdict, found.stops) == ("fails", True)
+    assert report.reach == "none"
+    assert report.conclusion == "The webhook did not prepare this pod. NCCL uses no NVLink in this pod: whole-cards."
+
+
+def test_control_is_off_where_each_container_says_so() -> None:
+    report = told(pod(container(env=OFF)))
+    assert said(report, "control") == (
+        "holds",
+        "HAMi 2.9.0 finds CUDA_DISABLE_CONTROL set for container train and preloads nothing",
+    )
+
+
+@pytest.mark.parametrize(
+    ("entries", "why"),
+    [
+        ([], "and it does not set CUDA_DISABLE_CONTROL"),
+        ([{"name": "CUDA_DISABLE_CONTROL", "value": "false"}], "where CUDA_DISABLE_CONTROL is false"),
+        (
+            [{"name": "CUDA_DISABLE_CONTROL", "value": "yes"}],
+            'where CUDA_DISABLE_CONTROL is "yes", which Go\'s ParseBool does not take for true',
+        ),
+        (
+            [{"name": "CUDA_DISABLE_CONTROL", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}],
+            "where CUDA_DISABLE_CONTROL is no literal but comes from elsewhere, which does not count",
+        ),
+    ],
+)
+def test_control_stays_on_without_a_literal_true(entries: list[Manifest], why: str) -> None:
+    found = finding(told(pod(container(env=entries))), "control")
+    assert found.verdict == "fails"
+    assert found.evidence == f"HAMi's library is preloaded into container train: HAMi 2.9.0 looks there, {why}"
+    assert 'CUDA_DISABLE_CONTROL: "true" as a literal into every container' in found.remedy
+
+
+def test_variables_of_a_config_map_do_not_count() -> None:
+    report = told(pod(container(envFrom=[{"configMapRef": {"name": "c"}}])))
+    assert finding(report, "control").evidence.endswith(
+        "and it does not set CUDA_DISABLE_CONTROL, and envFrom does not count"
+    )
+
+
+# Which container HAMi looks at, for a pod whose second container alone has GPUs and the variable.
+LOGGER_FIRST = pod(container("logger", gpus=None), container("train", env=OFF))
+# The same with the variable on the first container alone.
+LOGGER_SAYS_IT = pod(container("logger", gpus=None, env=OFF), container("train"))
+# An init container without a GPU, and the variable on the other one.
+AFTER_SETUP = pod(container("train", env=OFF), initContainers=[container("setup", gpus=None)])
+
+
+@pytest.mark.parametrize(
+    ("manifest", "cluster", "verdict", "where"),
+    [
+        (LOGGER_FIRST, HAMI_2_8, "fails", "HAMi 2.8.0 looks at container logger"),
+        (LOGGER_FIRST, HAMI_2_9, "holds", ""),
+        (LOGGER_FIRST, HAMI_2_10_0, "fails", "HAMi 2.10.0 looks at container logger"),
+        (LOGGER_SAYS_IT, HAMI_2_8, "holds", ""),
+        (LOGGER_SAYS_IT, HAMI_2_9, "fails", "HAMi 2.9.0 looks there"),
+        (LOGGER_SAYS_IT, HAMI_2_10_0, "holds", ""),
+        (AFTER_SETUP, HAMI_2_8, "holds", ""),
+        (AFTER_SETUP, HAMI_2_9, "holds", ""),
+        (AFTER_SETUP, HAMI_2_10_0, "fails", "HAMi 2.10.0 looks at container setup"),
+        (AFTER_SETUP, ClusterFacts(hami=Version(2, 10, 1)), "holds", ""),
+    ],
+)
+def test_the_version_of_hami_decides_which_container_must_say_it(
+    manifest: Manifest, cluster: ClusterFacts, verdict: str, where: str
+) -> None:
+    found = finding(told(manifest, cluster=cluster), "control")
+    assert found.verdict == verdict
+    assert where in found.evidence
+
+
+def test_where_versions_differ_an_unknown_one_leaves_it_open() -> None:
+    found = finding(told(LOGGER_FIRST, cluster=UNKNOWN_HAMI), "control")
+    assert found.verdict == "unknown"
+    assert found.evidence == (
+        "it depends on HAMi's version, which is not known here: HAMi up to 2.8: HAMi's library is preloaded into "
+        "container train: HAMi up to 2.8 looks at container logger, and it does not set CUDA_DISABLE_CONTROL; "
+        "HAMi since 2.9: no fault; HAMi 2.10.0: HAMi's library is preloaded into container train: HAMi 2.10.0 looks "
+        "at container logger, and it does not set CUDA_DISABLE_CONTROL"
+    )
+
+
+def test_where_versions_agree_an_unknown_one_does_not_matter() -> None:
+    assert finding(told(pod(), cluster=UNKNOWN_HAMI), "control").verdict == "fails"
+    assert finding(told(pod(container(env=OFF)), cluster=UNKNOWN_HAMI), "control").verdict == "holds"
+
+
+def test_a_slice_is_not_told_to_lift_its_limits() -> None:
+    found = finding(told(pod(asking(gpu=2, gpumem=3000))), "control")
+    assert found.verdict == "fails"
+    assert found.remedy == "Ask for whole GPUs first: without HAMi's library a slice has no limits"
+
+
+def volcano(name: str, env: list[Manifest] | None = None) -> Manifest:
+    return container(name, resources={"limits": {"volcano.sh/vgpu-number": 2}}, env=env or [])
+
+
+def test_volcano_takes_the_name_for_it_whatever_it_says() -> None:
+    said_false = [{"name": "CUDA_DISABLE_CONTROL", "value": "false"}]
+    assert finding(told(pod(volcano("train", said_false))), "control").verdict == "holds"
+    shifted = pod(container("logger", gpus=None), volcano("train", said_false))
+    assert said(told(shifted), "control") == (
+        "fails",
+        (
+            "HAMi's library is preloaded into container train: Volcano's device plugin looks at container logger, and "
+            "it does not set CUDA_DISABLE_CONTROL"
+        ),
+    )
+
+
+def test_with_one_gpu_hamis_library_harms_no_link() -> None:
+    report = told(pod(container(gpus=1)))
+    verdict, evidence = said(report, "control")
+    assert verdict == "not-needed"
+    assert evidence.endswith("that harms no link, because no container has two GPUs")
+    assert report.conclusion == "NVLink has nothing to join: there are no two GPUs here that work together."
+
+
+@pytest.mark.parametrize(
+    ("entry", "verdict", "evidence"),
+    [
+        (
+            {"name": "CUDA_VISIBLE_DEVICES", "value": "0"},
+            "fails",
+            'container train sets CUDA_VISIBLE_DEVICES to "0": CUDA uses 1 of its 2 GPUs',
+        ),
+        (
+            {"name": "CUDA_VISIBLE_DEVICES", "value": "0,1"},
+            "holds",
+            'container train sets CUDA_VISIBLE_DEVICES to "0,1", as many as it has',
+        ),
+        (
+            {"name": "CUDA_VISIBLE_DEVICES", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            "unknown",
+            "container train sets CUDA_VISIBLE_DEVICES from elsewhere: what it says is not known",
+        ),
+        (
+            {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"},
+            "fails",
+            (
+                "container train sets NVIDIA_VISIBLE_DEVICES itself, which overrules the device plugin: "
+                '"none" shows no GPU'
+            ),
+        ),
+        (
+            {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
+            "unknown",
+            (
+                "container train sets NVIDIA_VISIBLE_DEVICES itself, which overrules the device plugin: "
+                "whether it shows the allocated GPUs is not known"
+            ),
+        ),
+    ],
+)
+def test_own_lists_of_gpus_may_hide_some(entry: Manifest, verdict: str, evidence: str) -> None:
+    assert said(told(pod(container(env=[entry]))), "own-gpus") == (verdict, evidence)
+
+
+UUIDS = {"name": "CUDA_VISIBLE_DEVICES", "value": "GPU-1,GPU-2"}
+
+
+def test_uuids_are_all_one_to_hamis_library() -> None:
+    assert said(told(pod(container(env=[UUIDS]))), "own-gpus") == (
+        "fails",
+        'container train sets CUDA_VISIBLE_DEVICES to "GPU-1,GPU-2": HAMi\'s library takes every UUID for GPU 0',
+    )
+    assert finding(told(pod(container(env=[UUIDS, *OFF]))), "own-gpus").verdict == "holds"
+
+
+def test_an_injected_pod_holds_all_three() -> None:
+    report = told(injected(pod()))
+    assert [finding(report, name).verdict for name in ("whole-cards", "control", "own-gpus")] == ["holds"] * 3

@@ -1,0 +1,133 @@
+"""The one sentence at the end claims what follows from the conditions, and no more."""
+
+import pytest
+
+from tests.explain.situations import H20, annotated, decoded, finding, injected, known, on, said, told
+from tests.judge import policy
+from tests.pods import Manifest, container, pod, team_a
+from tests.topology import machines
+from webhook.explain.evidence import containers_with_env_from, group_of
+from webhook.explain.findings import Reach
+from webhook.model.pod import MalformedPod
+
+DGX1 = known(machines.dgx1_v100())
+OFF = [{"name": "CUDA_DISABLE_CONTROL", "value": "true"}]
+
+
+def test_all_of_an_injected_pod() -> None:
+    report = told(on(injected(pod(container(gpus=8))), "h20-node-1", list(H20)))
+    assert report.reach is Reach.ALL
+    assert report.conclusion == (
+        "Nothing here stops NCCL from using NVLink between all these GPUs (NVSwitch, 370.8 GB/s per direction)."
+    )
+    assert not report.fails
+
+
+def test_what_was_done_by_hand_counts_as_much() -> None:
+    report = told(on(pod(container(env=OFF)), "h20-node-1", list(H20[:2])))
+    assert report.reach is Reach.ALL
+    assert report.conclusion == (
+        "The webhook did not prepare this pod. Nothing here stops NCCL from using NVLink between all these GPUs "
+        "(NVSwitch, 370.8 GB/s per direction)."
+    )
+    assert [one.condition for one in report.findings if one.fails] == ["injected"]
+
+
+def test_some_where_pairs_are_not_joined() -> None:
+    uuids = [machines.uuid(index) for index in (0, 1, 4, 5)]
+    report = told(on(injected(pod(container(gpus=4))), "dgx1-v100", uuids), sources=DGX1)
+    assert report.reach is Reach.SOME
+    assert report.conclusion == "NVLink joins some of these GPUs only: links."
+
+
+def test_what_stops_it_is_named_alone() -> None:
+    entries = [{"name": "NCCL_P2P_DISABLE", "value": "1"}, *OFF]
+    report = told(on(injected(pod(container(env=entries))), "h20-node-1", list(H20[:2])))
+    assert report.reach is Reach.NONE
+    assert report.conclusion == "NCCL uses no NVLink in this pod: NCCL_P2P_DISABLE."
+
+
+def test_containers_with_one_gpu_each_have_nothing_to_join() -> None:
+    report = told(on(pod(container("a", gpus=1), container("b", gpus=1)), "h20-node-1", [H20[0]], [H20[1]]))
+    assert report.reach is Reach.NOTHING_TO_JOIN
+    links = [(str(one.verdict), one.evidence) for one in report.findings if one.condition == "links"]
+    assert links == [("not-needed", "GPU0 is by itself"), ("not-needed", "GPU1 is by itself")]
+
+
+def test_one_gpu_among_peers_that_nobody_knows_is_left_open() -> None:
+    node_peers = annotated(pod(container(gpus=1)), profile="node-peers")
+    report = told(annotated(on(injected(node_peers), "h20-node-1", [H20[0]]), **{"cuda-visible-devices.0": "0"}))
+    told_so = finding(report, "told-at-binding")
+    assert told_so.evidence == 'gpu.topology/nccl-p2p-level is "PXB", and should be "NVL"'
+    bound = annotated(
+        on(injected(node_peers), "h20-node-1", [H20[0]]), **{"cuda-visible-devices.0": "0", "nccl-p2p-level": "NVL"}
+    )
+    left = told(bound)
+    assert left.reach is Reach.UNKNOWN
+    assert left.conclusion == "Nothing that is known stops NCCL from using NVLink; not known: same-node."
+    assert said(left, "told-at-binding") == (
+        "holds",
+        "the webhook did not answer its Binding, but no value that the pod has is wrong",
+    )
+
+
+def test_peers_without_a_node_are_not_looked_for() -> None:
+    manifest = pod(labels={"gpu.topology/group": "g"})
+    other = pod(labels={"gpu.topology/group": "g"})
+    other["metadata"]["name"] = "other"
+    assert said(told(manifest, others=(other,)), "same-node") == ("unknown", "the pod is not scheduled yet")
+
+
+def test_an_unreadable_option_of_the_namespace_leaves_the_profile_exclusive() -> None:
+    observed = injected(pod(annotations={"gpu.topology/profile": "observe"}))
+    report = told(observed, team_a({"gpu.topology/profile": "best"}))
+    assert finding(report, "prepared").verdict == "fails"
+    assert finding(report, "peers").verdict == "not-needed"
+
+
+def test_a_change_that_the_profile_cannot_live_with_is_told_in_the_words_of_admission() -> None:
+    changed = injected(pod())
+    changed["spec"]["containers"][0]["env"].append({"name": "CUDA_DISABLE_CONTROL", "value": "true"})
+    assert finding(told(changed), "prepared").verdict == "holds"
+    for entry in changed["spec"]["containers"][0]["env"]:
+        if entry["name"] == "CUDA_DISABLE_CONTROL":
+            entry["value"] = "no"
+    found = finding(told(changed), "prepared")
+    assert found.verdict == "fails"
+    assert found.evidence.startswith(
+        "container train sets CUDA_DISABLE_CONTROL itself, but whole cards need the literal"
+    )
+
+
+def test_a_graph_file_of_ones_own_decides() -> None:
+    manifest = pod(container(env=[{"name": "NCCL_GRAPH_FILE", "value": "/g.xml"}]))
+    assert finding(told(manifest), "NCCL_GRAPH_FILE").verdict == "unknown"
+
+
+def test_shared_memory_that_is_left_on_is_no_fault() -> None:
+    manifest = pod(container(env=[{"name": "NCCL_SHM_DISABLE", "value": "0"}]))
+    assert finding(told(manifest), "NCCL_SHM_DISABLE").verdict == "holds"
+
+
+def test_a_group_is_found_in_spite_of_a_bad_option() -> None:
+    manifest = pod(annotations={"gpu.topology/profile": "node-peers", "gpu.topology/shm-size": "big"})
+    assert finding(told(manifest), "prepared").verdict == "fails"
+    labelled = pod(labels={"gpu.topology/group": "g"}, annotations={"gpu.topology/shm-size": "big"})
+    assert finding(told(labelled), "same-node").evidence == "the other pods of group g are not known here"
+
+
+@pytest.mark.parametrize("document", [b"[]", b'{"spec": 1}', b'{"spec": {"containers": [{}]}}'])
+def test_what_is_no_pod_is_malformed(document: bytes) -> None:
+    with pytest.raises(MalformedPod, match=r"Expected|Object missing"):
+        containers_with_env_from(document)
+
+
+def test_the_configured_version_of_hami_overrules_the_detected_one() -> None:
+    manifest: Manifest = pod(container("logger", gpus=None), container("train", env=OFF))
+    rules = policy(cluster={"hamiVersion": "2.8.1"})
+    assert "HAMi 2.8.1 looks at container logger" in finding(told(manifest, rules=rules), "control").evidence
+
+
+def test_a_pod_with_a_bad_option_and_no_label_has_no_group() -> None:
+    broken = pod(annotations={"gpu.topology/group": "g", "gpu.topology/shm-size": "big"})
+    assert group_of(decoded(broken), team_a(), policy()) == ""

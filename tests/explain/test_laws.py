@@ -1,0 +1,78 @@
+"""What holds for every pod: the verdicts are those of admission, and nobody gets a traceback."""
+
+import msgspec
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.admit.generated import clusters, namespaces, pods, policies
+from tests.explain.situations import H20, decoded, known, on
+from tests.pods import Manifest
+from tests.topology import machines
+from webhook.admit.admission import admit
+from webhook.cli.explain.output import as_json, as_text
+from webhook.config import AdmitPolicy
+from webhook.explain.evidence import Evidence, containers_with_env_from, node_of
+from webhook.explain.explain import explain
+from webhook.explain.findings import Report
+from webhook.model.cluster import ClusterFacts
+from webhook.model.outcome import Kind, Reason
+from webhook.model.pod import Namespace
+from webhook.resolve.node import Sources
+from webhook.workload import apply_in_place, to_json
+
+
+def report(
+    manifest: Manifest, namespace: Namespace, rules: AdmitPolicy, cluster: ClusterFacts, sources: Sources
+) -> Report:
+    pod = decoded(manifest)
+    return explain(
+        Evidence(
+            pod=pod,
+            namespace=namespace,
+            policy=rules,
+            cluster=cluster,
+            sources=sources,
+            node=node_of(pod),
+            env_from=containers_with_env_from(to_json(manifest)),
+        )
+    )
+
+
+@given(pods(), namespaces(), policies, clusters)
+def test_of_a_pod_that_admission_prepared_no_step_of_admission_fails(
+    manifest: Manifest, namespace: Namespace, rules: AdmitPolicy, cluster: ClusterFacts
+) -> None:
+    outcome = admit(decoded(manifest), namespace, rules, cluster)
+    assume(outcome.kind in (Kind.PATCH, Kind.DEGRADED) and outcome.reason is not Reason.OBSERVED)
+    prepared = apply_in_place(msgspec.json.decode(to_json(manifest)), outcome.operations)
+    found = {one.condition: one for one in report(prepared, namespace, rules, cluster, Sources()).findings}
+    assert found["injected"].verdict == "holds"
+    assert found["prepared"].verdict == "holds", found["prepared"]
+    assert found["control"].verdict != "fails", found["control"]
+    assert found["whole-cards"].verdict == "holds", found["whole-cards"]
+
+
+@given(pods(), namespaces(), policies, clusters, st.sampled_from([(), (2,), (1, 1), (2, 4), (8,)]), st.booleans())
+def test_every_pod_can_be_explained(
+    manifest: Manifest,
+    namespace: Namespace,
+    rules: AdmitPolicy,
+    cluster: ClusterFacts,
+    segments: tuple[int, ...],
+    is_known: bool,
+) -> None:
+    bound = on(manifest, "h20-node-1", *(list(H20[:count]) for count in segments)) if segments else manifest
+    found = report(bound, namespace, rules, cluster, known(machines.h20()) if is_known else Sources())
+    assert found.conclusion.endswith(".")
+    assert len(as_text(found).splitlines()) > len(found.findings)
+    assert as_json(found).startswith("{")
+    assert all(one.remedy for one in found.findings if one.fails)
+
+
+@given(pods(gpus=False), namespaces(), policies, clusters)
+def test_a_pod_without_a_gpu_has_nothing_to_join(
+    manifest: Manifest, namespace: Namespace, rules: AdmitPolicy, cluster: ClusterFacts
+) -> None:
+    found = report(manifest, namespace, rules, cluster, Sources())
+    assert found.reach == "nothing-to-join"
+    assert [group.title for group in found.groups] == ["Injection"]

@@ -1,0 +1,219 @@
+"""Allocation, node, links, bandwidth, requirements, and what the binding told."""
+
+from dataclasses import replace
+
+from tests.explain.situations import H20, annotated, decoded, finding, injected, known, on, said, told
+from tests.judge import policy
+from tests.pods import ALL_ALLOWED, Manifest, container, pod
+from tests.topology import machines
+from webhook.bind.binding import Case, begin, finish
+from webhook.model.binding import Binding, Target
+from webhook.model.pod import Metadata
+from webhook.resolve.node import KnownNode, Origin, Sources
+from webhook.topology.model import Fabric, MigMode
+
+DGX1 = known(machines.dgx1_v100())
+L40S = known(machines.l40s())
+PEERS = {"gpu.topology/profile": "pod-peers"}
+
+
+def v100(*indices: int) -> list[str]:
+    return [machines.uuid(index) for index in indices]
+
+
+def four() -> Manifest:
+    return pod(container(gpus=4))
+
+
+def test_the_gpus_of_a_pod_that_nobody_prepared_are_looked_at_too() -> None:
+    report = told(on(four(), "h20-node-1", list(H20[:4])))
+    assert said(report, "allocation") == (
+        "holds",
+        "node h20-node-1 gives GPU0, GPU1, GPU2 and GPU3 to container train",
+    )
+    assert said(report, "node-topology") == ("holds", "the agent of node h20-node-1 published it")
+    assert said(report, "links") == (
+        "holds",
+        "every pair of GPU0, GPU1, GPU2 and GPU3 has NVLink: link class NVSwitch",
+    )
+    assert said(report, "bandwidth") == (
+        "holds",
+        "GPU0-GPU1 have 370.8 GB/s per direction, no pair has less; best ring 0-1-2-3-0: 370.8 GB/s",
+    )
+    assert said(report, "told-at-binding") == ("not-needed", "only pods that the webhook prepared are told")
+
+
+def test_pairs_without_nvlink_are_named() -> None:
+    found = finding(told(on(four(), "dgx1-v100", v100(0, 1, 4, 5)), sources=DGX1), "links")
+    assert found.verdict == "fails"
+    assert found.evidence == (
+        "2 of 6 pairs of GPU0, GPU1, GPU4 and GPU5 have no NVLink: GPU0-GPU5 (SYS) and GPU1-GPU4 (SYS)"
+    )
+    assert not found.stops
+    assert found.remedy.startswith("Have GPUs chosen that are all joined: hami.io/gpu-scheduler-policy: topology-aware")
+
+
+def test_two_gpus_without_a_link_use_no_nvlink_where_others_would() -> None:
+    report = told(on(pod(), "dgx1-v100", v100(0, 5)), sources=DGX1)
+    found = finding(report, "links")
+    assert (found.verdict, found.stops) == ("fails", True)
+    assert found.evidence == "GPU0 and GPU5 have no NVLink: GPU0-GPU5 (SYS)"
+    assert found.remedy == "Other GPUs of node dgx1-v100 are joined: gpu-topology topology show"
+    assert report.reach == "none"
+
+
+def test_a_node_without_nvlink_is_left_for_another() -> None:
+    found = finding(told(on(pod(), "l40s", v100(0, 1)), sources=L40S), "links")
+    assert found.remedy == "No two GPUs of node l40s have NVLink: run the pod on another node"
+    assert found.stops
+
+
+def test_a_long_list_of_pairs_is_cut() -> None:
+    report = told(on(pod(container(gpus=8)), "l40s", v100(*range(8))), sources=L40S)
+    assert finding(report, "links").evidence.endswith(" and 22 more")
+
+
+def test_links_that_are_down_make_it_slower() -> None:
+    sources = known(machines.with_switch_links(machines.h20(), 1, 10))
+    found = finding(told(on(pod(), "h20-node-1", list(H20[:2])), sources=sources), "bandwidth")
+    assert found.verdict == "fails"
+    assert found.evidence == (
+        "GPU0-GPU1 have 206 GB/s per direction, no pair has less; best ring 0-1-0: 206.0 GB/s; "
+        "GPU1 has links down: 8 of 18 to nvswitch"
+    )
+
+
+def test_links_of_other_gpus_do_not_matter() -> None:
+    sources = known(machines.with_switch_links(machines.h20(), 7, 10))
+    report = told(on(pod(), "h20-node-1", list(H20[:2])), sources=sources)
+    assert finding(report, "bandwidth").verdict == "holds"
+
+
+def test_a_fabric_that_is_not_ready_is_told() -> None:
+    broken = replace(machines.h20(), fabric=Fabric(state="in-progress"))
+    report = told(on(pod(), "h20-node-1", list(H20[:2])), sources=known(broken))
+    assert finding(report, "bandwidth").evidence.endswith("; the NVLink fabric is in-progress")
+
+
+def test_a_pod_without_a_node_is_waited_for() -> None:
+    report = told(injected(pod()))
+    assert said(report, "allocation") == ("unknown", "the pod is not scheduled yet: which GPUs it gets is open")
+    assert said(report, "told-at-binding")[0] == "unknown"
+    assert report.node == ""
+    assert report.reach == "unknown"
+    assert not report.fails
+    assert report.conclusion == (
+        "Nothing that is known stops NCCL from using NVLink; "
+        "not known: allocation, node-topology, links and told-at-binding."
+    )
+
+
+def test_a_pod_that_hami_did_not_schedule_tells_no_gpus() -> None:
+    bound = pod(nodeName="h20-node-1")
+    found = finding(told(bound), "allocation")
+    assert (found.verdict, found.evidence) == ("unknown", "the scheduler has given the pod no GPU")
+    assert found.remedy.endswith("spec.schedulerName")
+
+
+def test_a_node_of_which_nothing_is_known_is_said_to_be_one() -> None:
+    report = told(on(pod(), "h20-node-9", list(H20[:2])), sources=Sources())
+    assert said(report, "allocation") == ("unknown", "GPUs of node h20-node-9, of which nothing is known")
+    assert said(report, "node-topology") == (
+        "unknown",
+        "the topology of node h20-node-9 is not known. Is the agent running there?",
+    )
+
+
+def test_an_allocation_for_another_node_fails() -> None:
+    stale = on(pod(), "h20-node-1", list(H20[:2]))
+    stale["metadata"]["annotations"]["hami.io/vgpu-node"] = "other"
+    assert said(told(stale), "allocation") == (
+        "fails",
+        "the allocation was made for node other, but the pod goes to node h20-node-1",
+    )
+
+
+def test_a_gpu_that_is_lost_fails() -> None:
+    report = told(on(pod(), "h20-node-1", list(H20[:2])), sources=known(machines.without(machines.h20(), 1)))
+    verdict, evidence = said(report, "allocation")
+    assert verdict == "fails"
+    assert evidence == (
+        "a GPU was allocated that the node does not list: GPU-4695a002-ab2d-092d-6db9-44e9ae3cb5a6 of node h20-node-1 "
+        "is GPU1, which cannot be reached: GPU is lost"
+    )
+
+
+def test_gpus_in_mig_mode_stop_nvlink() -> None:
+    cut = machines.bent(machines.h20(), 0, mig_mode=MigMode.ENABLED)
+    found = finding(told(on(pod(), "h20-node-1", list(H20[:2])), sources=known(cut)), "allocation")
+    assert (found.verdict, found.stops) == ("fails", True)
+
+
+def test_what_hami_tells_of_a_node_will_do_without_an_agent() -> None:
+    sources = Sources(annotated=KnownNode(machines.h20(), origin=Origin.HAMI))
+    report = told(on(pod(), "h20-node-1", list(H20[:2])), sources=sources)
+    assert said(report, "node-topology") == (
+        "holds",
+        "HAMi's annotations of node h20-node-1 tell it; the agent, which knows more, published none",
+    )
+
+
+def test_a_topology_of_long_ago_is_used_and_doubted() -> None:
+    report = told(on(pod(), "h20-node-1", list(H20[:2])), sources=known(machines.h20(), age=7200.0))
+    assert said(report, "node-topology") == (
+        "unknown",
+        "the agent of node h20-node-1 has not been heard of for 120 minutes",
+    )
+    assert finding(report, "links").verdict == "holds"
+
+
+def test_requirements_are_judged() -> None:
+    demanding = annotated(pod(), **{"require-nvlink": "true"})
+    assert said(told(demanding), "requirements")[0] == "unknown"
+    met = on(demanding, "h20-node-1", list(H20[:2]))
+    assert said(told(met), "requirements") == ("holds", "what the pod requires of its GPUs is met")
+    unmet = on(demanding, "dgx1-v100", v100(0, 5))
+    assert said(told(unmet, sources=DGX1), "requirements") == (
+        "fails",
+        "require-nvlink: GPU0 and GPU5 have 6.0 GB/s (SYS), the link class is SYS",
+    )
+
+
+def peers() -> Manifest:
+    """An injected pod of two containers with two GPUs each, on its node, before anything was written at its Binding."""
+    prepared = injected(pod(container("prefill"), container("decode"), annotations=PEERS), ALL_ALLOWED)
+    return on(prepared, "h20-node-1", list(H20[:2]), list(H20[2:4]))
+
+
+def test_a_binding_that_the_webhook_did_not_see_leaves_peers_without_gpus() -> None:
+    report = told(peers())
+    found = finding(report, "told-at-binding")
+    assert (found.verdict, found.stops) == ("fails", True)
+    assert 'gpu.topology/cuda-visible-devices.0 is "-1", and should be "0,1"' in found.evidence
+    assert 'gpu.topology/visible-uuids is "none", and should be "GPU-' in found.evidence
+    assert report.conclusion == "NCCL uses no NVLink in this pod: told-at-binding."
+
+
+def test_what_bind_writes_is_what_the_pod_should_say() -> None:
+    manifest = peers()
+    unbound = decoded(manifest | {"spec": {**manifest["spec"], "nodeName": ""}})
+    binding = Binding(Metadata(name="train", namespace="team-a"), Target("h20-node-1"))
+    case = begin(unbound, binding, ALL_ALLOWED, policy())
+    assert isinstance(case, Case)
+    outcome = finish(case, policy(), known(machines.h20()))
+    manifest["metadata"]["annotations"] |= outcome.annotations
+    report = told(manifest)
+    assert said(report, "told-at-binding") == ("holds", "what the pod was told fits its GPUs: link class NVSwitch")
+    assert not report.fails
+    assert report.conclusion == (
+        "Nothing here stops NCCL from using NVLink between all these GPUs (NVSwitch, 370.8 GB/s per direction)."
+    )
+
+
+def test_in_exclusive_the_defaults_do_no_harm() -> None:
+    report = told(on(injected(pod()), "h20-node-1", list(H20[:2])))
+    assert said(report, "told-at-binding") == (
+        "not-needed",
+        'gpu.topology/nccl-p2p-level is "PXB", and should be "NVL"; NCCL uses NVLink with the present values too',
+    )
+    assert report.reach == "all"

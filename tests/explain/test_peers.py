@@ -1,0 +1,228 @@
+"""Containers of a pod, and pods of a node, that reach each other's GPU memory."""
+
+from typing import Any
+
+import pytest
+
+from tests.explain.situations import H20, failing, finding, injected, on, said, told
+from tests.judge import policy
+from tests.pods import SHARED_MEMORY, Manifest, container, pod
+
+POD_PEERS = {"gpu.topology/profile": "pod-peers"}
+NODE_PEERS = {"gpu.topology/profile": "node-peers", "gpu.topology/group": "serving"}
+CONDITIONS = ("host-hash", "shared-memory", "network-namespace", "pid-namespace", "visibility")
+
+
+def two(annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
+    return pod(container("prefill"), container("decode"), annotations=annotations, **spec)
+
+
+def member(name: str, node: str = "h20-node-1", gpus: tuple[str, ...] = H20[2:4], **spec: Any) -> Manifest:
+    """Another pod of the group, as the webhook prepared it; on its node unless that is empty."""
+    made = injected(pod(container(gpus=2), annotations=NODE_PEERS) | {"spec": {"containers": [container()], **spec}})
+    made["metadata"]["name"] = name
+    return on(made, node, list(gpus)) if node else made
+
+
+def verdicts(manifest: Manifest, others: tuple[Manifest, ...] | None = None) -> dict[str, str]:
+    report = told(manifest, others=others)
+    return {name: str(finding(report, name).verdict) for name in CONDITIONS}
+
+
+def test_in_exclusive_there_are_none() -> None:
+    assert said(told(pod()), "peers") == ("not-needed", "profile exclusive: nobody else works with these GPUs")
+
+
+def test_several_containers_without_a_profile_are_told_what_they_lack() -> None:
+    assert said(told(two()), "peers") == (
+        "not-needed",
+        (
+            "profile exclusive: containers prefill and decode work on their own GPUs each; without "
+            "shareProcessNamespace CUDA IPC between them fails. If they are to reach each other's, set "
+            "gpu.topology/profile: pod-peers"
+        ),
+    )
+
+
+def test_a_volume_over_the_hosts_shared_memory_is_told() -> None:
+    own = container(volumeMounts=[{"name": "shm", "mountPath": SHARED_MEMORY}])
+    report = told(pod(own, hostIPC=True, volumes=[{"name": "shm", "emptyDir": {}}]))
+    assert finding(report, "peers").evidence.endswith(
+        "container train mounts a volume at /dev/shm: to NCCL in other pods of the node that is another machine"
+    )
+
+
+def test_an_injected_pod_of_peers_has_everything() -> None:
+    assert verdicts(injected(two(POD_PEERS))) == dict.fromkeys(CONDITIONS, "holds")
+
+
+def test_a_pod_of_peers_that_nobody_prepared_shares_neither_processes_nor_gpus() -> None:
+    report = told(two(POD_PEERS))
+    assert verdicts(two(POD_PEERS)) == {
+        "host-hash": "holds",
+        "shared-memory": "holds",
+        "network-namespace": "holds",
+        "pid-namespace": "fails",
+        "visibility": "fails",
+    }
+    assert finding(report, "visibility").evidence == "containers prefill and decode see no GPUs but their own"
+    assert finding(report, "pid-namespace").remedy == ("Set gpu.topology/profile: pod-peers and create the pod again")
+
+
+def test_containers_with_different_host_ids_are_on_different_nodes_to_nccl() -> None:
+    manifest = pod(
+        container("prefill", env=[{"name": "NCCL_HOSTID", "value": "a"}]),
+        container("decode", env=[{"name": "NCCL_HOSTID", "value": "b"}]),
+        annotations=POD_PEERS,
+    )
+    assert said(told(manifest), "host-hash") == (
+        "fails",
+        "containers prefill and decode have different values of NCCL_HOSTID: to NCCL they are on different nodes",
+    )
+
+
+def test_containers_with_different_shared_memory_drop_p2p() -> None:
+    own = container("prefill", volumeMounts=[{"name": "shm", "mountPath": SHARED_MEMORY}])
+    manifest = pod(own, container("decode"), annotations=POD_PEERS, volumes=[{"name": "shm", "emptyDir": {}}])
+    assert said(told(manifest), "shared-memory") == (
+        "fails",
+        "containers have different devices at /dev/shm (no volume and shm), so NCCL drops P2P",
+    )
+
+
+def test_without_the_strategy_envvar_peers_stay_hidden() -> None:
+    rules = policy(cluster={"deviceListStrategy": "cdi-cri"})
+    verdict, evidence = said(told(two(POD_PEERS), rules=rules), "visibility")
+    assert verdict == "fails"
+    assert evidence.startswith("profile pod-peers needs the device list strategy envvar, this cluster has cdi-cri")
+
+
+def test_injected_pods_of_one_node_have_everything() -> None:
+    here = member("prefill-0", gpus=H20[:2])
+    report = told(here, others=(member("decode-0"),))
+    assert said(report, "same-node") == ("holds", "decode-0 of group serving on node h20-node-1 too")
+    assert verdicts(here, (member("decode-0"),)) == dict.fromkeys(CONDITIONS, "holds")
+    assert said(report, "links") == (
+        "holds",
+        "every pair of GPU0, GPU1, GPU2 and GPU3 has NVLink: link class NVSwitch",
+    )
+    assert failing(report) == ["told-at-binding"]  # no binding webhook ran in this test
+
+
+def test_pods_of_a_group_that_nobody_prepared_are_strangers() -> None:
+    manifest = pod(labels={"gpu.topology/group": "serving"})
+    assert verdicts(manifest) == {
+        "host-hash": "fails",
+        "shared-memory": "fails",
+        "network-namespace": "fails",
+        "pid-namespace": "fails",
+        "visibility": "fails",
+    }
+    report = told(manifest)
+    assert said(report, "host-hash")[1] == "container train has no NCCL_HOSTID: to NCCL the pod is a node of its own"
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pod(container(env=[{"name": "NCCL_HOSTID", "value": "x"}])),
+        pod(annotations={"gpu.topology/group": "serving"}),
+        pod(hostIPC=True, hostPID=True),
+    ],
+)
+def test_what_somebody_did_by_hand_shows_that_there_are_peers(manifest: Manifest) -> None:
+    assert finding(told(manifest), "host-hash").verdict == "fails"
+
+
+@pytest.mark.parametrize(
+    ("others", "verdict", "evidence"),
+    [
+        (None, "unknown", "the other pods of group serving are not known here"),
+        ((), "unknown", "there is no other pod of group serving"),
+        ((member("decode-0", node=""),), "unknown", "the other pods of group serving are not scheduled yet"),
+        (
+            (member("decode-0"), member("decode-1", node="h20-node-2")),
+            "fails",
+            "decode-1 is on node h20-node-2, this pod on h20-node-1",
+        ),
+    ],
+)
+def test_peers_must_be_on_one_node(others: tuple[Manifest, ...] | None, verdict: str, evidence: str) -> None:
+    report = told(member("prefill-0", gpus=H20[:2]), others=others)
+    assert said(report, "same-node") == (verdict, evidence)
+
+
+def test_pods_without_a_group_have_peers_that_nobody_knows() -> None:
+    manifest = injected(pod(annotations={"gpu.topology/profile": "node-peers"}))
+    assert said(told(manifest), "same-node") == (
+        "unknown",
+        "the pod has no group (gpu.topology/group), so its peers are not known",
+    )
+
+
+def test_a_peer_in_the_hosts_network_has_another_hash() -> None:
+    other = member("decode-0")
+    other["spec"] |= {"hostNetwork": True, "hostIPC": False, "hostPID": False}
+    for one in other["spec"]["containers"]:
+        one["env"] = [entry for entry in one["env"] if entry["name"] != "NCCL_HOSTID"]
+    report = told(member("prefill-0", gpus=H20[:2]), others=(other,))
+    assert said(report, "host-hash") == ("fails", "decode-0 on the same node: another host hash than this pod")
+    assert said(report, "shared-memory") == ("fails", "decode-0 on the same node: not in the host's IPC namespace")
+    assert said(report, "pid-namespace") == ("fails", "decode-0 on the same node: not in the host's PID namespace")
+
+
+def test_a_volume_at_shared_memory_parts_pods_in_the_hosts_namespace() -> None:
+    own = container(volumeMounts=[{"name": "shm", "mountPath": SHARED_MEMORY}])
+    manifest = pod(
+        own, annotations=NODE_PEERS, hostIPC=True, volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}]
+    )
+    assert said(told(manifest), "shared-memory") == (
+        "fails",
+        "container train mounts volume shm over the host's /dev/shm, so NCCL drops P2P between pods",
+    )
+
+
+def test_a_withheld_namespace_fails_although_the_pod_was_injected() -> None:
+    manifest = injected(pod(annotations=NODE_PEERS | {"gpu.topology/host-ipc": "false"}))
+    report = told(manifest)
+    assert finding(report, "prepared").verdict == "holds"
+    assert finding(report, "shared-memory").verdict == "fails"
+    assert finding(report, "pid-namespace").verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("spec", "env", "verdict"),
+    [
+        ({"hostNetwork": True}, {}, "holds"),
+        ({}, {"NCCL_CUMEM_ENABLE": "0"}, "holds"),
+        ({}, {"NCCL_CUMEM_ENABLE": "1"}, "fails"),
+        ({}, {"NCCL_IPC_USE_ABSTRACT_SOCKET": "0"}, "unknown"),
+    ],
+)
+def test_memory_handles_need_a_common_network_or_cuda_ipc(
+    spec: dict[str, Any], env: dict[str, str], verdict: str
+) -> None:
+    entries = [{"name": name, "value": value} for name, value in env.items()]
+    manifest = pod(container(env=entries), annotations=NODE_PEERS, **spec)
+    assert finding(told(manifest), "network-namespace").verdict == verdict
+
+
+def test_a_host_id_that_is_a_constant_would_join_nodes() -> None:
+    manifest = pod(container(env=[{"name": "NCCL_HOSTID", "value": "same"}]), annotations=NODE_PEERS)
+    assert said(told(manifest), "host-hash") == (
+        "fails",
+        "container train has a NCCL_HOSTID that is not the name of the node (fieldRef spec.nodeName)",
+    )
+
+
+def test_the_host_network_gives_the_name_of_the_node() -> None:
+    manifest = injected(pod(annotations=NODE_PEERS | {"gpu.topology/host-network": "true"}))
+    assert said(told(manifest), "host-hash") == ("holds", "the host network gives it the name of the node")
+
+
+def test_options_that_cannot_be_read_leave_visibility_open() -> None:
+    manifest = injected(two(POD_PEERS))
+    manifest["metadata"]["annotations"]["gpu.topology/shm-size"] = "big"
+    report = told(manifest)
+    assert finding(report, "visibility").verdict == "unknown"
+    assert finding(report, "prepared").verdict == "fails"

@@ -1,0 +1,203 @@
+"""Variables of NCCL and UCX, who set them, and which of them turn NVLink off."""
+
+from typing import Any
+
+import pytest
+
+from tests.explain.situations import H20, annotated, finding, injected, known, on, said, told
+from tests.judge import HAMI_2_9, policy
+from tests.pods import ALL_ALLOWED, Manifest, container, pod, team_a
+from tests.topology import machines
+from webhook.explain.findings import Finding
+from webhook.model.cluster import ClusterFacts
+from webhook.model.version import Version
+
+
+def of_pod(name: str, value: str, **fields: Any) -> Finding:
+    """The finding about a literal of a pod with two GPUs of an NVSwitch machine."""
+    manifest = pod(container(env=[{"name": name, "value": value}]), **fields)
+    return finding(told(on(manifest, "h20-node-1", list(H20[:2]))), name)
+
+
+def test_a_pod_without_variables_has_the_defaults() -> None:
+    assert said(told(pod()), "nccl-variables") == (
+        "holds",
+        (
+            "container train sets none: NCCL's own defaults hold, which use NVLink, "
+            "unless the image or /etc/nccl.conf says otherwise"
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("NCCL_P2P_DISABLE", "1"),
+        ("NCCL_P2P_DISABLE", " 01"),
+        ("NCCL_P2P_LEVEL", "LOC"),
+        ("NCCL_P2P_LEVEL", "0"),
+        ("NCCL_GRAPH_FILE", ""),
+    ],
+)
+def test_some_values_stop_nvlink(name: str, value: str) -> None:
+    found = of_pod(name, value)
+    assert (found.verdict, found.stops) == ("fails", True)
+    assert found.remedy.startswith("Remove the variable")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("NCCL_P2P_DISABLE", "0"),
+        ("NCCL_P2P_DISABLE", "true"),
+        ("NCCL_P2P_DISABLE", ""),
+        ("NCCL_P2P_LEVEL", "NVL"),
+        ("NCCL_P2P_LEVEL", "nvl"),
+        ("NCCL_P2P_LEVEL", "1"),
+        ("NCCL_P2P_LEVEL", ""),
+        ("NCCL_SHM_DISABLE", "1"),
+        ("NCCL_NVLS_ENABLE", "1"),
+        ("NCCL_NVLS_ENABLE", ""),
+        ("NCCL_DEBUG", "INFO"),
+        ("NCCL_TOPO_FILE", ""),
+        ("NCCL_HOSTID", "a"),
+    ],
+)
+def test_others_leave_it_on(name: str, value: str) -> None:
+    assert of_pod(name, value).verdict == "holds"
+
+
+def test_the_evidence_says_what_where_and_by_whom() -> None:
+    assert of_pod("NCCL_P2P_LEVEL", "LOC").evidence == (
+        'container train: "LOC", set by the pod (it allows P2P to no other GPU, and with it no NVLink)'
+    )
+
+
+def test_sharp_that_the_gpus_have_should_stay_on() -> None:
+    found = of_pod("NCCL_NVLS_ENABLE", "0")
+    assert (found.verdict, found.stops) == ("fails", False)
+    assert found.evidence.endswith("(it turns NVLink SHARP off, which these GPUs have; NVLink itself stays on)")
+
+
+def test_sharp_that_the_gpus_have_not_should_not_be_forced() -> None:
+    manifest = pod(container(env=[{"name": "NCCL_NVLS_ENABLE", "value": "1"}]))
+    bound = on(manifest, "dgx1-v100", [machines.uuid(0), machines.uuid(3)])
+    found = finding(told(bound, sources=known(machines.dgx1_v100())), "NCCL_NVLS_ENABLE")
+    assert found.verdict == "fails"
+    assert found.evidence.endswith("(it skips NCCL's test for NVLink SHARP, which these GPUs do not have)")
+
+
+def test_without_nvlink_between_all_pairs_shared_memory_is_missed() -> None:
+    manifest = pod(container(env=[{"name": "NCCL_SHM_DISABLE", "value": "1"}]))
+    bound = on(manifest, "dgx1-v100", [machines.uuid(0), machines.uuid(5)])
+    assert finding(told(bound, sources=known(machines.dgx1_v100())), "NCCL_SHM_DISABLE").verdict == "fails"
+
+
+def test_an_empty_host_id_makes_all_nodes_one() -> None:
+    assert of_pod("NCCL_HOSTID", "", annotations={"gpu.topology/profile": "exclusive"}).verdict == "fails"
+
+
+def test_a_topology_file_of_ones_own_is_believed_and_not_known() -> None:
+    found = of_pod("NCCL_TOPO_FILE", "/etc/topo.xml")
+    assert found.verdict == "unknown"
+    assert found.remedy == "Look what NCCL makes of it: gpu-topology topology check FILE"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+        {"value": "$(LEVEL)"},
+    ],
+)
+def test_a_value_that_is_decided_elsewhere_is_not_known(source: Manifest) -> None:
+    manifest = pod(container(env=[{"name": "NCCL_P2P_LEVEL", **source}]))
+    verdict, evidence = said(told(manifest), "NCCL_P2P_LEVEL")
+    assert verdict == "unknown"
+    assert evidence.startswith("container train: not known here, set by the pod")
+
+
+def test_of_several_entries_the_last_counts() -> None:
+    entries = [{"name": "NCCL_P2P_LEVEL", "value": "LOC"}, {"name": "NCCL_P2P_LEVEL", "value": "NVL"}]
+    assert said(told(pod(container(env=entries))), "NCCL_P2P_LEVEL") == (
+        "holds",
+        'container train: "NVL", set by the pod',
+    )
+
+
+def test_containers_that_differ_are_told_apart() -> None:
+    off, on_ = ({"name": "NCCL_P2P_DISABLE", "value": value} for value in ("1", "0"))
+    report = told(pod(container("a", env=[off]), container("b", env=[on_]), container("c", env=[off])))
+    found = [one for one in report.findings if one.condition == "NCCL_P2P_DISABLE"]
+    assert [(str(one.verdict), one.evidence) for one in found] == [
+        ("fails", 'containers a and c: "1", set by the pod (it turns P2P off, and with it NVLink)'),
+        ("holds", 'container b: "0", set by the pod (only the number 1 has an effect)'),
+    ]
+
+
+def test_a_config_map_may_hide_more() -> None:
+    report = told(pod(container(envFrom=[{"configMapRef": {"name": "c"}}]), container("b", envFrom=[])))
+    assert said(report, "env-from") == (
+        "unknown",
+        "container train takes variables from a ConfigMap or Secret (envFrom), which is not looked at",
+    )
+
+
+def test_what_the_webhook_set_is_its_own() -> None:
+    rules = policy(nccl={table: {"NCCL_ALGO": "Ring"} for table in ("nvswitch", "nvlink", "pcie")})
+    prepared = injected(
+        pod(
+            container(env=[{"name": "NCCL_DEBUG", "value": "INFO"}]),
+            annotations={"gpu.topology/env.NCCL_NTHREADS": "256"},
+        ),
+        team_a({"gpu.topology/env.NCCL_BUFFSIZE": "8"}),
+        rules=rules,
+    )
+    bound = annotated(prepared, **{"nccl-p2p-level": "NVL"})
+    report = told(bound, team_a({"gpu.topology/env.NCCL_BUFFSIZE": "8"}), rules=rules)
+    setters = {
+        one.condition: one.evidence.removeprefix("container train: ")
+        for one in report.findings
+        if one.condition.startswith("NCCL_")
+    }
+    assert setters == {
+        "NCCL_ALGO": '"Ring", set by the webhook',
+        "NCCL_BUFFSIZE": '"8", set by the webhook, for annotation gpu.topology/env.NCCL_BUFFSIZE of the namespace',
+        "NCCL_DEBUG": '"INFO", set by the pod',
+        "NCCL_NTHREADS": '"256", set by the webhook, for annotation gpu.topology/env.NCCL_NTHREADS of the pod',
+        "NCCL_NVLS_ENABLE": '"2", set by the webhook, through annotation gpu.topology/nccl-nvls',
+        "NCCL_P2P_LEVEL": '"NVL", set by the webhook, through annotation gpu.topology/nccl-p2p-level',
+        "NCCL_TOPO_FILE": '"/run/gpu-topology/nccl-topo.xml", set by the webhook',
+    }
+
+
+def test_what_comes_from_the_file_of_the_remap_program_is_foretold() -> None:
+    rules = policy(remap={"environment": "file"})
+    cluster = ClusterFacts(hami=HAMI_2_9.hami, kubernetes=Version(1, 35))
+    prepared = injected(pod(), cluster=cluster, rules=rules)
+    report = told(on(prepared, "h20-node-1", list(H20[:2])), cluster=cluster, rules=rules)
+    assert said(report, "NCCL_P2P_LEVEL") == (
+        "holds",
+        'container train: "NVL", set by the remap program, through its file',
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "profile", "verdict"),
+    [
+        ("cuda_ipc,tcp", "pod-peers", "holds"),
+        ("all", "pod-peers", "holds"),
+        ("", "pod-peers", "holds"),
+        ("^tcp", "pod-peers", "holds"),
+        ("tcp,sm", "pod-peers", "fails"),
+        ("^cuda_ipc", "pod-peers", "fails"),
+        ("tcp", "exclusive", "not-needed"),
+    ],
+)
+def test_ucx_needs_cuda_ipc_among_peers(value: str, profile: str, verdict: str) -> None:
+    manifest = pod(
+        container("a", env=[{"name": "UCX_TLS", "value": value}]),
+        container("b"),
+        annotations={"gpu.topology/profile": profile},
+    )
+    assert finding(told(manifest, ALL_ALLOWED), "UCX_TLS").verdict == verdict

@@ -1,0 +1,124 @@
+"""A pod from files: manifests, and a state directory."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from webhook.cli.explain.known import Known, read_pod
+from webhook.manifest.documents import parse_yaml, read_yaml
+from webhook.model import names
+from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import FormatError, ManifestError
+from webhook.model.pod import Namespace, Pod
+from webhook.resolve.node import Sources
+from webhook.state.directory import DirectoryState, load_directory
+from webhook.workload import to_json
+
+STANDARD_INPUT = "-"
+_Found = list[tuple[bytes, Pod]]
+_LISTED = 8
+
+
+def known_from_files(wanted: tuple[str, str] | None, file: str | None, state: Path | None) -> Known:
+    """The pod in a manifest or in ``pods/*.yaml`` of a state directory.
+
+    Args:
+        wanted: Namespace and name; may be missing where the manifest holds one pod.
+        file: The manifest; ``-`` for standard input.
+        state: The state directory.
+
+    Raises:
+        GpuTopologyError: a file cannot be read, or the pod is not there.
+    """
+    directory = load_directory(state) if state else None
+    listed = _pods_of_state(state) if state else []
+    if file is None:
+        document, pod = _choose(listed, wanted, f"{state}/pods")
+    else:
+        given = _pods(_documents(file), _source(file))
+        document, pod = _choose(given, wanted, _source(file))
+        listed = [*given, *listed]
+    return Known(
+        document=document,
+        pod=pod,
+        namespace=_namespace(directory, _key(pod)[0]),
+        cluster=directory.cluster() if directory else ClusterFacts(),
+        group=lambda group: _group([other for _, other in listed], pod, group),
+        node=directory.node if directory else lambda _: Sources(),
+    )
+
+
+def _namespace(directory: DirectoryState | None, name: str) -> Namespace:
+    return directory.namespace(name) if directory else Namespace(name, known=False)
+
+
+def _source(file: str) -> str:
+    return "standard input" if file == STANDARD_INPUT else file
+
+
+def _documents(file: str) -> list[Any]:
+    if file == STANDARD_INPUT:
+        return parse_yaml(sys.stdin.buffer.read().decode(errors="replace"), _source(file))
+    return read_yaml(Path(file))
+
+
+def _pods_of_state(state: Path) -> _Found:
+    return [found for path in sorted((state / "pods").glob("*.yaml")) for found in _pods(read_yaml(path), str(path))]
+
+
+def _pods(documents: list[Any], source: str) -> _Found:
+    """Each Pod of a text, Lists written out.
+
+    Raises:
+        ManifestError: something else is among them, or a field has another type than in a pod.
+    """
+    found = []
+    for document in _written_out(documents):
+        kind = document.get("kind") if isinstance(document, dict) else type(document).__name__
+        if kind != "Pod":
+            raise ManifestError(f"{source}: expected Pods, found {kind}")
+        text = to_json(document)
+        found.append((text, read_pod(text, source)))
+    return found
+
+
+def _written_out(documents: list[Any]) -> Iterator[Any]:
+    for document in documents:
+        items = document.get("items") if isinstance(document, dict) else None
+        if isinstance(items, list) and str(document.get("kind")).endswith("List"):
+            # In a PodList the items have no kind of their own: apimachinery pkg/runtime.
+            yield from ({"kind": "Pod"} | item if isinstance(item, dict) else item for item in items)
+        else:
+            yield document
+
+
+def _key(pod: Pod) -> tuple[str, str]:
+    metadata = pod.metadata
+    return (metadata.namespace or "" if metadata else "", pod.display_name)
+
+
+def _choose(pods: _Found, wanted: tuple[str, str] | None, source: str) -> tuple[bytes, Pod]:
+    matching = [found for found in pods if wanted in (None, _key(found[1]))]
+    if len(matching) == 1:
+        return matching[0]
+    there = ["/".join(_key(pod)) for _, pod in (matching or pods)]
+    listed = ", ".join(there[:_LISTED]) + (f" and {len(there) - _LISTED} more" if len(there) > _LISTED else "")
+    raise FormatError(
+        source,
+        expected=f"the pod {'/'.join(wanted)}, once" if wanted else "one Pod",
+        found=listed or "no Pod",
+        fix="" if wanted else "Name one: NAMESPACE/POD",
+    )
+
+
+def _group(pods: list[Pod], pod: Pod, group: str) -> tuple[Pod, ...]:
+    """The others of a group: admission gives each of them the label."""
+    return tuple(
+        other
+        for other in pods
+        if other is not pod
+        and _key(other)[0] == _key(pod)[0]
+        and _key(other) != _key(pod)
+        and group in (other.labels.get(names.GROUP), other.annotations.get(names.GROUP))
+    )

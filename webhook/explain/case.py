@@ -1,0 +1,219 @@
+"""What admission and bind make of the pod, asked once for all conditions."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from webhook.admit.admission import observed_profile, prepare
+from webhook.admit.container import PodContainer, inspect
+from webhook.admit.request import PodRequests, read_requests
+from webhook.admit.subject import Subject
+from webhook.admit.trial import StepTrial, try_steps
+from webhook.bind.binding import Case as BindCase
+from webhook.bind.binding import peer_uuids, resolve_case
+from webhook.bind.wanted import Wish, read_wanted
+from webhook.explain.evidence import Evidence, node_of
+from webhook.model import names
+from webhook.model.choices import Profile
+from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import FormatError
+from webhook.model.mark import Mark
+from webhook.model.options import Options, resolve_options
+from webhook.model.outcome import Refused
+from webhook.model.pod import PodSpec
+from webhook.model.references import referred_annotations
+from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    """Why nothing is known of the pod's GPUs."""
+
+    reason: Unresolved
+    text: str
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod with everything that follows for it."""
+
+    evidence: Evidence
+    holder: str
+    """``namespace/name``."""
+    cluster: ClusterFacts
+    """With what the configuration says of it."""
+    mark: Mark | None
+    mark_problem: str
+    """Why the mark cannot be read; empty if it can, or if there is none."""
+    requests: PodRequests
+    requests_problem: str
+    """Why a request for GPUs cannot be read; empty if all can."""
+    options: Options
+    """The defaults of the configuration where an option cannot be read."""
+    profile: Profile
+    """Of the mark, else the one that fits what the pod says and has; never ``observe``."""
+    subject: Subject | None
+    """The pod as the steps of admission see it; ``None`` where admission would refuse it before the first step."""
+    refusal: str
+    """Why it would."""
+    steps: Mapping[str, StepTrial]
+    """Each step tried on the pod as it is; empty without a subject."""
+    containers: tuple[PodContainer, ...]
+    """All of them, init containers first; empty if none asks for a device."""
+    gpu_containers: tuple[PodContainer, ...]
+    """Those that ask for GPUs, without those that ``gpu.topology/containers`` leaves out."""
+    resolution: Resolution | None
+    """What follows from its GPUs."""
+    unresolved: Unknown | None
+    """Why it is not known, where the pod has a node."""
+
+    @property
+    def spec(self) -> PodSpec:
+        """Of the pod."""
+        return self.evidence.pod.spec or PodSpec()
+
+    @property
+    def injected(self) -> bool:
+        """Whether the webhook prepared the pod, and did not only observe it."""
+        return self.mark is not None and self.mark.profile is not Profile.OBSERVE
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs its containers ask for, together."""
+        return sum(one.request.count for one in self.gpu_containers if one.request)
+
+    @property
+    def alone(self) -> bool:
+        """Whether no container has a second GPU, and none has peers, so that NVLink has nothing to join."""
+        counts = [one.request.count for one in self.gpu_containers if one.request]
+        return bool(counts) and max(counts) == 1 and not self.profile.shares_gpus
+
+    @property
+    def family(self) -> str:
+        """Whose resources it asks for."""
+        return next((one.request.names.family for one in self.gpu_containers if one.request), "hami")
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the API server has given it a node."""
+        return bool(self.spec.node_name)
+
+    @property
+    def hami(self) -> str:
+        """HAMi with its version, where that is known."""
+        return f"HAMi {self.cluster.hami}"
+
+
+def examine(evidence: Evidence) -> Case:
+    """Ask admission and bind.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    requests, requests_problem = _requests(evidence)
+    mark, mark_problem = _mark(evidence)
+    options = _options(evidence)
+    profile = _profile(evidence, mark, options, requests)
+    subject, refusal = (None, requests_problem) if requests_problem else _subject(evidence, profile)
+    containers = subject.containers if subject else [inspect(one, ()) for one in requests.containers]
+    asking = subject.gpu_containers if subject else [one for one in containers if one.request]
+    resolution, unresolved = _resolve(evidence, options, profile) if asking else (None, None)
+    return Case(
+        evidence=evidence,
+        holder=f"{evidence.namespace.name}/{evidence.pod.display_name}",
+        cluster=evidence.cluster.overruled_by(evidence.policy.versions),
+        mark=mark,
+        mark_problem=mark_problem,
+        requests=requests,
+        requests_problem=requests_problem,
+        options=options,
+        profile=profile,
+        subject=subject,
+        refusal=refusal,
+        steps=try_steps(subject) if subject else {},
+        containers=tuple(containers),
+        gpu_containers=tuple(asking),
+        resolution=resolution,
+        unresolved=unresolved,
+    )
+
+
+def _requests(evidence: Evidence) -> tuple[PodRequests, str]:
+    policy = evidence.policy
+    try:
+        return read_requests(evidence.pod, policy.resources, policy.default_count), ""
+    except Refused as refused:
+        return PodRequests([], mig=False), refused.message
+
+
+def _mark(evidence: Evidence) -> tuple[Mark | None, str]:
+    text = evidence.pod.annotations.get(names.INJECTED)
+    if text is None:
+        return None, ""
+    try:
+        return Mark.parse(text), ""
+    except FormatError as error:
+        return None, str(error)
+
+
+def _options(evidence: Evidence) -> Options:
+    defaults = evidence.policy.defaults
+    try:
+        return resolve_options(defaults, evidence.pod, evidence.namespace)
+    except FormatError:
+        return defaults  # admission says it
+
+
+def _profile(evidence: Evidence, mark: Mark | None, options: Options, requests: PodRequests) -> Profile:
+    profile = mark.profile if mark else options.profile
+    if profile is Profile.OBSERVE:
+        try:
+            return observed_profile(evidence.namespace, evidence.policy.defaults)
+        except FormatError:
+            return Profile.EXCLUSIVE
+    said = any(names.PROFILE in holder.annotations for holder in (evidence.pod, evidence.namespace))
+    if mark is None and not said and profile is Profile.EXCLUSIVE and _meets_other_pods(evidence, options, requests):
+        return Profile.NODE_PEERS
+    return profile
+
+
+def _meets_other_pods(evidence: Evidence, options: Options, requests: PodRequests) -> bool:
+    """Whether somebody made the pod by hand into one that works with others on its node."""
+    pod, spec = evidence.pod, evidence.pod.spec or PodSpec()
+    if options.group or pod.labels.get(names.GROUP) or (spec.host_ipc and spec.host_pid):
+        return True
+    asking = [one.container for one in requests.containers if one.request]
+    return any(variable.name == names.ENV_NCCL_HOSTID for one in asking for variable in one.env or ())
+
+
+def _subject(evidence: Evidence, profile: Profile) -> tuple[Subject | None, str]:
+    try:
+        return prepare(evidence.pod, evidence.namespace, evidence.policy, evidence.cluster, profile), ""
+    except Refused as refused:
+        return None, refused.message
+    except FormatError as error:
+        return None, str(error)
+
+
+def _resolve(evidence: Evidence, options: Options, profile: Profile) -> tuple[Resolution | None, Unknown | None]:
+    if not evidence.node:
+        return None, None
+    pod, namespace, policy = evidence.pod, evidence.namespace, evidence.policy
+    try:
+        wanted, family = read_wanted(pod, namespace, policy, options, profile)
+    except Refused:  # the option ``containers`` names others: all that ask for GPUs have some
+        every = msgspec.structs.replace(options, containers=None)
+        wanted, family = read_wanted(pod, namespace, policy, every, profile)
+    wish = Wish(
+        mark=Mark("", profile), options=options, wanted=wanted, family=family, referred=referred_annotations(pod)
+    )
+    holder = f"pod {namespace.name}/{pod.display_name}"
+    case = BindCase(holder=holder, uid="", node=evidence.node, annotations=pod.annotations, wish=wish)
+    try:
+        return resolve_case(case, policy, evidence.sources, peers=_peers(evidence)), None
+    except UnresolvedError as error:
+        return None, Unknown(error.reason, str(error))
+
+
+def _peers(evidence: Evidence) -> tuple[str, ...]:
+    """UUIDs of the GPUs that the others have on the node."""
+    here = [other for other in evidence.others or () if node_of(other) == evidence.node]
+    return peer_uuids(here, "", evidence.policy)

@@ -1,0 +1,131 @@
+"""Does HAMi leave the pod alone, or does it preload its library?
+
+The device plugin looks for a literal ``CUDA_DISABLE_CONTROL`` at the container that it believes it serves. Which one
+that is differs: up to HAMi 2.8 the first one of ``containers``, always; since 2.9 the right one, by its position; in
+2.10.0 positions without a GPU vanish, so that the k-th container that asks for GPUs stands for the k-th container, init
+containers first. Volcano's plugin leaves init containers out, and the name alone is enough for it. Sources: HAMi
+pkg/device-plugin/nvidiadevice/nvinternal/plugin/server.go and util.go, pkg/scheduler/score.go;
+volcano-vgpu-device-plugin pkg/plugin/server.go, pkg/util/util.go.
+"""
+
+import enum
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from webhook.admit.container import PodContainer
+from webhook.admit.steps.disable_control import disables_control
+from webhook.explain.case import Case
+from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.explain.words import containers, listed
+from webhook.model import names
+from webhook.model.errors import shorten
+
+CONTROL = "control"
+
+
+class Reader(enum.StrEnum):
+    """Who looks for the variable."""
+
+    FIRST = "HAMi up to 2.8"
+    OWN = "HAMi since 2.9"
+    COMPACTED = "HAMi 2.10.0"
+    VOLCANO = "Volcano's device plugin"
+
+
+class _Look(msgspec.Struct, frozen=True):
+    """At which container the device plugin looks when it serves another one, perhaps the same."""
+
+    served: PodContainer
+    seen: PodContainer | None
+
+
+def control(case: Case) -> Finding:
+    """Whether HAMi's library stays out of every container with GPUs."""
+    if case.family == "koordinator":
+        return not_needed(CONTROL, "Koordinator preloads nothing where whole GPUs are asked for")
+    readers = _readers(case)
+    wrong = {reader: list(_wrong(case, reader)) for reader in readers}
+    if not any(wrong.values()):
+        return holds(CONTROL, _right(case, readers))
+    remedy = _remedy(case)
+    if all(wrong.values()):
+        return fails(CONTROL, "; ".join(dict.fromkeys(text for texts in wrong.values() for text in texts)), remedy)
+    sayings = [f"{reader}: {listed(texts) or 'no fault'}" for reader, texts in wrong.items()]
+    return unknown(CONTROL, f"it depends on HAMi's version, which is not known here: {'; '.join(sayings)}", remedy)
+
+
+def _readers(case: Case) -> tuple[Reader, ...]:
+    if case.family == "volcano":
+        return (Reader.VOLCANO,)
+    cluster = case.cluster
+    if cluster.hami is None:
+        return (Reader.FIRST, Reader.OWN, Reader.COMPACTED)
+    if cluster.has_init_container_fault:
+        return (Reader.COMPACTED,)
+    return (Reader.OWN,) if cluster.tells_containers_apart else (Reader.FIRST,)
+
+
+def _looks(case: Case, reader: Reader) -> Iterator[_Look]:
+    """What happens to each container of ``case.gpu_containers``."""
+    apps = [one for one in case.containers if not one.is_init]
+    asking = [one for one in (apps if reader is Reader.VOLCANO else case.containers) if one.request]
+    positions: Sequence[PodContainer] = apps if reader is Reader.VOLCANO else case.containers
+    for position, one in enumerate(asking):
+        if one not in case.gpu_containers:
+            continue
+        if reader is Reader.OWN:
+            yield _Look(one, one)
+        elif reader is Reader.FIRST:
+            yield _Look(one, apps[0] if apps else None)
+        else:
+            yield _Look(one, positions[position])
+
+
+def _wrong(case: Case, reader: Reader) -> Iterator[str]:
+    for look in _looks(case, reader):
+        seen = look.seen
+        if seen is None or _is_off(seen, reader):
+            continue
+        where = "there" if seen is look.served else f"at container {seen.name}"
+        said = f"HAMi's library is preloaded into container {look.served.name}"
+        yield f"{said}: {_who(case, reader)} looks {where}, {_found(case, seen)}"
+
+
+def _is_off(seen: PodContainer, reader: Reader) -> bool:
+    if reader is Reader.VOLCANO:
+        return names.ENV_DISABLE_CONTROL in seen.own_env
+    return disables_control(seen.entries)
+
+
+def _who(case: Case, reader: Reader) -> str:
+    return str(reader) if reader is Reader.VOLCANO or case.cluster.hami is None else case.hami
+
+
+def _found(case: Case, seen: PodContainer) -> str:
+    own = seen.own_env.get(names.ENV_DISABLE_CONTROL)
+    if own is None:
+        unseen = ", and envFrom does not count" if seen.name in case.evidence.env_from else ""
+        return f"and it does not set {names.ENV_DISABLE_CONTROL}{unseen}"
+    if own.value_from is not None:
+        return f"where {names.ENV_DISABLE_CONTROL} is no literal but comes from elsewhere, which does not count"
+    if own.value == "false":
+        return f"where {names.ENV_DISABLE_CONTROL} is false"
+    return (
+        f"where {names.ENV_DISABLE_CONTROL} is {shorten(own.value or '')}, which Go's ParseBool does not take for true"
+    )
+
+
+def _right(case: Case, readers: Sequence[Reader]) -> str:
+    who = listed(dict.fromkeys(_who(case, reader) for reader in readers))
+    asking = containers(case.gpu_containers)
+    return f"{who} finds {names.ENV_DISABLE_CONTROL} set for {asking} and preloads nothing"
+
+
+def _remedy(case: Case) -> str:
+    if any(one.request and not one.request.is_whole for one in case.gpu_containers):
+        return "Ask for whole GPUs first: without HAMi's library a slice has no limits"
+    return (
+        f'Let the webhook do it, or write {names.ENV_DISABLE_CONTROL}: "true" as a literal into every container, init '
+        "containers too; setting it inside a running container changes nothing"
+    )

@@ -1,0 +1,79 @@
+"""All that is known of a pod which somebody wants explained."""
+
+import msgspec
+
+from webhook.allocation.read import DIALECTS, allocated_node
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import FormatError
+from webhook.model.options import resolve_options
+from webhook.model.pod import Fields, MalformedPod, Namespace, Pod, PodSpec
+from webhook.resolve.node import Sources
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod and what is around it."""
+
+    pod: Pod
+    namespace: Namespace
+    policy: AdmitPolicy
+    cluster: ClusterFacts = ClusterFacts()
+    sources: Sources = Sources()
+    """What is known of the GPUs of its node."""
+    node: str = ""
+    """Where it is, or is going to be; empty if that is open."""
+    others: tuple[Pod, ...] | None = None
+    """The other pods of its group, wherever they are; ``None`` if nobody looked."""
+    env_from: frozenset[str] = frozenset()
+    """Names of the containers with ``envFrom``."""
+
+
+def node_of(pod: Pod) -> str:
+    """The node that the pod has, else the one that a scheduler chose for it; empty if there is none."""
+    assigned = (pod.spec or PodSpec()).node_name
+    if assigned:
+        return assigned
+    return next(filter(None, (allocated_node(pod.annotations, family=one.family) for one in DIALECTS)), "")
+
+
+def group_of(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> str:
+    """The group of the pod: its label, else the option; empty if it has none."""
+    label = pod.labels.get(names.GROUP)
+    if label:
+        return label
+    try:
+        return resolve_options(policy.defaults, pod, namespace).group or ""
+    except FormatError:
+        return ""
+
+
+class _Container(Fields):
+    name: str
+    env_from: list[msgspec.Raw] | None = None
+
+
+class _Spec(Fields):
+    init_containers: list[_Container] | None = None
+    containers: list[_Container] | None = None
+
+
+class _Pod(Fields):
+    spec: _Spec | None = None
+
+
+def containers_with_env_from(pod: bytes) -> frozenset[str]:
+    """The names of the containers that take variables from ConfigMaps or Secrets as a whole.
+
+    Args:
+        pod: As JSON.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    try:
+        spec = msgspec.json.decode(pod, type=_Pod).spec or _Spec()
+    except msgspec.ValidationError as error:
+        raise MalformedPod(str(error)) from None
+    both = (*(spec.init_containers or ()), *(spec.containers or ()))
+    return frozenset(container.name for container in both if container.env_from)

@@ -1,0 +1,116 @@
+"""Why a pod has NVLink between its GPUs, or has not: all conditions in order, and one sentence."""
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from webhook.explain.cards import cards
+from webhook.explain.case import Case, examine
+from webhook.explain.evidence import Evidence
+from webhook.explain.faults import faults
+from webhook.explain.findings import Finding, Group, Reach, Report, Verdict
+from webhook.explain.links import ALLOCATION, LINKS, links
+from webhook.explain.opting import INJECTED, OPTED_IN, PREPARED, opting
+from webhook.explain.peers import peers
+from webhook.explain.variables import variables
+from webhook.explain.words import listed
+from webhook.model.choices import Profile
+from webhook.resolve.outputs import bandwidth_text
+from webhook.topology.sets import LinkClass
+
+_Conditions = Callable[[Case], Iterator[Finding]]
+
+_GROUPS: tuple[tuple[str, _Conditions, bool], ...] = (
+    ("Injection", opting, False),
+    ("Cards and HAMi's library", cards, True),
+    ("Allocation and links", links, False),
+    ("Variables", variables, True),
+    ("Peers", peers, True),
+    ("Faults of HAMi", faults, False),
+)
+"""Title, conditions, and whether they matter only where NVLink has something to join."""
+
+_PREPARATION = frozenset({OPTED_IN, INJECTED, PREPARED})
+"""What the webhook does can be done by hand."""
+
+
+def explain(evidence: Evidence) -> Report:
+    """Judge a pod.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    case = examine(evidence)
+    groups = tuple(_groups(case))
+    findings = [finding for group in groups for finding in group.findings]
+    reach = _reach(case, findings)
+    return Report(
+        pod=case.holder,
+        node=evidence.node,
+        reach=reach,
+        conclusion=_conclusion(case, reach, findings),
+        groups=groups,
+    )
+
+
+def _groups(case: Case) -> Iterator[Group]:
+    nothing = not case.gpu_containers and not case.requests.mig
+    for title, conditions, for_links in _GROUPS:
+        if nothing and conditions is not opting:
+            return
+        found = conditions(case)
+        if case.alone and for_links:
+            found = map(_harmless, found)
+        yield Group(title, tuple(found))
+
+
+def _harmless(finding: Finding) -> Finding:
+    """A condition of a pod without two GPUs to join."""
+    if finding.verdict in (Verdict.HOLDS, Verdict.NOT_NEEDED):
+        return finding
+    said = f"{finding.evidence}; that harms no link, because no container has two GPUs"
+    return msgspec.structs.replace(finding, verdict=Verdict.NOT_NEEDED, evidence=said, remedy="", stops=False)
+
+
+def _reach(case: Case, findings: list[Finding]) -> Reach:
+    if case.requests_problem:
+        return Reach.UNKNOWN
+    if case.alone or not (case.gpu_containers or case.requests.mig):
+        return Reach.NOTHING_TO_JOIN
+    failing = [finding for finding in findings if finding.fails and finding.condition not in _PREPARATION]
+    if any(finding.stops for finding in failing):
+        return Reach.NONE
+    if failing:
+        return Reach.SOME
+    if case.resolution is None:
+        return Reach.UNKNOWN
+    if case.resolution.worst.link is not LinkClass.SINGLE:
+        return Reach.ALL
+    return Reach.UNKNOWN if case.profile is Profile.NODE_PEERS else Reach.NOTHING_TO_JOIN
+
+
+def _conclusion(case: Case, reach: Reach, findings: list[Finding]) -> str:
+    """Only what follows from the findings."""
+    failing = [finding for finding in findings if finding.fails and finding.condition not in _PREPARATION]
+    reasons = listed(dict.fromkeys(finding.condition for finding in failing))
+    unprepared = "The webhook did not prepare this pod. " if not case.injected else ""
+    if reach is Reach.NOTHING_TO_JOIN:
+        return "NVLink has nothing to join: there are no two GPUs here that work together."
+    if reach is Reach.NONE:
+        stopping = listed(dict.fromkeys(finding.condition for finding in failing if finding.stops))
+        return f"{unprepared}NCCL uses no NVLink in this pod: {stopping}."
+    if reach is Reach.SOME:
+        if [finding.condition for finding in failing] == [LINKS]:
+            return f"{unprepared}NVLink joins some of these GPUs only: {LINKS}."
+        return f"{unprepared}NVLink may be lost, or slower than it could be: {reasons}."
+    if case.requests_problem:
+        return "What the pod asks for cannot be read."
+    doubts = listed(dict.fromkeys(one.condition for one in findings if one.verdict is Verdict.UNKNOWN))
+    if case.resolution is None or reach is Reach.UNKNOWN:
+        return f"{unprepared}Nothing that is known stops NCCL from using NVLink; not known: {doubts or ALLOCATION}."
+    worst = case.resolution.worst
+    said = (
+        f"{unprepared}Nothing here stops NCCL from using NVLink between all these GPUs "
+        f"({worst.link}, {bandwidth_text(worst)} GB/s per direction)"
+    )
+    return f"{said}; not known: {doubts}." if doubts else f"{said}."

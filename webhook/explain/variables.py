@@ -1,0 +1,202 @@
+"""Which variables of NCCL and UCX are in effect, who set them, and do they leave NVLink on?
+
+How NCCL reads them: an integer is what ``strtoll`` makes of the text, so that a word is 0; an unknown level is as good
+as none. Sources: NCCL src/misc/param.cc, src/graph/paths.cc (ncclTopoCheckP2p, levels), src/transport/nvls.cc,
+src/misc/utils.cc (getHostHash); UCX docs/source/faq.md.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from webhook.admit.container import PodContainer
+from webhook.admit.steps.nccl import wanted_variables
+from webhook.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
+from webhook.explain.case import Case
+from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.explain.words import containers, says
+from webhook.model import names
+from webhook.model.errors import shorten
+from webhook.model.pod import EnvVar
+from webhook.model.references import annotation_of
+
+NO_VARIABLES, ENV_FROM = "nccl-variables", "env-from"
+P2P_DISABLE, SHM_DISABLE, GRAPH_FILE = "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_GRAPH_FILE"
+UCX_TLS = "UCX_TLS"
+
+_NUMBER = re.compile(r"\s*([+-]?\d+)")
+_CUDA_IPC = frozenset({"cuda_ipc", "cuda", "all"})
+_REMOVE = "Remove the variable"
+
+
+class Value(msgspec.Struct, frozen=True):
+    """A variable of a container."""
+
+    name: str
+    text: str | None
+    """What it says; ``None`` if that is decided elsewhere."""
+    setter: str
+    """Who set it, in words."""
+
+
+def variables(case: Case) -> Iterator[Finding]:
+    """A finding for each variable, and for each value if containers differ."""
+    found: dict[Value, list[PodContainer]] = {}
+    for one in case.gpu_containers:
+        for name, variable in sorted(one.own_env.items()):
+            if name.startswith(names.NCCL_VARIABLE_PREFIX) or name == UCX_TLS:
+                found.setdefault(_value(case, variable), []).append(one)
+    if not found:
+        text = f"{says(case.gpu_containers, 'sets', 'set')} none: NCCL's own defaults hold, which use NVLink"
+        yield holds(NO_VARIABLES, f"{text}, unless the image or /etc/nccl.conf says otherwise")
+    for value in sorted(found, key=lambda value: value.name):
+        yield _judged(case, value, found[value])
+    hidden = [one for one in case.gpu_containers if one.name in case.evidence.env_from]
+    if hidden:
+        said = f"{says(hidden, 'takes', 'take')} variables from a ConfigMap or Secret (envFrom), which is not looked at"
+        yield unknown(ENV_FROM, said, "Look there for variables that begin with NCCL_")
+
+
+def _value(case: Case, variable: EnvVar) -> Value:
+    name = variable.name
+    if variable.value_from is None:
+        text = variable.value or ""
+        return Value(name, None if "$(" in text else text, _literal_setter(case, name, text))
+    key = annotation_of(variable)
+    if key is not None:
+        ours = key == names.NCCL_P2P_LEVEL or key.startswith(names.PREFIX)
+        who = "the webhook" if ours and case.injected else "the pod"
+        return Value(name, case.evidence.pod.annotations.get(key, ""), f"{who}, through annotation {key}")
+    if variable.reads(NODE_NAME):
+        who = "the webhook" if case.injected else "the pod"
+        return Value(name, case.evidence.node or None, f"{who}: the name of the node")
+    if variable.value_from.file_key_ref is not None:
+        return Value(name, _resolved(case).get(name), "the remap program, through its file")
+    return Value(name, None, "the pod, from a source that is not looked at")
+
+
+def _literal_setter(case: Case, name: str, text: str) -> str:
+    key = f"{names.PREFIX}{names.ENV_PREFIX}{name}"
+    for holder, annotations in (
+        ("pod", case.evidence.pod.annotations),
+        ("namespace", case.evidence.namespace.annotations),
+    ):
+        if case.injected and annotations.get(key) == text:
+            return f"the webhook, for annotation {key} of the {holder}"
+    if not case.injected:
+        return "the pod"
+    if any(variable.name == name and variable.value == text for variable in case.options.env):
+        return "the webhook, for the configuration's defaults"
+    return "the webhook" if _ours(case).get(name) == text else "the pod"
+
+
+def _ours(case: Case) -> Mapping[str, str]:
+    """The literals that the webhook sets where the pod does not."""
+    if case.subject is None:
+        return {}
+    found = {variable.name: variable.value for variable in wanted_variables(case.subject) if not variable.key}
+    return found | {
+        names.ENV_NCCL_TOPO_FILE: names.TOPOLOGY_FILE,
+        names.ENV_NCCL_CUMEM_ENABLE: LEGACY_IPC if case.profile.shares_gpus else "",
+    }
+
+
+def _resolved(case: Case) -> Mapping[str, str]:
+    """The values that the pod's GPUs call for."""
+    return dict(case.resolution.nccl) if case.resolution else {}
+
+
+def _judged(case: Case, value: Value, found: list[PodContainer]) -> Finding:
+    seen = "not known here" if value.text is None else shorten(value.text)
+    said = f"{containers(found)}: {seen}, set by {value.setter}"
+    judge = _JUDGES.get(value.name)
+    if judge is None:
+        return holds(value.name, said)
+    if value.text is None:
+        return unknown(value.name, said, "Look up its value: it may turn NVLink off")
+    verdict = judge(case, value.text)
+    return msgspec.structs.replace(
+        verdict, condition=value.name, evidence=" ".join(filter(None, (said, verdict.evidence)))
+    )
+
+
+def _integer(text: str) -> int:
+    match = _NUMBER.match(text)
+    return int(match[1]) if match else 0
+
+
+def _p2p_disable(_: Case, text: str) -> Finding:
+    if _integer(text) == 1:
+        return fails("", "(it turns P2P off, and with it NVLink)", _REMOVE, stops=True)
+    return holds("", "(only the number 1 has an effect)")
+
+
+def _p2p_level(_: Case, text: str) -> Finding:
+    if text == "LOC" or re.match(r"0+(?!\d)", text):
+        remedy = f"{_REMOVE}, or set it to NVL"
+        return fails("", "(it allows P2P to no other GPU, and with it no NVLink)", remedy, stops=True)
+    return holds("", "")
+
+
+def _shm_disable(case: Case, text: str) -> Finding:
+    if _integer(text) != 1:
+        return holds("", "")
+    sets = case.resolution.sets if case.resolution else ()
+    if sets and all(one.every_pair_has_nvlink for one in sets):
+        return holds("", "(every pair has NVLink, so shared memory is not missed)")
+    return fails("", "(GPUs without NVLink between them then talk over the network)", _REMOVE)
+
+
+def _nvls(case: Case, text: str) -> Finding:
+    wanted = _resolved(case).get(names.ENV_NCCL_NVLS_ENABLE)
+    off = bool(text) and _integer(text) == 0
+    if wanted is None or off == (wanted == "0"):
+        return holds("", "")
+    if off:
+        return fails("", "(it turns NVLink SHARP off, which these GPUs have; NVLink itself stays on)", _REMOVE)
+    if _integer(text) == 1:
+        return fails("", "(it skips NCCL's test for NVLink SHARP, which these GPUs do not have)", _REMOVE)
+    return holds("", "(NCCL finds out by itself that these GPUs have no NVLink SHARP)")
+
+
+def _host_id(_: Case, text: str) -> Finding:
+    if text:
+        return holds("", "")
+    return fails("", "(empty, it makes all nodes one, so that NCCL looks for NVLink between nodes)", _REMOVE)
+
+
+def _graph_file(_: Case, text: str) -> Finding:
+    if text:
+        return unknown("", "(the rings of that file hold, whatever the links are)", _REMOVE)
+    return fails("", "(an empty name ends NCCL with an error)", _REMOVE, stops=True)
+
+
+def _topo_file(_: Case, text: str) -> Finding:
+    if text == names.TOPOLOGY_FILE:
+        return holds("", "")
+    if not text:
+        return holds("", "(NCCL reads no file)")
+    return unknown("", "(NCCL believes that file)", "Look what NCCL makes of it: gpu-topology topology check FILE")
+
+
+def _ucx_tls(case: Case, text: str) -> Finding:
+    refused = text.startswith("^")
+    named = {part.strip() for part in text.removeprefix("^").split(",")}
+    if not text or refused != bool(named & _CUDA_IPC):
+        return holds("", "(with cuda_ipc)")
+    if case.profile.shares_gpus:
+        return fails("", "(without cuda_ipc UCX does not use NVLink)", f"{_REMOVE}, or add cuda_ipc")
+    return not_needed("", "(without cuda_ipc UCX does not use NVLink; NCCL does not look at it)")
+
+
+_JUDGES: Mapping[str, Callable[[Case, str], Finding]] = {
+    P2P_DISABLE: _p2p_disable,
+    names.ENV_NCCL_P2P_LEVEL: _p2p_level,
+    SHM_DISABLE: _shm_disable,
+    names.ENV_NCCL_NVLS_ENABLE: _nvls,
+    names.ENV_NCCL_HOSTID: _host_id,
+    GRAPH_FILE: _graph_file,
+    names.ENV_NCCL_TOPO_FILE: _topo_file,
+    UCX_TLS: _ucx_tls,
+}
