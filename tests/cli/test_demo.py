@@ -21,6 +21,37 @@ def test_the_demo_sends_every_example_through_a_webhook_and_agrees_with_inject()
     assert "gives the same patch, byte for byte, for 20 of them" in done.stdout
 
 
+def test_pods_are_bound_and_started_with_their_own_cards_on_a_driver_that_is_played(tmp_path: Path) -> None:
+    driver = tmp_path / "driver"
+    subprocess.run([sys.executable, "-m", "tests.nvml", "h20", driver], cwd=ROOT, check=True, timeout=60)
+    done = gpu_topology("demo", "--driver", driver)
+    assert (done.code, done.err) == (0, "")
+    prefill, decode, one_pod = (
+        done.out.index(f"\npod {name}\n") for name in ("pd-prefill-0", "pd-decode-0", "pd-one-pod")
+    )
+    assert "annotation gpu.topology/cuda-visible-devices.0: 0,1\n" in done.out[prefill:decode]
+    assert (
+        "container prefill starts with CUDA_VISIBLE_DEVICES=0,1 NVIDIA_VISIBLE_DEVICES=all" in done.out[prefill:decode]
+    )
+    assert "annotation gpu.topology/cuda-visible-devices.0: 2,3\n" in done.out[decode:one_pod]
+    assert "ok: the 4 GPUs of this pod are those it was given" in done.out[one_pod:]
+    assert "NVML lists 8 GPUs" in done.out[one_pod:]
+    assert (
+        "remap: exit code 12\n"
+        "          CUDA_VISIBLE_DEVICES of container prefill is 0,1: "
+        "1 is GPU1 GPU-4695a002-ab2d-092d-6db9-44e9ae3cb5a6, "
+        "but HAMi allocated GPU4 GPU-f055d080-1808-96f1-1c87-70fad19d9040\n"
+    ) in done.out
+    assert "3 pods started with their own cards; with one card swapped, none does." in done.out
+
+
+def test_without_a_driver_the_demo_says_so_and_goes_on() -> None:
+    done = gpu_topology("demo", "--driver", "nowhere")
+    assert (done.code, done.err) == (0, "")
+    assert "There is no stand-in for the driver" in done.out
+    assert "3 pods started with their own cards; with one card swapped, none does." in done.out
+
+
 def test_without_examples_the_demo_says_where_to_find_them(tmp_path: Path) -> None:
     done = gpu_topology("demo", "--examples", str(tmp_path))
     assert done.code == 1

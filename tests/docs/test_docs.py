@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import yaml
 
 from tests.judge import judge, policy
 from webhook.config import Config, Section, parse_config
+from webhook.model.binding import BIND_SENTENCES
 from webhook.model.options import OPTION_NAMES
+from webhook.model.outcome import SENTENCES
 from webhook.state.directory import load_directory
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +47,29 @@ def test_every_setting_is_documented() -> None:
         if isinstance(kind, type) and issubclass(kind, Section):
             for field in msgspec.structs.fields(kind):
                 assert field.encode_name in page, field.encode_name
+
+
+def rows(page: str) -> list[list[str]]:
+    """The cells of each row of a page's tables."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|")]
+
+
+@pytest.mark.parametrize(
+    ("sentences", "bindings"),
+    [pytest.param(SENTENCES, False, id="pods"), pytest.param(BIND_SENTENCES, True, id="Bindings")],
+)
+def test_every_reason_stands_in_its_table_with_its_sentence_and_something_to_do(
+    sentences: dict[Any, str], bindings: bool
+) -> None:
+    of_pods, of_bindings = text("docs/reasons.md").split("\n## Bindings\n")
+    tables = rows(of_bindings.split("\n## ")[0] if bindings else of_pods)
+    documented = {row[0].strip("`"): row for row in tables if re.fullmatch(r"`[a-z-]+`", row[0])}
+    assert documented.keys() == {str(reason) for reason in sentences}
+    for reason, sentence in sentences.items():
+        _, outcome, said, advice = documented[str(reason)]
+        assert said == sentence
+        assert outcome.startswith(("skip", "patch", "degraded", "refuse"))
+        assert advice.endswith(".")
 
 
 def test_every_annotation_is_in_the_readme() -> None:

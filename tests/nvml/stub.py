@@ -60,18 +60,23 @@ def without_library(directory: Path) -> Path:
 
 @cache
 def _compiled(directory: Path) -> Path:
+    target = directory / "nvml-stub"
+    compile_stub(target)
+    return target
+
+
+def compile_stub(directory: Path) -> None:
+    """Puts the stub into a directory, which is made if it is not there."""
     compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", "cc"), "cc", "gcc", "clang"))), None)
     if not compiler:
         raise FileNotFoundError(
             f"{SOURCE.name} stands in for a GPU driver and needs a C compiler: install gcc or set CC"
         )
-    target = directory / "nvml-stub"
-    target.mkdir()
+    directory.mkdir(parents=True, exist_ok=True)
     flags = ["-std=c11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"]
     # The loader knows a library that is there already by this name.
-    command = [compiler, *flags, f"-Wl,-soname,{LIBRARY}", "-o", str(target / LIBRARY), str(SOURCE)]
+    command = [compiler, *flags, f"-Wl,-soname,{LIBRARY}", "-o", str(directory / LIBRARY), str(SOURCE)]
     subprocess.run(command, check=True)
-    return target
 
 
 @cache

@@ -1,17 +1,7 @@
-"""``gpu-topology demo``: the main job, end to end, on this machine.
+"""The command: its steps in their order."""
 
-Starts the webhook as its own process over TLS, sends every example workload through it, and shows what changed and why.
-"""
-
-import base64
-import json
-import signal
-import socket
-import subprocess
-import sys
+import shutil
 import tempfile
-import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,21 +13,29 @@ if TYPE_CHECKING:
     import httpx
     from rich.console import Console
 
+    from webhook.cli.demo.start import Driver
     from webhook.config import AdmitPolicy
-    from webhook.state import State
-    from webhook.workload import Injected
+    from webhook.state.directory import DirectoryState
+    from webhook.topology.model import Gpu
 
-START_TIMEOUT_SECONDS = 30.0
 SHOWN_IN_FULL = "02-fsdp-video-rayjob"
+NODE = "h20-node-1"
+GOING_TO_THE_NODE = ("03-pd-prefill", "04-pd-decode", "08-pd-one-pod")
+"""Workloads whose pods together fill the node."""
 
 
 def demo(
     examples: Annotated[Path, typer.Option(help="Directory with state/ and workloads/.")] = Path("examples"),
+    driver: Annotated[
+        Path | None, typer.Option(help="Directory with a stand-in for the node's driver; 'make demo' makes one.")
+    ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show every manifest before and after, not only one.")] = False,
 ) -> None:
-    """Send the example workloads through a running webhook and show what becomes of them."""
+    """Send the example workloads through a running webhook, bind some of their pods, and start them."""
     from rich.console import Console
 
+    from webhook.cli.demo.admission import send_workload
+    from webhook.cli.demo.process import running_webhook
     from webhook.cli.inputs import read_settings
     from webhook.model.errors import ManifestError
     from webhook.state.directory import load_directory
@@ -49,135 +47,130 @@ def demo(
         )
     console = Console(highlight=False, soft_wrap=True)
     _, policy = read_settings(None)
-    state = load_directory(examples / "state")
-    with _webhook(examples / "state", console) as client:
-        agreed = [_send(console, client, path, policy, state, diff) for path in files]
+    with _copy(examples / "state") as directory:
+        state = load_directory(directory)
+        with running_webhook(directory, console) as client:
+            agreed = [
+                send_workload(console, client, path, policy, state, diff=diff or path.stem == SHOWN_IN_FULL)
+                for path in files
+            ]
+            right = _to_the_node(console, client, directory, files, policy, state, driver)
     pods = sum(map(len, agreed))
     same = sum(map(sum, agreed))
     console.print(f"\n[bold]{pods} pods of {len(files)} workloads[/] went through the webhook over TLS.")
     console.print(f"'gpu-topology inject' gives the same patch, byte for byte, for {same} of them.")
-    if same != pods:
+    if same != pods or not right:
         raise typer.Exit(1)
 
 
 @contextmanager
-def _webhook(state: Path, console: "Console") -> "Iterator[httpx.Client]":
-    """A running webhook and a client that trusts it; stopped at the end, whatever happens."""
-    import httpx
-
-    from certs.bundle import authority_context
-
+def _copy(state: Path) -> Iterator[Path]:
+    """A copy of the state directory, to which pods are added as they are created."""
     with tempfile.TemporaryDirectory() as directory:
-        authority = Path(directory, "ca.crt")
-        port, ops_port = _free_ports(2)
-        arguments = ["--state", str(state), "--self-signed", "--ca-file", str(authority), "--host", "127.0.0.1"]
-        ports = ["--port", str(port), "--ops-port", str(ops_port)]
-        command = [sys.executable, "-m", "webhook", "serve", *arguments, *ports]
-        with Path(directory, "log").open("w+b") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)  # noqa: S603 - ourselves
-            try:
-                _wait_until_ready(process, f"http://127.0.0.1:{ops_port}/readyz", Path(directory, "log"))
-                console.print(f"[dim]webhook (pid {process.pid}) answers on https://127.0.0.1:{port}[/]")
-                context = authority_context(authority.read_bytes())
-                with httpx.Client(base_url=f"https://127.0.0.1:{port}", verify=context, timeout=10) as client:
-                    yield client
-            finally:
-                process.send_signal(signal.SIGINT)  # SIGTERM would drain first
-                process.wait()
+        copy = Path(directory, "state")
+        shutil.copytree(state, copy)
+        (copy / "pods").mkdir(exist_ok=True)
+        yield copy
 
 
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+def _to_the_node(  # noqa: PLR0913, PLR0917 - the world of the demo
+    console: "Console",
+    client: "httpx.Client",
+    directory: Path,
+    files: list[Path],
+    policy: "AdmitPolicy",
+    state: "DirectoryState",
+    driver_directory: Path | None,
+) -> bool:
+    """Bind and start the pods of some workloads; says whether everything went as it should."""
+    from webhook.cli.demo.cluster import create_pods
+    from webhook.cli.demo.start import Driver
 
-
-def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    import httpx
-
-    from webhook.model.errors import GpuTopologyError
-
-    deadline = time.monotonic() + START_TIMEOUT_SECONDS
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            if httpx.get(url).is_success:
-                return
-        except httpx.TransportError:
-            time.sleep(0.02)
-    raise GpuTopologyError(f"the webhook did not start:\n{log.read_text(errors='replace')}")
-
-
-def _send(
-    console: "Console", client: "httpx.Client", path: Path, policy: "AdmitPolicy", state: "State", diff: bool
-) -> list[bool]:
-    """Put one file through the webhook; says for each pod whether the server and the command line agree."""
-    from rich.syntax import Syntax
-
-    from webhook.cli.inject import unified_diff
-    from webhook.workload import inject_manifest
-
-    text = path.read_text(encoding="utf-8")
-    injection = inject_manifest(text, path.name, policy, state)
+    node = state.node(NODE).published
+    paths = [path for path in files if path.stem in GOING_TO_THE_NODE]
+    if node is None or not paths:
+        return True
+    driver = Driver.read(driver_directory) if driver_directory else None
     console.print()
-    console.rule(f"[bold]{path.stem}", align="left", style="dim")
-    console.print(_comment(text), style="dim italic")
-    agreed = []
-    for one in injection.templates:
-        answer = _review(client, one)
-        patch = base64.b64decode(answer.get("patch", ""))
-        _print_answer(console, one, answer, json.loads(patch or "[]"))
-        agreed.append(answer["allowed"] == one.outcome.allowed and patch == one.patch)
-    if diff or path.stem == SHOWN_IN_FULL:
-        console.print(Syntax(unified_diff(text, injection.text, path.name), "diff", background_color="default"))
-    return agreed
+    console.rule(f"[bold]to the node {NODE}", align="left", style="dim")
+    _say_what_is_played(console, driver)
+    free = list(node.topology.gpus)
+    pods = [pod for path in paths for pod in create_pods(path, policy, state)]
+    right = [_start(console, client, directory, pod, free, driver) for pod in pods]
+    stopped = _swapped(console, pods[0], free_card=node.topology.gpus[4], driver=driver)
+    if all(right) and stopped:
+        console.print(f"\n[bold]{len(pods)} pods[/] started with their own cards; with one card swapped, none does.")
+    return all(right) and stopped
 
 
-def _review(client: "httpx.Client", one: "Injected") -> dict[str, Any]:
-    """What the webhook answers when the API server asks it about this pod."""
-    request = {
-        "uid": str(uuid.uuid4()),
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "namespace": one.namespace,
-        "operation": "CREATE",
-        "object": json.loads(one.pod),
+def _say_what_is_played(console: "Console", driver: "Driver | None") -> None:
+    text = (
+        "HAMi's scheduler, the API server and the kubelet are played here; the webhook and the remap program are real."
+    )
+    if driver:
+        text += " The remap program finds a stand-in for the driver, in the place of libnvidia-ml.so.1."
+    else:
+        text += " There is no stand-in for the driver ('make demo' compiles one), so it works from the topology alone."
+    console.print(text, style="dim italic")
+
+
+def _start(
+    console: "Console",
+    client: "httpx.Client",
+    directory: Path,
+    pod: dict[str, Any],
+    free: list["Gpu"],
+    driver: "Driver | None",
+) -> bool:
+    """Allocate, bind and start one pod."""
+    import json
+
+    from webhook.allocation.hami import DIALECT
+    from webhook.cli.demo.cluster import allocate, bind, environment_of
+    from webhook.cli.demo.start import print_started, run_remap
+    from webhook.model import names
+
+    name = pod["metadata"]["name"]
+    allocate(pod, NODE, free)
+    (directory / "pods" / f"{name}.yaml").write_text(json.dumps(pod), encoding="utf-8")
+    console.print(f"\n[bold]pod {name}[/]")
+    console.print(f"          HAMi: {pod['metadata']['annotations'][DIALECT.key]}", markup=False)
+    written = bind(client, pod, NODE)
+    console.print("          the Binding gets", style="bold")
+    for key, value in written.items():
+        text = value if len(value) <= 100 else f"{value[:100]}... ({len(value)} characters)"
+        console.print(f"            annotation {key}: {text}", markup=False)
+    (remap,) = (one for one in pod["spec"]["initContainers"] if one["name"] == names.REMAP_CONTAINER)
+    started = run_remap(pod, environment_of(remap, pod), driver)
+    print_started(console, started, full=len(pod["spec"]["containers"]) > 1)
+    for container in pod["spec"]["containers"]:
+        variables = environment_of(container, pod)
+        ours = [f"{key}={variables[key]}" for key in _SHOWN if variables.get(key)]
+        if ours:
+            console.print(f"          container {container['name']} starts with {' '.join(ours)}", markup=False)
+    return started.code == 0
+
+
+_SHOWN = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NCCL_P2P_LEVEL", "NCCL_NVLS_ENABLE", "NCCL_HOSTID")
+
+
+def _swapped(console: "Console", pod: dict[str, Any], *, free_card: "Gpu", driver: "Driver | None") -> bool:
+    """Start a pod again, with another card in the place of one of its own: it must not run."""
+    from webhook.allocation.hami import DIALECT
+    from webhook.cli.demo.cluster import environment_of
+    from webhook.cli.demo.start import print_started, run_remap
+    from webhook.model import names
+
+    name = pod["metadata"]["name"]
+    annotations = pod["metadata"]["annotations"]
+    own = annotations[DIALECT.key].split(",", 1)[0]
+    console.print(f"\n[bold]pod {name}, had HAMi given it {free_card.uuid} instead of {own}[/]")
+    changed = {**pod, "metadata": {**pod["metadata"]}}
+    changed["metadata"]["annotations"] = {
+        **annotations,
+        DIALECT.key: annotations[DIALECT.key].replace(own, free_card.uuid),
     }
-    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    reply = client.post("/mutate/pods", json=review)
-    reply.raise_for_status()
-    response: dict[str, Any] = reply.json()["response"]
-    return response
-
-
-def _print_answer(
-    console: "Console", one: "Injected", answer: dict[str, Any], operations: list[dict[str, Any]]
-) -> None:
-    from webhook.admit.steps import STEPS
-    from webhook.cli.changes import describe
-    from webhook.model.outcome import SENTENCES
-
-    colour = {"skip": "cyan", "patch": "green", "degraded": "yellow", "refuse": "red"}[one.outcome.kind]
-    console.print(f"[{colour} bold]{one.outcome.kind:>8}[/]  [bold]{one.label}[/]  {SENTENCES[one.outcome.reason]}")
-    if not answer["allowed"]:
-        console.print(f"          {answer['status']['message']}", style="red", markup=False)
-    for warning in answer.get("warnings", []):
-        console.print(f"          warning: {warning}", style="yellow", markup=False)
-    for place, changes in describe(json.loads(one.pod), operations).items():
-        console.print(f"          {place}", style="bold", markup=False)
-        for change in changes:
-            console.print(f"            {change}", markup=False)
-    purposes = [step.purpose for step in STEPS if step.name in one.outcome.steps and step.name != "mark"]
-    if purposes:
-        console.print(f"          why: to {'; '.join(purposes)}", style="dim", markup=False)
-
-
-def _comment(text: str) -> str:
-    """The comment at the top of a file."""
-    lines = []
-    for line in text.splitlines():
-        if not line.startswith("#"):
-            break
-        lines.append(line.removeprefix("#").strip())
-    return " ".join(lines)
+    (remap,) = (one for one in pod["spec"]["initContainers"] if one["name"] == names.REMAP_CONTAINER)
+    started = run_remap(changed, environment_of(remap, changed), driver)
+    print_started(console, started, full=False)
+    return started.code != 0

@@ -1,0 +1,23 @@
+"""``python -m tests.nvml MACHINE DIRECTORY``: a stand-in for a node's driver, for programs that are run by hand.
+
+Makes ``libnvidia-ml.so.1``, the files of the machine below ``root``, and ``environment``: what the library is told.
+"""
+
+import sys
+from pathlib import Path
+
+from tests.nvml import machines
+from tests.nvml.stub import DESCRIPTION, compile_stub
+
+
+def main() -> int:
+    name, directory = sys.argv[1], Path(sys.argv[2]).absolute()
+    machine: machines.Machine = getattr(machines, name)()
+    compile_stub(directory)
+    description = machines.write_machine(machine, directory / "root")
+    (directory / "environment").write_text(f"{DESCRIPTION}={description}\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""The creation of the example pods, as the API server would ask about it, and what the answer means."""
+
+import base64
+import json
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import httpx
+    from rich.console import Console
+
+    from webhook.config import AdmitPolicy
+    from webhook.state import State
+    from webhook.workload import Injected
+
+
+def send_workload(
+    console: "Console", client: "httpx.Client", path: Path, policy: "AdmitPolicy", state: "State", *, diff: bool
+) -> list[bool]:
+    """Put one file through the webhook; says for each pod whether the server and the command line agree."""
+    from rich.syntax import Syntax
+
+    from webhook.cli.inject import unified_diff
+    from webhook.workload import inject_manifest
+
+    text = path.read_text(encoding="utf-8")
+    injection = inject_manifest(text, path.name, policy, state)
+    console.print()
+    console.rule(f"[bold]{path.stem}", align="left", style="dim")
+    console.print(_comment(text), style="dim italic")
+    agreed = []
+    for one in injection.templates:
+        answer = _review(client, one)
+        patch = base64.b64decode(answer.get("patch", ""))
+        _print_answer(console, one, answer, json.loads(patch or "[]"))
+        agreed.append(answer["allowed"] == one.outcome.allowed and patch == one.patch)
+    if diff:
+        console.print(Syntax(unified_diff(text, injection.text, path.name), "diff", background_color="default"))
+    return agreed
+
+
+def _review(client: "httpx.Client", one: "Injected") -> dict[str, Any]:
+    """What the webhook answers when the API server asks it about this pod."""
+    request = {
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": one.namespace,
+        "operation": "CREATE",
+        "object": json.loads(one.pod),
+    }
+    return review(client, "/mutate/pods", request)
+
+
+def review(client: "httpx.Client", path: str, request: dict[str, Any]) -> dict[str, Any]:
+    """The ``response`` of the webhook to a review with this ``request``."""
+    document = {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {"uid": str(uuid.uuid4())} | request,
+    }
+    reply = client.post(path, json=document)
+    reply.raise_for_status()
+    response: dict[str, Any] = reply.json()["response"]
+    return response
+
+
+def _print_answer(
+    console: "Console", one: "Injected", answer: dict[str, Any], operations: list[dict[str, Any]]
+) -> None:
+    from webhook.admit.steps import STEPS
+    from webhook.cli.changes import describe
+    from webhook.model.outcome import SENTENCES
+
+    colour = {"skip": "cyan", "patch": "green", "degraded": "yellow", "refuse": "red"}[one.outcome.kind]
+    console.print(f"[{colour} bold]{one.outcome.kind:>8}[/]  [bold]{one.label}[/]  {SENTENCES[one.outcome.reason]}")
+    if not answer["allowed"]:
+        console.print(f"          {answer['status']['message']}", style="red", markup=False)
+    for warning in answer.get("warnings", []):
+        console.print(f"          warning: {warning}", style="yellow", markup=False)
+    for place, changes in describe(json.loads(one.pod), operations).items():
+        console.print(f"          {place}", style="bold", markup=False)
+        for change in changes:
+            console.print(f"            {change}", markup=False)
+    purposes = [step.purpose for step in STEPS if step.name in one.outcome.steps and step.name != "mark"]
+    if purposes:
+        console.print(f"          why: to {'; '.join(purposes)}", style="dim", markup=False)
+
+
+def _comment(text: str) -> str:
+    """The comment at the top of a file."""
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        lines.append(line.removeprefix("#").strip())
+    return " ".join(lines)
