@@ -484,7 +484,7 @@ def test_a_group_is_asked_for_by_its_label_and_node(run: Run, tmp_path: Path) ->
         assert asked.path == "/api/v1/namespaces/team-a/pods"
         assert parse_qs(asked.query, strict_parsing=True) == {
             "labelSelector": ["gpu.topology/group=llama-3.1_A"],
-            "fieldSelector": ["spec.nodeName=node-1.example"],
+            "fieldSelector": ["spec.nodeName=node-1.example,status.phase!=Succeeded,status.phase!=Failed"],
             "limit": ["500"],
         }
 

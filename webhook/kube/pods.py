@@ -75,7 +75,7 @@ class LivePods:
         raise self._refused(what, answer)
 
     async def group(self, namespace: str, group: str, node: str) -> list[bytes]:
-        """The pods with the label ``gpu.topology/group`` of this value on a node, as JSON without kind and version.
+        """The pods with the label ``gpu.topology/group`` of this value that hold GPUs of a node, as JSON.
 
         Raises:
             PodsUnreadable: as above.
@@ -83,7 +83,8 @@ class LivePods:
         if not _LABEL_VALUE.fullmatch(group) or not _NAME.fullmatch(namespace) or not _NAME.fullmatch(node):
             return []
         what = f"list pods of group {group} on node {node} in {namespace}"
-        selectors = f"labelSelector={_query(f'{names.GROUP}={group}')}&fieldSelector={_query(f'spec.nodeName={node}')}"
+        running = f"spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed"  # others have given theirs back
+        selectors = f"labelSelector={_query(f'{names.GROUP}={group}')}&fieldSelector={_query(running)}"
         path = f"/api/v1/namespaces/{namespace}/pods?{selectors}&limit={PAGE_PODS}"
         try:
             async with asyncio.timeout(self._session.seconds):
