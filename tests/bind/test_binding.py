@@ -156,6 +156,14 @@ def test_containers_of_one_pod_get_their_own_indices_and_the_union_of_uuids() ->
     assert written["gpu.topology/visible-uuids"] == f"{U[1]},{U[3]},{U[6]}"
 
 
+@pytest.mark.parametrize(("own", "written"), [(200_000, True), (224_000, False)])
+def test_the_topology_is_left_out_where_the_pod_could_never_be_updated_again(own: int, written: bool) -> None:
+    found = injected(allocated=hami([U[0], U[1]]), annotations={"example.com/notes": "x" * own})
+    outcome = decide(found)
+    assert ("gpu.topology/node-topology" in outcome.annotations) is written
+    assert outcome.annotations["gpu.topology/link"] == "NVSwitch"
+
+
 def test_an_annotation_that_no_container_refers_to_is_not_written() -> None:
     found = injected(allocated=hami([U[0], U[1]]), annotations={"gpu.topology/nvls": "off"})
     written = decide(found).annotations

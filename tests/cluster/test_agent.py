@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -20,23 +20,15 @@ from kubernetes.client import (
     CoordinationV1Api,
     CoreV1Api,
     EventsV1Api,
-    RbacAuthorizationV1Api,
-    RbacV1Subject,
-    V1ClusterRole,
-    V1ClusterRoleBinding,
     V1ConfigMap,
     V1Lease,
     V1Node,
     V1ObjectMeta,
-    V1PolicyRule,
-    V1Role,
-    V1RoleBinding,
-    V1RoleRef,
-    V1ServiceAccount,
 )
 
 from tests.agent.looks import driver_away
-from tests.cluster.control_plane import ControlPlane, wait_until_allowed
+from tests.cluster.accounts import grant, permitted, wait_until_granted, without
+from tests.cluster.control_plane import ControlPlane
 from tests.nvml import machines as played
 from tests.nvml.machines import write_machine
 from tests.nvml.stub import environment_of, nvml_library, without_library
@@ -57,7 +49,6 @@ __all__ = ["nvml_library"]
 pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).parents[2]
-RBAC = "rbac.authorization.k8s.io"
 AT = datetime(2026, 11, 20, 21, 51, 20, tzinfo=UTC)
 CORDON, CORDONED, LABEL = "hami.io/device-cordon", "gpu.topology/cordoned", "gpu.topology/nvlink"
 DEGRADED = with_switch_links(hgx_h100(), 3, 12)
@@ -158,7 +149,7 @@ def make_site(admin: CoreV1Api, control_plane: ControlPlane, namespace: str, tmp
         node = f"node-of-{namespace}"
         labels = {"kubernetes.io/os": "linux"}  # of an object that is created with nothing nobody tracks who writes it
         admin.create_node(V1Node(metadata=V1ObjectMeta(name=node, labels=labels)))
-        kubeconfig = permitted(admin, control_plane, namespace, permissions)
+        kubeconfig = permitted(admin, control_plane, namespace, "agent", permissions)
         made.append(Site(admin, control_plane, namespace, node, kubeconfig, tmp_path / "log"))
         return made[-1]
 
@@ -172,47 +163,6 @@ def make_site(admin: CoreV1Api, control_plane: ControlPlane, namespace: str, tmp
 def site(make_site: MakeSite) -> Site:
     """A new node, and an agent with exactly the permissions of the list."""
     return make_site(AGENT)
-
-
-def permitted(
-    admin: CoreV1Api, control_plane: ControlPlane, namespace: str, permissions: tuple[Permission, ...]
-) -> Path:
-    """A kubeconfig for a service account that may do that and nothing else."""
-    admin.create_namespaced_service_account(namespace, V1ServiceAccount(metadata=V1ObjectMeta(name="agent")))
-    for number, permission in enumerate(permissions):
-        grant(admin, namespace, f"{namespace}-{number}", permission)
-    kubeconfig = control_plane.kubeconfig_for(namespace, "agent")
-    wait_until_granted(control_plane, kubeconfig, namespace, permissions)
-    return kubeconfig
-
-
-def grant(admin: CoreV1Api, namespace: str, name: str, permission: Permission) -> None:
-    """One more permission for the service account."""
-    rbac = RbacAuthorizationV1Api(admin.api_client)
-    subjects = [RbacV1Subject(kind="ServiceAccount", name="agent", namespace=namespace)]
-    metadata = V1ObjectMeta(name=name)
-    rule = V1PolicyRule(api_groups=[permission.group], resources=[permission.resource], verbs=list(permission.verbs))
-    if permission.scope is Scope.CLUSTER:
-        role_ref = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=name)
-        rbac.create_cluster_role(V1ClusterRole(metadata=metadata, rules=[rule]))
-        rbac.create_cluster_role_binding(V1ClusterRoleBinding(metadata=metadata, role_ref=role_ref, subjects=subjects))
-    else:
-        place = namespace if permission.scope is Scope.OWN_NAMESPACE else "default"
-        role_ref = V1RoleRef(api_group=RBAC, kind="Role", name=name)
-        rbac.create_namespaced_role(place, V1Role(metadata=metadata, rules=[rule]))
-        rbac.create_namespaced_role_binding(
-            place, V1RoleBinding(metadata=metadata, role_ref=role_ref, subjects=subjects)
-        )
-
-
-def wait_until_granted(
-    control_plane: ControlPlane, kubeconfig: Path, namespace: str, permissions: Iterable[Permission]
-) -> None:
-    with control_plane.client(kubeconfig) as client:
-        for permission in permissions:
-            place = {Scope.CLUSTER: "", Scope.OWN_NAMESPACE: namespace}.get(permission.scope, "default")
-            for verb in permission.verbs:
-                wait_until_allowed(client, place, verb, permission.resource, group=permission.group)
 
 
 def test_the_first_round_publishes_everything(site: Site) -> None:
@@ -603,13 +553,7 @@ def test_a_namespace_of_others_is_named(site: Site) -> None:
     [(permission.scope, permission.resource, verb) for permission in AGENT for verb in permission.verbs],
 )
 def test_every_permission_is_needed(make_site: MakeSite, scope: Scope, resource: str, verb: str) -> None:
-    fewer = tuple(
-        replace(permission, verbs=tuple(each for each in permission.verbs if each != verb))
-        if (permission.scope, permission.resource) == (scope, resource)
-        else permission
-        for permission in AGENT
-    )
-    site = make_site(tuple(permission for permission in fewer if permission.verbs))
+    site = make_site(without(AGENT, scope, resource, verb))
     site.topology = DEGRADED
     agent = site.agent()
     agent.wake()
@@ -669,7 +613,7 @@ def test_a_sign_of_life_that_is_refused_no_longer_is_logged(make_site: MakeSite)
     agent = site.agent()
     agent.wake()
     (leases,) = (permission for permission in AGENT if permission.resource == "leases")
-    grant(site.admin, site.namespace, "later", leases)
+    grant(site.admin, site.namespace, "agent", leases, role="later")
     wait_until_granted(site.control_plane, site.kubeconfig, site.namespace, (leases,))
     site.round(agent)
     assert site.signs_of_life() == [AT]

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,22 +16,16 @@ from kubernetes.client import (
     AppsV1Api,
     CoreV1Api,
     EventsV1Api,
-    RbacAuthorizationV1Api,
-    RbacV1Subject,
     V1Binding,
-    V1ClusterRole,
-    V1ClusterRoleBinding,
     V1Container,
     V1ObjectMeta,
     V1ObjectReference,
     V1Pod,
     V1PodSpec,
-    V1PolicyRule,
-    V1RoleRef,
-    V1ServiceAccount,
 )
 
-from tests.cluster.control_plane import ControlPlane, wait_until_allowed
+from tests.cluster.accounts import permitted, without
+from tests.cluster.control_plane import ControlPlane
 from tests.server.conftest import free_port
 from webhook.kube.permissions import WEBHOOK, Permission, Scope
 from webhook.kube.pod_events import Fate, PodEvents, PodReference
@@ -42,7 +36,6 @@ from webhook.model.errors import PodsUnreadable
 
 pytestmark = pytest.mark.cluster
 
-RBAC = "rbac.authorization.k8s.io"
 UNMET = PodEvent(reason="RequirementNotMet", note="GPU0 and GPU5 have no NVLink")
 SECONDS = 10.0
 
@@ -104,14 +97,7 @@ def make_site(admin: CoreV1Api, control_plane: ControlPlane, namespace: str) -> 
     """Makes a service account for the webhook with these permissions."""
 
     def make(permissions: tuple[Permission, ...]) -> Site:
-        admin.create_namespaced_service_account(namespace, V1ServiceAccount(metadata=V1ObjectMeta(name="webhook")))
-        for number, permission in enumerate(permissions):
-            grant(admin, namespace, f"{namespace}-webhook-{number}", permission)
-        kubeconfig = control_plane.kubeconfig_for(namespace, "webhook")
-        with control_plane.client(kubeconfig) as client:
-            for permission in permissions:
-                for verb in permission.verbs:
-                    wait_until_allowed(client, "", verb, permission.resource, group=permission.group)
+        kubeconfig = permitted(admin, control_plane, namespace, "webhook", permissions)
         return Site(admin, control_plane, namespace, kubeconfig)
 
     return make
@@ -121,17 +107,6 @@ def make_site(admin: CoreV1Api, control_plane: ControlPlane, namespace: str) -> 
 def site(make_site: MakeSite) -> Site:
     """A webhook with exactly the permissions of the list."""
     return make_site(WEBHOOK)
-
-
-def grant(admin: CoreV1Api, namespace: str, name: str, permission: Permission) -> None:
-    assert permission.scope is Scope.CLUSTER
-    rbac = RbacAuthorizationV1Api(admin.api_client)
-    rule = V1PolicyRule(api_groups=[permission.group], resources=[permission.resource], verbs=list(permission.verbs))
-    metadata = V1ObjectMeta(name=name)
-    subjects = [RbacV1Subject(kind="ServiceAccount", name="webhook", namespace=namespace)]
-    role_ref = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=name)
-    rbac.create_cluster_role(V1ClusterRole(metadata=metadata, rules=[rule]))
-    rbac.create_cluster_role_binding(V1ClusterRoleBinding(metadata=metadata, role_ref=role_ref, subjects=subjects))
 
 
 def run(test: Coroutine[Any, Any, None]) -> None:
@@ -319,13 +294,7 @@ def test_the_permissions_are_enough(site: Site) -> None:
     ("resource", "verb"), [(permission.resource, verb) for permission in WEBHOOK for verb in permission.verbs]
 )
 def test_every_permission_is_needed(make_site: MakeSite, resource: str, verb: str) -> None:
-    fewer = tuple(
-        replace(permission, verbs=tuple(each for each in permission.verbs if each != verb))
-        if permission.resource == resource
-        else permission
-        for permission in WEBHOOK
-    )
-    site = make_site(tuple(permission for permission in fewer if permission.verbs))
+    site = make_site(without(WEBHOOK, Scope.CLUSTER, resource, verb))
     train = site.create("train")
 
     async def test() -> None:

@@ -26,6 +26,9 @@ from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, res
 
 _POD_GONE = BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
 _FORBIDDEN, _CONFLICT, _INVALID, _UNAVAILABLE = 403, 409, 422, 503
+ANNOTATIONS_LIMIT = 256 * 1024
+"""Bytes of all keys and values: apimachinery pkg/api/validation/objectmeta.go, TotalAnnotationSizeLimitB."""
+ROOM_FOR_OTHERS = 32 * 1024
 _REQUIREMENT_NOT_MET, _NOT_RESOLVED = "RequirementNotMet", "NotResolved"
 
 
@@ -241,13 +244,32 @@ def _resolved(case: Case, resolution: Resolution) -> BindOutcome:
         kind=Kind.SKIP if observed else Kind.PATCH,
         reason=BindReason.OBSERVED if observed else BindReason.RESOLVED,
         profile=case.wish.mark.profile,
-        annotations={} if observed else annotations(resolution, case.wish.referred),
+        annotations={} if observed else _fitting(case, annotations(resolution, case.wish.referred)),
         warnings=list(_doubts(resolution.node)),
         link=resolution.worst.link.value,
         same_numa=_same_numa(resolution),
         satisfied=not resolution.unmet if case.wish.wanted.requirements else None,
     )
     return _violated(case, outcome, resolution.unmet) if resolution.unmet and not observed else outcome
+
+
+def _fitting(case: Case, written: dict[str, str]) -> dict[str, str]:
+    """What is written, without the topology of the node if the pod's annotations have no room for it.
+
+    The API server does not count them at a Binding, but at each later update, the status of the kubelet among them: a
+    pod with too many could never be updated again.
+    """
+    if (
+        names.NODE_TOPOLOGY not in written
+        or _size({**case.annotations, **written}) <= ANNOTATIONS_LIMIT - ROOM_FOR_OTHERS
+    ):
+        return written
+    return {key: value for key, value in written.items() if key != names.NODE_TOPOLOGY}
+
+
+def _size(found: Mapping[str, str]) -> int:
+    """Bytes."""
+    return sum([len(text) if text.isascii() else len(text.encode()) for pair in found.items() for text in pair])
 
 
 def _violated(case: Case, outcome: BindOutcome, unmet: Sequence[str]) -> BindOutcome:

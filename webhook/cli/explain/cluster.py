@@ -75,9 +75,11 @@ def _cluster(api: ApiServer) -> ClusterFacts:
     return ClusterFacts(kubernetes=version)
 
 
-def _group(api: ApiServer, pod: Pod, group: str) -> tuple[Pod, ...]:
+def _group(api: ApiServer, pod: Pod, group: str) -> tuple[Pod, ...] | None:
     namespace = (pod.metadata.namespace if pod.metadata else None) or ""
-    found = _try(lambda: api.pods(namespace, label=f"{names.GROUP}={group}"), _NONE)
+    found = _try(lambda: api.pods(namespace, label=f"{names.GROUP}={group}"), None)
+    if found is None:
+        return None
     pods = [read_pod(json.dumps(one).encode(), f"a pod of group {group}") for one in found]
     return tuple(other for other in pods if other.display_name != pod.display_name)
 

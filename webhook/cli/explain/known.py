@@ -25,8 +25,8 @@ class Known:
     pod: Pod
     namespace: Namespace
     cluster: ClusterFacts
-    group: Callable[[str], tuple[Pod, ...]]
-    """The other pods of a group in its namespace."""
+    group: Callable[[str], tuple[Pod, ...] | None]
+    """The other pods of a group in its namespace; ``None`` if they cannot be read."""
     node: Callable[[str], Sources]
     """What is known of a node."""
 

@@ -1,0 +1,80 @@
+"""Service accounts that may do what a list of permissions says, and nothing else."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from kubernetes.client import (
+    CoreV1Api,
+    RbacAuthorizationV1Api,
+    RbacV1Subject,
+    V1ClusterRole,
+    V1ClusterRoleBinding,
+    V1ObjectMeta,
+    V1PolicyRule,
+    V1Role,
+    V1RoleBinding,
+    V1RoleRef,
+    V1ServiceAccount,
+)
+
+from tests.cluster.control_plane import ControlPlane, wait_until_allowed
+from webhook.kube.permissions import Permission, Scope
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+def permitted(
+    admin: CoreV1Api, control_plane: ControlPlane, namespace: str, account: str, permissions: tuple[Permission, ...]
+) -> Path:
+    """A kubeconfig for a new service account, once the API server knows what it may do."""
+    admin.create_namespaced_service_account(namespace, V1ServiceAccount(metadata=V1ObjectMeta(name=account)))
+    for number, permission in enumerate(permissions):
+        grant(admin, namespace, account, permission, role=f"{namespace}-{account}-{number}")
+    kubeconfig = control_plane.kubeconfig_for(namespace, account)
+    wait_until_granted(control_plane, kubeconfig, namespace, permissions)
+    return kubeconfig
+
+
+def grant(admin: CoreV1Api, namespace: str, account: str, permission: Permission, *, role: str) -> None:
+    """One more permission for the service account, by a role of that name."""
+    rbac = RbacAuthorizationV1Api(admin.api_client)
+    subjects = [RbacV1Subject(kind="ServiceAccount", name=account, namespace=namespace)]
+    metadata = V1ObjectMeta(name=role)
+    rule = V1PolicyRule(api_groups=[permission.group], resources=[permission.resource], verbs=list(permission.verbs))
+    if permission.scope is Scope.CLUSTER:
+        role_ref = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=role)
+        rbac.create_cluster_role(V1ClusterRole(metadata=metadata, rules=[rule]))
+        rbac.create_cluster_role_binding(V1ClusterRoleBinding(metadata=metadata, role_ref=role_ref, subjects=subjects))
+    else:
+        place = _place(permission.scope, namespace)
+        role_ref = V1RoleRef(api_group=RBAC, kind="Role", name=role)
+        rbac.create_namespaced_role(place, V1Role(metadata=metadata, rules=[rule]))
+        rbac.create_namespaced_role_binding(
+            place, V1RoleBinding(metadata=metadata, role_ref=role_ref, subjects=subjects)
+        )
+
+
+def wait_until_granted(
+    control_plane: ControlPlane, kubeconfig: Path, namespace: str, permissions: Iterable[Permission]
+) -> None:
+    """Returns once the user of ``kubeconfig``, whose own namespace it is, may do all that."""
+    with control_plane.client(kubeconfig) as client:
+        for permission in permissions:
+            place = _place(permission.scope, namespace)
+            for verb in permission.verbs:
+                wait_until_allowed(client, place, verb, permission.resource, group=permission.group)
+
+
+def without(permissions: tuple[Permission, ...], scope: Scope, resource: str, verb: str) -> tuple[Permission, ...]:
+    """The list with one verb less."""
+    fewer = []
+    for each in permissions:
+        taken = verb if (each.scope, each.resource) == (scope, resource) else ""
+        verbs = tuple(one for one in each.verbs if one != taken)
+        fewer += [Permission(each.scope, each.group, each.resource, verbs)] if verbs else []
+    return tuple(fewer)
+
+
+def _place(scope: Scope, namespace: str) -> str:
+    """The namespace of a permission; empty for all."""
+    return {Scope.CLUSTER: "", Scope.OWN_NAMESPACE: namespace}.get(scope, "default")

@@ -1,0 +1,168 @@
+"""Our server, registered at the API server as a chart would register it."""
+
+import base64
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from kubernetes.client import AdmissionregistrationV1Api
+
+from tests.cluster.control_plane import REQUEST_TIMEOUT_S, ControlPlane
+from tests.server.conftest import RunningServer, Starter, until
+from tests.topology.machines import h20
+from webhook.topology.document import format_topology
+from webhook.topology.model import NodeTopology
+
+PERMISSIONS = {f"gpu.topology/allow-{what}": "true" for what in ("host-ipc", "host-pid", "node-gpus")}
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""What Pod Security level restricted wants of a container: kubernetes.io, "Pod Security Standards"."""
+
+
+def gpu_container(name: str = "worker", gpus: int = 2, **fields: Any) -> dict[str, Any]:
+    resources = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    return {"name": name, "image": "x", "resources": resources, "securityContext": RESTRICTED} | fields
+
+
+def gpu_pod(name: str, annotations: Mapping[str, str], *containers: dict[str, Any], **labels: str) -> dict[str, Any]:
+    """For HAMi's scheduler; one container of two GPUs if none is given."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": dict(annotations), "labels": labels},
+        "spec": {"schedulerName": "hami-scheduler", "containers": list(containers) or [gpu_container()]},
+    }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the API server said to a request."""
+
+    status: int
+    body: Any
+    warnings: list[str]
+
+    @property
+    def message(self) -> str:
+        """Why not."""
+        return str(self.body.get("message", ""))
+
+
+def create_pod(control_plane: ControlPlane, namespace: str, pod: dict[str, Any], *, dry_run: bool = False) -> Answer:
+    """Create the pod as the administrator, and hear the warnings, which the client keeps to itself."""
+    config = json.loads(control_plane.kubeconfig.read_text())
+    trust = ssl.create_default_context(cafile=control_plane.ca_file)
+    answer = httpx.post(
+        f"{control_plane.url}/api/v1/namespaces/{namespace}/pods",
+        params={"dryRun": "All"} if dry_run else {},
+        headers={"Authorization": f"Bearer {config['users'][0]['user']['token']}"},
+        json=pod,
+        verify=trust,
+        trust_env=False,
+        timeout=REQUEST_TIMEOUT_S,
+    )
+    return Answer(answer.status_code, answer.json(), answer.headers.get_list("Warning"))
+
+
+def created(control_plane: ControlPlane, namespace: str, pod: dict[str, Any]) -> Any:
+    """The pod as the API server stored it; it must accept it."""
+    answer = create_pod(control_plane, namespace, pod)
+    assert answer.status == 201, answer.message
+    return answer.body
+
+
+@contextmanager
+def registered(
+    control_plane: ControlPlane,
+    namespace: str,
+    directory: Path,
+    *,
+    config: str = "",
+    topology: NodeTopology | None = None,
+    scheduler: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> Iterator[RunningServer]:
+    """A server that answers for one namespace, once the API server asks it.
+
+    Args:
+        control_plane: Where it is registered.
+        namespace: Whose pods it is asked about; exists already.
+        directory: For its files.
+        config: Its configuration, YAML.
+        topology: Of the only node.
+        scheduler: User name; Bindings by others do not reach the server. Empty: all do.
+        labels: More labels of the namespace, in the eyes of the server.
+    """
+    starter = Starter(directory)
+    state = write_state(directory / "state", namespace, topology or h20(), labels or {})
+    try:
+        server = starter("--kubeconfig", str(control_plane.kubeconfig), state=state, config=config)
+        with control_plane.client() as client:
+            api = AdmissionregistrationV1Api(client)
+            body: Any = registration(server, namespace, scheduler)
+            api.create_mutating_webhook_configuration(body)
+            try:
+                wait_until_asked(control_plane, namespace)
+                yield server
+            finally:
+                api.delete_mutating_webhook_configuration(body["metadata"]["name"])
+    finally:
+        starter.stop_all()
+
+
+def write_state(directory: Path, namespace: str, topology: NodeTopology, labels: Mapping[str, str]) -> Path:
+    """The state directory of a cluster with one node and one namespace."""
+    for part in ("namespaces", "nodes"):
+        (directory / part).mkdir(parents=True)
+    all_labels = {"gpu.topology/injection": "enabled", **PERMISSIONS, **labels}
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": all_labels}}
+    (directory / "namespaces" / "team.yaml").write_text(json.dumps(manifest), encoding="utf-8")
+    (directory / "nodes" / f"{topology.node}.json").write_text(format_topology(topology), encoding="utf-8")
+    (directory / "cluster.yaml").write_text('hamiVersion: "2.9.0"\nkubernetesVersion: "1.36"\n', encoding="utf-8")
+    return directory
+
+
+def registration(server: RunningServer, namespace: str, scheduler: str) -> dict[str, Any]:
+    """The webhooks as a chart would register them, at an address in place of a Service."""
+    common = {
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "NoneOnDryRun",
+        "failurePolicy": "Fail",
+        "timeoutSeconds": 5,
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+    }
+
+    def webhook(name: str, path: str, resources: list[str]) -> dict[str, Any]:
+        authority = base64.b64encode(server.authority.read_bytes()).decode()
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": resources}
+        client = {"url": f"{server.url}{path}", "caBundle": authority}
+        return common | {"name": name, "clientConfig": client, "rules": [rule]}
+
+    conditions = [{"name": "by-the-scheduler", "expression": f"request.userInfo.username == '{scheduler}'"}]
+    bindings = webhook("bindings.gpu.topology", "/mutate/bindings", ["pods/binding", "bindings"])
+    return {
+        "metadata": {"name": f"gpu-topology-webhook-{namespace}"},
+        "webhooks": [
+            webhook("pods.gpu.topology", "/mutate/pods", ["pods"]) | {"reinvocationPolicy": "IfNeeded"},
+            bindings | ({"matchConditions": conditions} if scheduler else {}),
+        ],
+    }
+
+
+def wait_until_asked(control_plane: ControlPlane, namespace: str) -> None:
+    """The API server learns of a registration by a watch, a moment after it was written."""
+
+    def injected() -> bool:
+        answer = create_pod(control_plane, namespace, gpu_pod("probe", {}), dry_run=True)
+        return "gpu.topology/injected" in (answer.body["metadata"].get("annotations") or {})
+
+    until(injected, "a pod that our webhook has seen")

@@ -1,0 +1,206 @@
+"""``gpu-topology explain`` at a real API server, as a person who may do no more than it says it needs."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+from kubernetes.client import CoreV1Api, V1Node, V1ObjectMeta
+
+from tests.cli.command import Done, gpu_topology
+from tests.cluster.accounts import permitted, without
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.registration import PERMISSIONS, created, gpu_pod, registered
+from tests.cluster.scheduling import allocate, bind
+from tests.topology.machines import h20
+from webhook.agent.log import AgentLog
+from webhook.agent.publication import Terms
+from webhook.agent.rounds import Agent, Nature
+from webhook.kube.client import connect
+from webhook.kube.permissions import EXPLAIN, Permission, Scope
+from webhook.topology.model import NodeTopology
+
+pytestmark = pytest.mark.cluster
+
+GROUP = {"gpu.topology/group": "serving"}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A node with its agent, and a person in the namespace."""
+
+    control_plane: ControlPlane
+    admin: CoreV1Api
+    namespace: str
+    topology: NodeTopology
+    kubeconfig: Path
+
+    @property
+    def node(self) -> str:
+        return self.topology.node
+
+    def create(self, name: str, annotations: dict[str, str], **labels: str) -> None:
+        created(self.control_plane, self.namespace, gpu_pod(name, annotations, **labels))
+
+    def bind(self, name: str, *containers: tuple[int, ...]) -> None:
+        allocate(self.admin, self.namespace, name, *containers, node=self.node)
+        bind(self.admin, self.namespace, name, node=self.node)
+
+    def explain(self, name: str) -> Done:
+        pod = f"{self.namespace}/{name}"
+        return gpu_topology("explain", pod, "--kubeconfig", self.kubeconfig, "--hami-version", "2.9.0")
+
+
+MakeSite = Callable[[tuple[Permission, ...]], Site]
+
+
+@pytest.fixture
+def make_site(admin: CoreV1Api, control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[MakeSite]:
+    """Makes a node, what its agent published, and a person with these permissions."""
+    nodes = []
+
+    def make(permissions: tuple[Permission, ...]) -> Site:
+        topology = replace(h20(), node=f"node-of-{namespace}")
+        admin.create_node(V1Node(metadata=V1ObjectMeta(name=topology.node)))
+        nodes.append(topology.node)
+        labels = {"gpu.topology/injection": "enabled", **PERMISSIONS}
+        admin.patch_namespace(namespace, {"metadata": {"labels": labels}})
+        publish(control_plane, namespace, topology, tmp_path / "agent.log")
+        kubeconfig = permitted(admin, control_plane, namespace, "person", permissions)
+        return Site(control_plane, admin, namespace, topology, kubeconfig)
+
+    yield make
+    for node in nodes:
+        admin.delete_node(node)
+
+
+@pytest.fixture
+def site(make_site: MakeSite) -> Site:
+    """A person with exactly the permissions of the list."""
+    return make_site(EXPLAIN)
+
+
+def publish(control_plane: ControlPlane, namespace: str, topology: NodeTopology, log: Path) -> None:
+    """One round of the agent: ConfigMap and Lease."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT)
+    agent = Agent(
+        topology.node,
+        Terms(namespace=namespace, cordon=False),
+        interval=60.0,
+        discover=lambda: topology,
+        connect=partial(connect, control_plane.kubeconfig, user_agent="test"),
+        log=AgentLog(descriptor, node=topology.node),
+        nature=Nature(clock=lambda: 0.0, now=lambda: datetime.now(UTC), chance=lambda: 0.5),
+    )
+    agent.wake()
+    os.close(descriptor)
+    assert agent.status.failure == ""
+
+
+def test_a_pod_that_is_injected_and_bound_has_everything(site: Site, tmp_path: Path) -> None:
+    with registered(site.control_plane, site.namespace, tmp_path, topology=site.topology):
+        for name, cards in (("prefill", (1, 0)), ("decode", (6, 3))):
+            site.create(name, {"gpu.topology/profile": "node-peers", **GROUP})
+            site.bind(name, (), cards)
+    done = site.explain("decode")
+    assert (done.code, done.err) == (0, ""), done.out
+    assert f"pod {site.namespace}/decode on node {site.node}\n" in done.out
+    assert f"opted-in: namespace {site.namespace} has opted in" in done.out
+    assert f"allocation: node {site.node} gives GPU3 and GPU6 to container worker" in done.out
+    assert f"node-topology: the agent of node {site.node} published it" in done.out
+    assert "links: every pair of GPU0, GPU1, GPU3 and GPU6 has NVLink: link class NVSwitch" in done.out
+    assert f"same-node: prefill of group serving on node {site.node} too" in done.out
+    assert "FAIL" not in done.out
+
+
+def test_a_pod_that_was_not_injected_is_explained_too(site: Site) -> None:
+    site.create("slow", {})
+    site.bind("slow", (2, 5))
+    done = site.explain("slow")
+    assert (done.code, done.err) == (1, ""), done.out
+    assert "FAIL injected: no annotation gpu.topology/injected: no webhook prepared the pod" in done.out
+    assert "FAIL control: HAMi's library is preloaded into container worker" in done.out
+    assert f"node-topology: the agent of node {site.node} published it" in done.out
+    assert "links: every pair of GPU2 and GPU5 has NVLink: link class NVSwitch" in done.out
+
+
+def test_a_pod_without_a_node_is_explained_too(site: Site) -> None:
+    site.create("waiting", {})
+    done = site.explain("waiting")
+    assert (done.code, done.err) == (1, "")
+    assert f"pod {site.namespace}/waiting without a node\n" in done.out
+
+
+def test_a_pod_that_does_not_exist_is_a_sentence(site: Site) -> None:
+    done = site.explain("gone")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"gpu-topology: there is no pod {site.namespace}/gone in this cluster\n"
+
+
+def test_without_the_permission_to_get_the_pod_there_is_nothing_to_explain(make_site: MakeSite) -> None:
+    site = make_site(without(EXPLAIN, Scope.CLUSTER, "pods", "get"))
+    site.create("slow", {})
+    done = site.explain("slow")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        f'gpu-topology: get pod {site.namespace}/slow: pods "slow" is forbidden: '
+        f'User "system:serviceaccount:{site.namespace}:person" cannot get resource "pods" in API group "" '
+        f'in the namespace "{site.namespace}" (403)\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("resource", "verb", "what", "finding"),
+    [
+        ("pods", "list", "list pods of {namespace} with gpu.topology/group=serving", "same-node"),
+        ("namespaces", "get", "get namespace {namespace}", "opted-in: the namespace is not known here"),
+        ("nodes", "get", "get node {node}", "the agent of node {node} published it"),
+        (
+            "configmaps",
+            "list",
+            "list ConfigMaps with gpu.topology/node={node}",
+            "the topology of node {node} is not known",
+        ),
+        (
+            "leases",
+            "get",
+            "get Lease {namespace}/gpu-topology-{node}",
+            "node-topology: the agent of node {node} published",
+        ),
+    ],
+)
+def test_what_may_not_be_read_is_left_out_with_a_sentence(
+    make_site: MakeSite, resource: str, verb: str, what: str, finding: str
+) -> None:
+    site = make_site(without(EXPLAIN, Scope.CLUSTER, resource, verb))
+    site.create("slow", {"gpu.topology/profile": "node-peers"}, **GROUP)
+    site.bind("slow", (2, 5))
+    done = site.explain("slow")
+    assert done.code == 1
+    (note,) = done.err.splitlines()
+    place = {"namespace": site.namespace, "node": site.node}
+    assert note.startswith(f"gpu-topology: left out: {what.format(**place)}: {resource}")
+    assert f'"system:serviceaccount:{site.namespace}:person" cannot {verb} resource "{resource}"' in note
+    assert note.endswith("(403)")
+    assert finding.format(**place) in done.out, done.out
+
+
+def test_a_group_that_may_not_be_read_is_not_said_to_be_empty(make_site: MakeSite) -> None:
+    site = make_site(without(EXPLAIN, Scope.CLUSTER, "pods", "list"))
+    for name, cards in (("prefill", (1, 0)), ("decode", (6, 3))):
+        site.create(name, {"gpu.topology/profile": "node-peers"}, **GROUP)
+        site.bind(name, cards)
+    assert "there is no other pod of group serving" not in site.explain("decode").out
+
+
+def test_what_was_taken_away_is_all_that_is_needed() -> None:
+    assert [(one.resource, one.verbs) for one in EXPLAIN] == [
+        ("pods", ("get", "list")),
+        ("namespaces", ("get",)),
+        ("nodes", ("get",)),
+        ("configmaps", ("list",)),
+        ("leases", ("get",)),
+    ]

@@ -1,0 +1,78 @@
+"""The largest annotations that we write, at a real API server."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kubernetes.client import CoreV1Api
+
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.registration import created, gpu_pod, registered
+from tests.cluster.scheduling import NODE, allocate, bind, stored
+from tests.topology.machines import h20
+from webhook.topology.document import format_topology, parse_topology
+from webhook.topology.model import NodeTopology
+
+pytestmark = pytest.mark.cluster
+
+KIB = 1024
+
+
+def large(size: int) -> NodeTopology:
+    """A node whose written form has so many bytes."""
+    bare = replace(h20(), driver_version="")
+    missing = size - len(format_topology(replace(bare, driver_version="5")))
+    return replace(bare, driver_version="5" * (missing + 1))
+
+
+def bound(
+    control_plane: ControlPlane, admin: CoreV1Api, namespace: str, directory: Path, topology: NodeTopology
+) -> dict[str, str]:
+    """The annotations of a pod that is bound to this node."""
+    with registered(control_plane, namespace, directory, topology=topology):
+        created(control_plane, namespace, gpu_pod("train", {}))
+        allocate(admin, namespace, "train", (), (2, 5))
+        bind(admin, namespace, "train")
+    node, annotations = stored(admin, namespace, "train")
+    assert (node, annotations["gpu.topology/link"]) == (NODE, "NVSwitch")
+    return annotations
+
+
+def test_the_largest_topology_is_stored_whole(
+    control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path
+) -> None:
+    topology = large(96 * KIB)
+    written = bound(control_plane, admin, namespace, tmp_path, topology)["gpu.topology/node-topology"]
+    assert len(written) == 98_304
+    assert parse_topology(written, source="test") == topology
+
+
+def test_a_larger_one_is_left_out(
+    control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path
+) -> None:
+    annotations = bound(control_plane, admin, namespace, tmp_path, large(96 * KIB + 1))
+    assert annotations["gpu.topology/node-topology"] == "{}"
+
+
+def test_the_kubelet_can_tell_the_status_of_a_pod_with_the_largest_topology(
+    control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path
+) -> None:
+    bound(control_plane, admin, namespace, tmp_path, large(96 * KIB))
+    admin.patch_namespaced_pod_status("train", namespace, {"status": {"phase": "Running"}})
+    status = admin.read_namespaced_pod("train", namespace).status
+    assert status is not None
+    assert status.phase == "Running"
+
+
+def test_a_pod_whose_own_annotations_leave_no_room_still_gets_its_status(
+    control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path
+) -> None:
+    """Binding does not check the limit of 256 KiB, every later change of the pod does."""
+    with registered(control_plane, namespace, tmp_path, topology=large(96 * KIB)):
+        created(control_plane, namespace, gpu_pod("train", {"team.example/notes": "x" * 200 * KIB}))
+        allocate(admin, namespace, "train", (), (2, 5))
+        bind(admin, namespace, "train")
+    admin.patch_namespaced_pod_status("train", namespace, {"status": {"phase": "Running"}})
+    status = admin.read_namespaced_pod("train", namespace).status
+    assert status is not None
+    assert status.phase == "Running"
