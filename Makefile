@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test fast control-plane run bench check lint lock clean
 
 demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
-	$(BIN)/gpu-topology demo --driver .venv/driver
+	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
 
 test: check                 ## everything that CI runs; the control plane is built while the fast tests run
 	$(MAKE) --no-print-directory -j2 fast control-plane

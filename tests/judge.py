@@ -12,12 +12,12 @@ import yaml
 from webhook.admit.admission import admit
 from webhook.admit.allocated import Nodes, unknown_nodes
 from webhook.config import AdmitPolicy, admit_policy, parse_config
+from webhook.manifest.pods import to_json
 from webhook.model.cluster import ClusterFacts
 from webhook.model.outcome import Outcome
 from webhook.model.pod import Namespace, Pod
 from webhook.model.review import encode_patch
 from webhook.model.version import Version
-from webhook.workload import to_json
 
 TEAM_A = Namespace("team-a", {"gpu.topology/injection": "enabled"})
 HAMI_2_9 = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 33, 2))

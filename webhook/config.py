@@ -10,12 +10,22 @@ import msgspec
 
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import ConfigError, FormatError
-from webhook.model.options import OPTION_NAMES, Options, Variable, parse_option, parse_variable
+from webhook.model.errors import ConfigError, FormatError, printable
+from webhook.model.options import OPTION_NAMES, Options, Variable, is_reserved, parse_option, parse_variable
 from webhook.model.version import Version
 from webhook.resolve.wanted import NcclTables, format_tables
 
 DEFAULT_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook"
+# With "nccl-env." before it the name of an annotation, which has at most 63 characters and ends with a letter or a
+# digit: apimachinery pkg/util/validation. The remap program reads C identifiers only.
+_TABLE_NAME = re.compile(r"[A-Za-z]|[A-Za-z_][A-Za-z0-9_]{0,52}[A-Za-z0-9]")
+# The env file has its values in single quotes (KEP-3721), and Kubernetes expands $(NAME) in literals.
+_NOT_IN_TABLES = frozenset("'\\$")
+_LONGEST_IN_TABLES = 1024
+_OWN_SETTINGS = {
+    names.ENV_NCCL_P2P_LEVEL: "nccl.pcieP2PLevel and the option nccl-p2p-level decide it",
+    names.ENV_NCCL_NVLS_ENABLE: "the option nvls decides it",
+}
 LINK_CLASSES = ("nvswitch", "nvlink", "pcie")
 
 
@@ -76,7 +86,8 @@ class RemapSettings(Section, frozen=True, kw_only=True):
     image_pull_policy: Literal["", "Always", "IfNotPresent", "Never"] = ""
     """Its pull policy; empty: Kubernetes decides."""
     sees_all_gpus: bool = True
-    """Whether it sees all GPUs of the node while it runs; without, it works from the published topology."""
+    """Whether it sees GPUs: all of the node while it runs alone, else those of its pod. Without, it works from the
+    published topology."""
     runtime_class_name: str = ""
     """Runtime class of injected pods that have none; empty: leave it."""
     environment: Literal["annotations", "file"] = "annotations"
@@ -284,8 +295,7 @@ def check_config(config: Config) -> None:
     """
     for table in (*LINK_CLASSES, "multinode"):
         for name, value in getattr(config.nccl, table).items():
-            if not value:
-                raise ConfigError(f"nccl.{table}.{name}: expected a value, found an empty one, which NCCL misreads")
+            _check_variable(f"nccl.{table}.{printable(name)}", name, value)
     server = config.server
     for name, port in (("port", server.port), ("opsPort", server.ops_port)):
         if not 0 <= port <= 65535:
@@ -299,6 +309,24 @@ def check_config(config: Config) -> None:
         raise ConfigError("binding: expected readSeconds > 0 and topologyMaxAgeSeconds > 0")
     if not config.resources:
         raise ConfigError("resources: expected the resource names of at least one device plugin, found none")
+
+
+def _check_variable(setting: str, name: str, value: str) -> None:
+    """Refuse what an annotation, the env file or the remap program could not carry unchanged."""
+    if not _TABLE_NAME.fullmatch(name):
+        expected = "a name of at most 54 letters, digits and _, which begins with no digit and ends with no _"
+        raise ConfigError(str(FormatError(setting, expected=expected, found=name)))
+    if is_reserved(name) or name in _OWN_SETTINGS:
+        raise ConfigError(
+            f"{setting}: {_OWN_SETTINGS.get(name, 'the profile of a pod decides it')}. Remove the setting"
+        )
+    if not value:
+        raise ConfigError(f"{setting}: expected a value, found an empty one, which NCCL misreads")
+    if not value.isprintable() or value != value.strip() or _NOT_IN_TABLES.intersection(value):
+        expected = "printable characters without ', \\ and $, and no blanks around them"
+        raise ConfigError(str(FormatError(setting, expected=expected, found=value)))
+    if len(value) > _LONGEST_IN_TABLES:
+        raise ConfigError(f"{setting}: expected at most {_LONGEST_IN_TABLES} characters, found {len(value)}")
 
 
 def _without_empty_sections(document: Any) -> Any:

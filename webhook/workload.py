@@ -11,10 +11,10 @@ from webhook.admit.admission import admit
 from webhook.admit.allocated import unknown_nodes
 from webhook.config import AdmitPolicy
 from webhook.manifest.documents import Manifest
+from webhook.manifest.pods import decode_pod, to_json
 from webhook.manifest.templates import Template, find_templates
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import ManifestError
 from webhook.model.outcome import SENTENCES, Kind, Outcome
 from webhook.model.patch import Operation
 from webhook.model.pod import Namespace, Pod
@@ -121,21 +121,11 @@ def read_pod(pod_json: bytes, document: Any, template: Template) -> Pod:
     Raises:
         ManifestError: a field that we read has another type than in a pod.
     """
-    try:
-        pod = msgspec.json.decode(pod_json, type=Pod)
-    except msgspec.ValidationError as error:
-        raise ManifestError(f"{_label(document, template)}: {error}") from None
+    pod = decode_pod(pod_json, _label(document, template))
     if pod.metadata is None or pod.metadata.name:
         return pod
     metadata = msgspec.structs.replace(pod.metadata, generate_name=f"{_name(document)}-")
     return msgspec.structs.replace(pod, metadata=metadata)
-
-
-def to_json(document: Any) -> bytes:
-    """Parsed YAML as the JSON that the API server would send."""
-    # json knows the subclasses of str and int that carry YAML's comments; what is left (dates) is a string in
-    # Kubernetes.
-    return json.dumps(document, default=str).encode()
 
 
 def namespace_of(document: Any, default: str) -> str:
@@ -146,7 +136,7 @@ def namespace_of(document: Any, default: str) -> str:
 def _inject(
     index: int, document: Any, template: Template, policy: AdmitPolicy, state: State | None, default_namespace: str
 ) -> Injected:
-    pod_json = to_json(template.value)
+    pod_json = to_json(template.value, _label(document, template))
     pod = read_pod(pod_json, document, template)
     name = namespace_of(document, default_namespace)
     namespace = state.namespace(name) if state else Namespace(name, {names.INJECTION: "enabled"})

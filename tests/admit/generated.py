@@ -116,6 +116,7 @@ _sources = st.sampled_from(
         {"fieldRef": {"fieldPath": "spec.nodeName"}},
         {"fieldRef": {"fieldPath": "metadata.annotations['gpu.topology/nccl-p2p-level']", "apiVersion": "v1"}},
         {"fieldRef": {"fieldPath": "metadata.annotations['gpu.topology/cuda-visible-devices.1']"}},
+        {"fieldRef": {"fieldPath": "metadata.annotations['gpu.topology/nccl-env.NCCL_ALGO']"}},
         {"fileKeyRef": {"volumeName": "gpu-topology", "path": "env", "key": "NCCL_P2P_LEVEL"}},
         {"fileKeyRef": {"volumeName": "gpu-topology", "path": "env", "key": "CUDA_VISIBLE_DEVICES_1"}},
         {"fileKeyRef": {"volumeName": "data", "path": "a/b~c", "key": "NVIDIA_VISIBLE_DEVICES", "optional": True}},

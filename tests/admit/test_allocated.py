@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.judge import HAMI_2_9, TEAM_A, judge, policy
+from tests.judge import HAMI_2_9, HAMI_2_10_0, TEAM_A, judge, policy
 from tests.pods import ALL_ALLOWED, Manifest, annotation_reference, container, effective_env, pod
 from tests.topology.machines import H20_UUIDS, a100_pcie_bridged, bent, h20, uuid, without
 from webhook.admit.admission import admit
 from webhook.admit.allocated import Nodes
 from webhook.admit.memory import Memory
+from webhook.manifest.pods import to_json
 from webhook.model.cluster import ClusterFacts
 from webhook.model.outcome import Kind, Outcome
 from webhook.model.pod import Namespace, Pod
@@ -20,7 +21,6 @@ from webhook.model.version import Version
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.topology.document import parse_topology
 from webhook.topology.model import MigMode, NodeTopology
-from webhook.workload import to_json
 
 NODE = "hami.io/vgpu-node"
 DEVICES = "hami.io/vgpu-devices-allocated"
@@ -302,3 +302,13 @@ def test_pods_with_an_allocation_share_no_answer(make: Callable[[list[Any]], lis
         orders = [str(one.value) for one in outcome.operations if one.path.endswith("gpu.topology~1ring-order")]
         found[ring] = orders
     assert found == {"4,5": ["4,5"], "0,2": ["0,2"], "none": []}
+
+
+@pytest.mark.parametrize(("namespace", "shown"), [(TEAM_A, "none"), (ALLOWED_NODE_GPUS, None)])
+def test_a_sidecar_is_not_shown_gpus_by_an_allocation_that_somebody_may_have_invented(
+    namespace: Namespace, shown: str | None
+) -> None:
+    after = look(pod(annotations=on_h20((0, 1))), namespace, cluster_of(h20()), HAMI_2_10_0)
+    annotations = after["metadata"]["annotations"]
+    assert annotations["gpu.topology/link"] == "NVSwitch"
+    assert annotations.get("gpu.topology/visible-uuids") == shown

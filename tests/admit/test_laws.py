@@ -258,6 +258,7 @@ def test_without_permissions_nothing_reaches_beyond_the_pod(
     for one, entry in added_variables(pod, after):
         if entry["name"] == "NVIDIA_VISIBLE_DEVICES" and entry.get("value") == "all":
             assert one["command"] == ["gpu-topology", "remap"]
+            assert one["args"] == ["--mode", "init"]
 
 
 @given(pods(), namespaces(), clusters, policies)
@@ -302,6 +303,11 @@ def operations(outcome: Outcome) -> list[Manifest]:
     return list(json.loads(base64.b64decode(response.get("patch", "W10="))))
 
 
+def remap_containers(after: Manifest) -> list[Manifest]:
+    inits = after["spec"].get("initContainers") or []
+    return [one for one in inits if one.get("command") == ["gpu-topology", "remap"]]
+
+
 @given(pods(), namespaces(), clusters, policies)
 def test_after_defaulting_and_hami_only_the_remap_containers_list_of_gpus_is_put_last_again(
     pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
@@ -313,8 +319,36 @@ def test_after_defaulting_and_hami_only_the_remap_containers_list_of_gpus_is_put
     assert again.allowed
     for one in operations(again):
         assert (one["op"], one["path"]) == ("add", "/spec/initContainers/0/env/-")
-        assert one["value"] == {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+        (own,) = (entry for entry in remap_containers(after)[0]["env"] if entry["name"] == "NVIDIA_VISIBLE_DEVICES")
+        assert one["value"] == own
     assert len(operations(again)) <= 1
+
+
+@given(pods(), namespaces(permissions=False), clusters, policies)
+def test_without_permissions_no_container_that_stays_sees_every_gpu(
+    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
+    assume(outcome.kind in (Kind.PATCH, Kind.DEGRADED))
+    assume(outcome.profile != "observe" and outcome.reason != "observed")
+    ours = remap_containers(after)
+    for one, entry in variables(after):
+        if entry["name"] == "NVIDIA_VISIBLE_DEVICES" and entry.get("value") not in (None, "", "none", "void"):
+            assert one in ours
+            assert (entry["value"], one.get("restartPolicy")) == ("all", None)
+
+
+@given(pods(), namespaces(), clusters, policies)
+def test_an_annotation_of_ours_that_a_container_refers_to_is_never_removed(
+    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
+    before = pod["metadata"].get("annotations") or {}
+    for _, entry in variables(after):
+        path = ((entry.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath", "")
+        key = path.removeprefix("metadata.annotations['").removesuffix("']")
+        if key in before:
+            assert key in after["metadata"]["annotations"]
 
 
 @given(pods(), namespaces(), clusters, policies)

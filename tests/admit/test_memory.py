@@ -16,12 +16,12 @@ from tests.pods import Manifest
 from webhook.admit.admission import admit
 from webhook.admit.memory import Memory
 from webhook.config import AdmitPolicy
+from webhook.manifest.pods import to_json
 from webhook.model.cluster import ClusterFacts
 from webhook.model.outcome import Outcome
 from webhook.model.pod import Namespace, Pod
 from webhook.model.review import encode_patch
 from webhook.model.version import Version
-from webhook.workload import to_json
 
 
 def decode(manifest: Manifest) -> Pod:
@@ -89,6 +89,12 @@ def replacing(*names: str) -> Manifest:
 def level_from(field_path: str) -> Manifest:
     source = {"fieldRef": {"fieldPath": field_path}}
     return {"container": {"env": [{"name": "NCCL_P2P_LEVEL", "valueFrom": source}]}}
+
+
+def referring(key: str) -> Manifest:
+    """A variable of a name that no step looks for."""
+    source = {"fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
+    return {"container": {"env": [{"name": "CARDS", "valueFrom": source}]}}
 
 
 def from_file(name: str, *, volume: str = "gpu-topology", path: str = "env", key: str = "") -> Manifest:
@@ -179,6 +185,9 @@ CHANGES: dict[str, Manifest] = {
     "indices from the file": from_file("CUDA_VISIBLE_DEVICES", key="CUDA_VISIBLE_DEVICES_0"),
     "other indices from the file": from_file("CUDA_VISIBLE_DEVICES", key="CUDA_VISIBLE_DEVICES_1"),
     "GPUs from the file": from_file("NVIDIA_VISIBLE_DEVICES"),
+    "an output": annotated({"visible-uuids": "x"}),
+    "an output that a variable refers to": annotated({"visible-uuids": "x"}) | referring("gpu.topology/visible-uuids"),
+    "an output beside a variable": annotated({"visible-uuids": "x"}) | referring("gpu.topology/link"),
     "a volume like ours": declaring({}),
     "a volume like ours, mounted": declaring(helper_mounting("gpu-topology")),
     "a volume like ours, mounted to be read": declaring(helper_mounting("gpu-topology", read_only=True)),

@@ -117,6 +117,85 @@ def test_our_list_of_gpus_comes_after_hamis_and_that_is_all(profile: str, cluste
     assert look(after, cluster=cluster)[1] == []
 
 
+OWN_CARDS = {"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": annotation_reference("gpu.topology/visible-uuids")}
+
+
+def sidecar(profile: str, **settings: Any) -> Manifest:
+    """A pod with a sidecar in a namespace that may not see every GPU of a node."""
+    manifest = pod(container(), container("helper", None), annotations={"gpu.topology/profile": profile})
+    outcome, after = judge(manifest, TEAM_A, HAMI_2_10_0, policy(**settings))
+    assert outcome.kind is Kind.PATCH
+    return after
+
+
+@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
+def test_a_sidecar_without_the_permission_sees_the_cards_of_the_pod_and_needs_nothing_more(profile: str) -> None:
+    manifest = sidecar(profile)
+    assert OWN_CARDS in remap(manifest)["env"]
+    assert manifest["metadata"]["annotations"]["gpu.topology/visible-uuids"] == "none"
+    default(manifest)
+    outcome, operations, _ = look(manifest, TEAM_A, HAMI_2_10_0)
+    assert (outcome.kind, outcome.reason, operations) == (Kind.SKIP, Reason.ALREADY_INJECTED, [])
+
+
+@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
+def test_the_cards_of_the_pod_come_after_hamis_list_and_that_is_all(profile: str) -> None:
+    manifest = sidecar(profile)
+    default(manifest)
+    overwrite_env(manifest)
+    _, operations, after = look(manifest, TEAM_A, HAMI_2_10_0)
+    assert operations == [{"op": "add", "path": "/spec/initContainers/0/env/-", "value": OWN_CARDS}]
+    assert look(after, TEAM_A, HAMI_2_10_0)[1] == []
+
+
+@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
+def test_a_sidecar_that_was_given_every_gpu_afterwards_is_put_right(profile: str) -> None:
+    manifest = sidecar(profile)
+    remap(manifest)["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"})
+    _, _, after = look(manifest, TEAM_A, HAMI_2_10_0)
+    assert after == sidecar(profile)
+
+
+def test_a_sidecar_follows_the_permission_of_its_namespace() -> None:
+    allowed = Namespace("team-a", TEAM_A.labels | {"gpu.topology/allow-node-gpus": "true"})
+    _, _, wide = look(sidecar("exclusive"), allowed, HAMI_2_10_0)
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"} in remap(wide)["env"]
+    assert "gpu.topology/visible-uuids" not in wide["metadata"]["annotations"]
+    _, _, narrow = look(wide, TEAM_A, HAMI_2_10_0)
+    assert narrow == sidecar("exclusive")
+
+
+def test_a_sidecar_that_shall_see_no_gpus_is_given_none() -> None:
+    manifest = sidecar("exclusive", remap={"seesAllGpus": False})
+    assert "NVIDIA_VISIBLE_DEVICES" not in effective_env(manifest, "gpu-topology-remap")
+    assert "gpu.topology/visible-uuids" not in manifest["metadata"]["annotations"]
+    remap(manifest)["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"})
+    _, _, after = look(manifest, TEAM_A, HAMI_2_10_0, remap={"seesAllGpus": False})
+    assert "NVIDIA_VISIBLE_DEVICES" not in effective_env(after, "gpu-topology-remap")
+
+
+def with_a_spy_before_ours(manifest: Manifest) -> Manifest:
+    """A restartable init container, of the same user id, that runs beside ours."""
+    spy = container("spy", None, restartPolicy="Always", securityContext={"runAsUser": 65532})
+    manifest["spec"]["initContainers"].insert(0, spy)
+    return manifest
+
+
+def test_an_init_container_that_shares_processes_with_one_before_it_sees_the_cards_of_the_pod_only() -> None:
+    manifest = pod(container(), annotations={"gpu.topology/profile": "pod-peers"})
+    _, injected_pod = judge(manifest, TEAM_A)
+    _, _, after = look(with_a_spy_before_ours(injected_pod), TEAM_A)
+    assert effective_env(after, "gpu-topology-remap")["NVIDIA_VISIBLE_DEVICES"] == OWN_CARDS["valueFrom"]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_in_exclusive_it_does_so_where_the_pod_itself_shares_its_processes(shared: bool) -> None:
+    _, injected_pod = judge(pod(container(), shareProcessNamespace=shared), TEAM_A)
+    _, _, after = look(with_a_spy_before_ours(injected_pod), TEAM_A)
+    seen = effective_env(after, "gpu-topology-remap")["NVIDIA_VISIBLE_DEVICES"]
+    assert seen == (OWN_CARDS["valueFrom"] if shared else "all")
+
+
 def test_hamis_list_stays_last_where_the_remap_container_may_not_see_the_gpus() -> None:
     manifest = injected(remap={"seesAllGpus": False})
     overwrite_env(manifest)
@@ -249,6 +328,85 @@ def test_a_container_that_is_added_to_a_pod_that_reads_the_file_gets_a_number_of
     assert effective_env(after, "gpu-topology-remap")["GPU_TOPOLOGY_CONTAINERS"] == "late:1:2,train:2:0,decode:2:1"
 
 
+def test_a_sidecar_of_one_pid_namespace_hands_out_no_values_in_a_file() -> None:
+    manifest = pod(container(), annotations={"gpu.topology/profile": "pod-peers", "gpu.topology/remap": "sidecar"})
+    outcome, _, after = look(manifest, TEAM_A, KUBERNETES_1_35, **ENV_FILE)
+    assert effective_env(after, "train")["NVIDIA_VISIBLE_DEVICES"] == OWN_CARDS["valueFrom"]
+    warning = "remap.environment: file changes nothing: in this pod other containers could write that file"
+    assert [one for one in outcome.warnings if "environment" in one] == [warning]
+
+
+@pytest.mark.parametrize("settings", [ENV_FILE, {}])
+def test_a_list_of_gpus_from_a_file_that_a_peer_of_the_sidecar_could_write_needs_the_permission(
+    settings: dict[str, Any],
+) -> None:
+    manifest = with_env({"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": in_file("NVIDIA_VISIBLE_DEVICES")})
+    manifest["metadata"]["annotations"]["gpu.topology/remap"] = "sidecar"
+    assert look(manifest, TEAM_A, KUBERNETES_1_35, **settings)[0].reason == Reason.MISSING_PERMISSION
+    outcome, _, _ = look(manifest, ALL_ALLOWED, KUBERNETES_1_35, **settings)
+    assert outcome.reason == Reason.CONTRADICTS_PROFILE
+
+
+def test_a_file_that_a_container_before_ours_could_write_is_not_read() -> None:
+    manifest = pod(container(), annotations={"gpu.topology/profile": "pod-peers"})
+    _, _, reading = look(manifest, TEAM_A, KUBERNETES_1_35, **ENV_FILE)
+    assert effective_env(reading, "train")["NVIDIA_VISIBLE_DEVICES"] == in_file("NVIDIA_VISIBLE_DEVICES")
+    outcome, _, _ = look(with_a_spy_before_ours(reading), TEAM_A, KUBERNETES_1_35, **ENV_FILE)
+    assert not outcome.allowed
+
+
+def test_the_list_of_the_pods_cards_is_annotated_once() -> None:
+    manifest = pod(container(), annotations={"gpu.topology/profile": "pod-peers"})
+    _, operations, _ = look(manifest, TEAM_A, HAMI_2_10_0)
+    assert [one["value"] for one in operations if one["path"].endswith("~1visible-uuids")] == ["none"]
+
+
+@pytest.mark.parametrize("profile", ["exclusive", "node-peers"])
+def test_a_sidecar_of_other_profiles_hands_out_values_in_a_file(profile: str) -> None:
+    manifest = pod(container(), annotations={"gpu.topology/profile": profile, "gpu.topology/remap": "sidecar"})
+    _, _, after = look(manifest, ALL_ALLOWED, KUBERNETES_1_35, **ENV_FILE)
+    assert effective_env(after, "train")["NCCL_P2P_LEVEL"] == in_file("NCCL_P2P_LEVEL")
+
+
+# Annotations that containers refer to.
+
+TABLES = {name: {"NCCL_ALGO": name} for name in ("nvswitch", "nvlink", "pcie")}
+
+
+def test_the_annotation_of_an_nccl_variable_that_left_the_tables_stays_for_those_who_refer_to_it() -> None:
+    manifest = injected(nccl=TABLES)
+    outcome, operations, after = look(manifest)
+    assert after["metadata"]["annotations"]["gpu.topology/nccl-env.NCCL_ALGO"] == "pcie"
+    assert outcome.kind is Kind.PATCH  # the remap container is told of no table
+    assert [one["path"] for one in operations] == ["/spec/initContainers/0"]
+
+
+def test_the_annotations_of_a_profile_that_changed_stay_for_those_who_refer_to_them() -> None:
+    manifest = injected("pod-peers")
+    manifest["metadata"]["annotations"]["gpu.topology/profile"] = "exclusive"
+    _, after = judge(manifest, ALL_ALLOWED)
+    annotations = after["metadata"]["annotations"]
+    assert annotations["gpu.topology/injected"] == "0.1.0 exclusive"
+    assert annotations["gpu.topology/visible-uuids"] == "none"
+    assert annotations["gpu.topology/cuda-visible-devices.1"] == "-1"
+
+
+def test_the_annotations_of_a_container_that_is_left_out_since_stay() -> None:
+    manifest = injected("pod-peers")
+    manifest["metadata"]["annotations"]["gpu.topology/containers"] = "train"
+    _, after = judge(manifest, ALL_ALLOWED)
+    assert after["metadata"]["annotations"]["gpu.topology/cuda-visible-devices.1"] == "-1"
+
+
+def test_an_annotation_that_only_the_remap_container_referred_to_goes() -> None:
+    manifest = injected("pod-peers", KUBERNETES_1_35, **ENV_FILE)
+    for one in manifest["spec"]["containers"]:
+        one["env"] = [entry for entry in one["env"] if "VISIBLE" not in entry["name"]]
+    manifest["metadata"]["annotations"]["gpu.topology/profile"] = "exclusive"
+    _, _, after = look(manifest, cluster=KUBERNETES_1_35, **ENV_FILE)
+    assert not [key for key in after["metadata"]["annotations"] if "visible" in key]
+
+
 def with_env(entry: Manifest) -> Manifest:
     one = container(env=[entry])
     return pod(one, annotations={"gpu.topology/profile": "pod-peers"})
@@ -353,7 +511,7 @@ def test_a_forged_remap_container_among_the_main_containers_is_not_trusted() -> 
 def test_a_forged_image_of_the_remap_container_is_put_right(cluster: ClusterFacts) -> None:
     manifest = injected(cluster=cluster)
     remap(manifest)["image"] = "registry.local/spy:1"
-    _, after = judge(manifest, TEAM_A, cluster)
+    _, after = judge(manifest, ALL_ALLOWED, cluster)
     assert after == injected(cluster=cluster)
 
 

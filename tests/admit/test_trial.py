@@ -6,9 +6,10 @@ from tests.judge import HAMI_2_9, TEAM_A, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
 from webhook.admit.admission import admit, prepare
 from webhook.admit.trial import StepTrial, try_steps
+from webhook.manifest.pods import to_json
 from webhook.model.choices import Profile
 from webhook.model.pod import Namespace, Pod
-from webhook.workload import apply_in_place, to_json
+from webhook.workload import apply_in_place
 
 
 def tried(

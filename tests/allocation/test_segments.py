@@ -37,9 +37,17 @@ def test_fields_of_later_versions_are_ignored(dialect: Dialect) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("piece", [",,0,0", "", "GPU-only", "GPU-a,NVIDIA,1", ",NVIDIA,no,number"])
+@pytest.mark.parametrize("piece", [",,0,0", "", ",", ",NVIDIA,no,number"])
 def test_what_is_no_device_leaves_its_segment_empty(dialect: Dialect, piece: str) -> None:
     assert read(dialect, spelled("A:;") + piece + spelled(":;B:")) == [[A], [], [B]]
+
+
+@BOTH
+@pytest.mark.parametrize("piece", ["hello", "GPU-only", "GPU-a,NVIDIA", "GPU-a,NVIDIA,1"])
+def test_what_is_half_a_device_is_refused(dialect: Dialect, piece: str) -> None:
+    found = re.escape(f'it: segment 2: expected uuid,type,MiB,percent for each device, found "{piece}"')
+    with pytest.raises(FormatError, match=found):
+        dialect.parse(spelled("A:;") + piece + spelled(":;B:"), "it")
 
 
 @BOTH
@@ -128,7 +136,7 @@ def test_what_could_name_a_wrong_gpu_is_refused(dialect: Dialect, value: str, te
 
 @BOTH
 def test_an_annotation_may_have_64_ki_characters(dialect: Dialect) -> None:
-    assert dialect.parse(";" * 65535 + "A", "it").devices == ()
+    assert dialect.parse(";" * 65535 + ",", "it").devices == ()
 
 
 @BOTH

@@ -9,8 +9,10 @@ from tests.judge import TEAM_A, policy
 from tests.pods import ALL_ALLOWED, container, pod
 from tests.topology import machines
 from webhook.admit.admission import admit
-from webhook.bind.binding import Case, begin, finish, passes, peer_uuids
+from webhook.allocation.model import Device
+from webhook.bind.binding import Case, begin, finish, passes, peer_devices
 from webhook.config import AdmitPolicy
+from webhook.manifest.pods import to_json
 from webhook.model.binding import Binding, BindOutcome, BindReason, Target
 from webhook.model.cluster import ClusterFacts
 from webhook.model.outcome import Kind
@@ -18,7 +20,8 @@ from webhook.model.pod import Metadata, Namespace, Pod
 from webhook.model.version import Version
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.topology.model import NodeTopology
-from webhook.workload import apply_in_place, to_json
+from webhook.topology.readers.hami import read_hami
+from webhook.workload import apply_in_place
 
 U = machines.H20_UUIDS
 HAMI_2_9 = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 33))
@@ -75,7 +78,7 @@ def decide(
     sources: Sources = H20,
     namespace: Namespace = ALL_ALLOWED,
     rules: AdmitPolicy | None = None,
-    peers: tuple[str, ...] = (),
+    peers: tuple[Device, ...] = (),
 ) -> BindOutcome:
     begun = begin(found, binding or to(), namespace, rules or policy())
     return finish(begun, rules or policy(), sources, peers=peers) if isinstance(begun, Case) else begun
@@ -369,11 +372,166 @@ def test_a_requirement_of_node_peers_is_about_the_whole_group() -> None:
             },
         ),
     )
-    assert peer_uuids([own, other], "uid-1", policy()) == (cards[2], cards[3])
+    others = tuple(Device(uuid=cards[index], memory_mib=97871, cores=100) for index in (2, 3))
+    assert peer_devices([own, other], "uid-1", policy()) == others
     alone = decide(own, to(BRIDGED.node), published(BRIDGED))
     assert alone.satisfied is True
-    together = decide(own, to(BRIDGED.node), published(BRIDGED), peers=(cards[2], cards[3]))
+    together = decide(own, to(BRIDGED.node), published(BRIDGED), peers=others)
     assert together.satisfied is False
+
+
+def test_a_requirement_of_a_group_is_not_known_to_be_met_if_gpus_of_a_peer_are_not_known() -> None:
+    annotations = {
+        "gpu.topology/profile": "node-peers",
+        "gpu.topology/group": "pd",
+        "gpu.topology/require-nvlink": "true",
+    }
+    own = injected(allocated=hami([U[0], U[1]]), annotations=annotations)
+    for peer in (Device(), Device(uuid="GPU-x"), Device(minor=99)):
+        outcome = decide(own, peers=(peer,))
+        assert (outcome.kind, outcome.satisfied) == (Kind.PATCH, None)
+        assert outcome.annotations["gpu.topology/satisfied"] == "unknown"
+        assert outcome.annotations["gpu.topology/cuda-visible-devices.0"] == "0,1"
+        assert outcome.warnings == [
+            "whether the requirements are met is not known: which GPUs another pod of the group has is not known"
+        ]
+    unreadable = msgspec.structs.replace(
+        own, metadata=Metadata(uid="uid-2", annotations={"hami.io/vgpu-devices-allocated": "GPU-1,NVIDIA,many,1:;"})
+    )
+    assert peer_devices([unreadable], "uid-1", policy()) == (Device(),)
+
+
+def hami_node(*, score: str | None = None, unhealthy: tuple[int, ...] = (), first: int = 0) -> KnownNode:
+    """What HAMi's annotations tell of the example node."""
+    gpus = [
+        {"id": uuid, "index": index, "devmem": 97871, "type": "NVIDIA H20", "numa": index // 4}
+        | ({} if index in unhealthy else {"health": True})
+        for index, uuid in enumerate(U)
+        if index >= first
+    ]
+    topology = read_hami(msgspec.json.encode(gpus).decode(), score, node="h20-node-1", source="Node h20-node-1")
+    return annotated(topology)
+
+
+def test_links_that_nobody_knows_are_not_taken_for_none() -> None:
+    sources = Sources(annotated=hami_node())
+    outcome = decide(injected(allocated=hami([U[0], U[1]])), sources=sources)
+    assert outcome.annotations["gpu.topology/nccl-nvls"] == "2"
+    assert outcome.annotations["gpu.topology/nccl-p2p-level"] == "PXB"
+    assert outcome.annotations["gpu.topology/link"] == ""
+    assert outcome.annotations["gpu.topology/satisfied"] == "true"
+    wish = {"gpu.topology/require-nvlink": "true", "gpu.topology/on-violation": "deny"}
+    required = decide(injected(allocated=hami([U[0], U[1]]), annotations=wish), sources=sources)
+    assert (required.kind, required.satisfied, required.link) == (Kind.PATCH, None, "")
+    assert required.annotations["gpu.topology/satisfied"] == "unknown"
+    assert required.warnings[0].startswith(
+        "whether the requirements are met is not known: how GPU0 GPU1 of node h20-node-1 are linked is not known: HAMi "
+    )
+
+
+def test_links_that_nvml_cannot_read_are_not_taken_for_none() -> None:
+    node = machines.bent(machines.h20(), 1, nvlinks=(), links_problem="Unknown Error")
+    wish = {"gpu.topology/require-nvlink": "true", "gpu.topology/on-violation": "deny"}
+    outcome = decide(injected(allocated=hami([U[0], U[1]]), annotations=wish), sources=published(node))
+    assert (outcome.kind, outcome.satisfied) == (Kind.PATCH, None)
+    assert "are linked is not known: Unknown Error" in outcome.warnings[0]
+
+
+def test_an_old_topology_that_knows_the_links_is_better_than_one_that_does_not() -> None:
+    sources = Sources(published=H20.published, age=700, annotated=hami_node())
+    wish = {"gpu.topology/require-nvlink": "true", "gpu.topology/on-violation": "deny"}
+    outcome = decide(injected(allocated=hami([U[0], U[1]]), annotations=wish), sources=sources)
+    assert (outcome.link, outcome.satisfied) == ("NVSwitch", True)
+    assert outcome.warnings == ["the agent of node h20-node-1 has not been heard of for 12 minutes"]
+
+
+def test_an_agent_that_sees_no_gpu_does_not_hide_what_hami_says() -> None:
+    blind = NodeTopology(node="h20-node-1", source="nvml", problem="no driver")
+    sources = Sources(published=KnownNode(blind, origin=Origin.AGENT), age=1, annotated=hami_node())
+    found = injected(allocated=hami([U[0], U[1]]), annotations={"gpu.topology/profile": "node-peers"})
+    assert decide(found, sources=sources).annotations["gpu.topology/cuda-visible-devices.0"] == "0,1"
+
+
+@pytest.mark.parametrize("node", [hami_node(unhealthy=(2,)), hami_node(first=1)], ids=["unhealthy", "left-out"])
+def test_host_indices_are_not_guessed_where_hami_does_not_list_every_gpu(node: KnownNode) -> None:
+    sources = Sources(annotated=node)
+    found = injected(allocated=hami([U[5], U[6]]), annotations={"gpu.topology/profile": "node-peers"})
+    outcome = decide(found, sources=sources)
+    assert (outcome.kind, outcome.reason) == (Kind.REFUSE, BindReason.NODE_UNKNOWN)
+    assert "HAMi's annotations of node h20-node-1 do not list all of its GPUs by number (" in outcome.message
+    exclusive = decide(injected(allocated=hami([U[5], U[6]])), sources=sources)
+    assert exclusive.kind is Kind.PATCH
+
+
+def test_gpus_that_hami_registered_without_indices_have_no_order_in_the_peer_profiles() -> None:
+    register = "".join(f"{uuid},10,97871,100,NVIDIA-NVIDIA H20,0,true:" for uuid in reversed(U))
+    topology = read_hami(register, None, node="h20-node-1", source="Node h20-node-1")
+    for profile in ("node-peers", "pod-peers"):
+        found = injected(allocated=hami([U[5], U[6]]), annotations={"gpu.topology/profile": profile})
+        outcome = decide(found, sources=Sources(annotated=annotated(topology)))
+        assert (outcome.kind, outcome.reason) == (Kind.REFUSE, BindReason.NODE_UNKNOWN)
+
+
+def served(pod: Pod, text: str) -> Pod:
+    """The pod with what HAMi's device plugin will read."""
+    return annotated_with(pod, {"hami.io/vgpu-devices-to-allocate": text})
+
+
+def annotated_with(pod: Pod, annotations: dict[str, str]) -> Pod:
+    assert pod.metadata is not None
+    metadata = msgspec.structs.replace(pod.metadata, annotations=pod.annotations | annotations)
+    return msgspec.structs.replace(pod, metadata=metadata)
+
+
+def test_an_allocation_that_somebody_changed_is_noticed() -> None:
+    found = injected(allocated=hami([U[6], U[7]]), annotations={"gpu.topology/profile": "node-peers"})
+    for text in (hami([U[6], U[7]]), ";;", ""):
+        assert decide(served(found, text)).kind is Kind.PATCH
+    outcome = decide(served(found, hami([U[0], U[1]])))
+    assert (outcome.kind, outcome.reason) == (Kind.REFUSE, BindReason.BAD_ALLOCATION)
+    assert "name different GPUs: somebody changed one of them" in outcome.message
+
+
+def test_a_pod_that_was_told_of_other_gpus_at_its_creation_forgets_them() -> None:
+    told = {
+        "gpu.topology/link": "NVSwitch",
+        "gpu.topology/satisfied": "true",
+        "gpu.topology/nccl-p2p-level": "NVL",
+    }
+    pod = annotated_with(injected(allocated=hami([U[0], U[1]])), told)
+    outcome = decide(pod, sources=Sources())
+    assert (outcome.kind, outcome.reason) == (Kind.DEGRADED, BindReason.NODE_UNKNOWN)
+    assert outcome.annotations == {
+        "gpu.topology/nccl-p2p-level": "PXB",
+        "gpu.topology/nccl-nvls": "2",
+        "gpu.topology/node-topology": "{}",
+        "gpu.topology/link": "",
+        "gpu.topology/bandwidth": "",
+        "gpu.topology/ring-order": "",
+        "gpu.topology/numa": "",
+        "gpu.topology/satisfied": "unknown",
+    }
+
+
+def test_containers_that_a_namespace_leaves_out_later_keep_what_admission_chose() -> None:
+    found = injected(
+        container("prefill", 1),
+        container("decode", 1),
+        allocated=hami([U[0]], [U[1]]),
+        annotations={"gpu.topology/profile": "pod-peers"},
+    )
+    changed = Namespace(ALL_ALLOWED.name, ALL_ALLOWED.labels, {"gpu.topology/containers": "decode"})
+    written = decide(found, namespace=changed).annotations
+    assert written["gpu.topology/cuda-visible-devices.0"] == "0"
+    assert written["gpu.topology/cuda-visible-devices.1"] == "1"
+
+
+def test_an_old_topology_is_not_enough_for_a_remap_container_that_sees_no_gpu() -> None:
+    rules = policy(remap={"seesAllGpus": False})
+    wish = {"gpu.topology/profile": "node-peers"}
+    found = injected(allocated=hami([U[0], U[1]]), annotations=wish, rules=rules)
+    outcome = decide(found, sources=published(machines.h20(), age=1800), rules=rules)
+    assert (outcome.kind, outcome.reason) == (Kind.REFUSE, BindReason.NODE_UNKNOWN)
 
 
 def test_options_of_the_namespace_hold_at_bind_as_they_do_at_admission() -> None:

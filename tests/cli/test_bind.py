@@ -1,8 +1,11 @@
 """``gpu-topology bind``: what the webhook would write onto a pod that goes to a node."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.cli.command import ROOT, gpu_topology
@@ -118,7 +121,6 @@ def test_what_nobody_knows_of_the_node_is_told() -> None:
     assert done.code == 0
     assert done.err == (
         "warning: pod inference/train: the topology of node h20-node-1 is not known. Is the agent running there?\n"
-        "skipped: Nothing is known of the GPUs of the node.\n"
     )
 
 
@@ -130,6 +132,39 @@ def test_without_an_allocation_the_node_must_be_named() -> None:
         "gpu-topology: standard input: expected an annotation that names the node (hami.io/vgpu-node, "
         'volcano.sh/vgpu-node), found "none". Give --node\n'
     )
+
+
+def test_a_document_that_contains_itself_ends_in_a_sentence() -> None:
+    manifest = "apiVersion: v1\nkind: Pod\nmetadata: &m {name: x, annotations: *m}\n"
+    done = gpu_topology("bind", "-f", "-", stdin=manifest)
+    assert (done.code, done.err) == (
+        1,
+        "gpu-topology: standard input: expected a manifest, found one that contains itself\n",
+    )
+
+
+@pytest.mark.parametrize("command", [["bind"], ["inject"], ["topology", "show"]])
+def test_a_closed_standard_input_ends_in_a_sentence(command: list[str]) -> None:
+    words = " ".join([sys.executable, "-m", "webhook", *command, "-f", "-"])
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{words} <&-"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (1, "gpu-topology: standard input is closed\n")
+
+
+@pytest.mark.parametrize("command", ["bind", "inject"])
+def test_half_a_character_ends_in_a_sentence(command: str) -> None:
+    manifest = '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a\\ud800"},"spec":{"containers":[{"name":"c"}]}}'
+    done = gpu_topology(command, "-f", "-", stdin=manifest)
+    assert done.code == 1
+    assert "surrogate" in done.err
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    manifest = injected(pod("h20-node-1")).replace("hami.io/vgpu-node: h20-node-1", 'hami.io/vgpu-node: "n\\e[31m"')
+    done = gpu_topology("bind", "-f", "-", "--node", "h20-node-1", "--state", STATE, stdin=manifest)
+    assert "was made for node n\\x1b[31m, but the pod goes" in done.err
+    assert "\x1b" not in done.out + done.err
 
 
 def test_what_is_no_pod_is_refused() -> None:

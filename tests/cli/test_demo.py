@@ -42,14 +42,22 @@ def test_pods_are_bound_and_started_with_their_own_cards_on_a_driver_that_is_pla
         "1 is GPU1 GPU-4695a002-ab2d-092d-6db9-44e9ae3cb5a6, "
         "but HAMi allocated GPU4 GPU-f055d080-1808-96f1-1c87-70fad19d9040\n"
     ) in done.out
-    assert "3 pods started with their own cards; with one card swapped, none does." in done.out
+    assert "3 pods started with their own cards; with one card swapped, pd-prefill-0 does not." in done.out
 
 
 def test_without_a_driver_the_demo_says_so_and_goes_on() -> None:
-    done = gpu_topology("demo", "--driver", "nowhere")
+    done = gpu_topology("demo")
     assert (done.code, done.err) == (0, "")
     assert "There is no stand-in for the driver" in done.out
-    assert "3 pods started with their own cards; with one card swapped, none does." in done.out
+    assert "3 pods started with their own cards; with one card swapped, pd-prefill-0 does not." in done.out
+
+
+def test_a_driver_that_is_not_there_is_an_error() -> None:
+    done = gpu_topology("demo", "--driver", "nowhere")
+    assert (done.code, done.err) == (
+        1,
+        "gpu-topology: --driver nowhere: expected a stand-in for a driver, as 'make demo' makes, found none\n",
+    )
 
 
 def test_without_examples_the_demo_says_where_to_find_them(tmp_path: Path) -> None:

@@ -188,6 +188,39 @@ def test_a_value_of_a_wrong_type_is_refused_by_its_name(document: Any, message: 
         ),
         ({"nccl": {"nvlink": {"NCCL_ALGO": ""}}}, r"^nccl\.nvlink\.NCCL_ALGO: expected a value, found an empty one"),
         ({"resources": []}, r"^resources: "),
+        *(
+            (
+                {"nccl": {"multinode": {"NCCL_ALGO": value}}},
+                r"^nccl\.multinode\.NCCL_ALGO: expected printable characters",
+            )
+            for value in ("it's", "a\\b", "$(HOME)", "a\nb", "a\tb", "\x1b[0m", " Ring", "Ring ", "\u200b")
+        ),
+        (
+            {"nccl": {"pcie": {"NCCL_ALGO": "x" * 1025}}},
+            r"^nccl\.pcie\.NCCL_ALGO: expected at most 1024 characters, found 1025$",
+        ),
+        *(
+            (
+                {"nccl": {"nvlink": {name: "1"}}},
+                r"^nccl\.nvlink\..*: expected a name of at most 54 letters, digits and _",
+            )
+            for name in ("", "1A", "A B", "NCCL-ALGO", "NCCL.ALGO", "NCCL_", "A=B", "A\n", "\u00c4", "A" * 55)
+        ),
+        *(
+            (
+                {"nccl": {"nvswitch": {name: "1"}}},
+                rf"^nccl\.nvswitch\.{name}: the profile of a pod decides it\. Remove the setting$",
+            )
+            for name in ("NVIDIA_VISIBLE_DEVICES", "CUDA_DISABLE_CONTROL", "GPU_TOPOLOGY_PROFILE", "NCCL_TOPO_FILE")
+        ),
+        (
+            {"nccl": {"multinode": {"NCCL_P2P_LEVEL": "SYS"}}},
+            r"^nccl\.multinode\.NCCL_P2P_LEVEL: nccl\.pcieP2PLevel and the option nccl-p2p-level decide it\. Remove",
+        ),
+        (
+            {"nccl": {"multinode": {"NCCL_NVLS_ENABLE": "0"}}},
+            r"^nccl\.multinode\.NCCL_NVLS_ENABLE: the option nvls decides it\. Remove the setting$",
+        ),
     ],
 )
 def test_a_value_out_of_its_range_is_refused(document: Any, message: str) -> None:
@@ -201,6 +234,12 @@ def test_a_variable_of_one_link_class_needs_a_value_in_all_three(given: str) -> 
     wanted = rf"^nccl\.{missing}\.NCCL_ALGO: expected a value, found none\. .* all three \(nvswitch, nvlink, pcie\)"
     with pytest.raises(ConfigError, match=wanted):
         admit_policy(parse_config({"nccl": {given: {"NCCL_ALGO": "Ring"}}}), version="0.1.0")
+
+
+@pytest.mark.parametrize("name", ["A", "NCCL_ALGO", "UCX_TLS", "_x9", "A" * 54])
+@pytest.mark.parametrize("value", ["0", "^mlx5_0:1,=eth#0", 'a "b" c', "x" * 1024, "\u00fc"])
+def test_variables_that_pods_can_carry_are_taken(name: str, value: str) -> None:
+    assert parse_config({"nccl": {"multinode": {name: value}}}).nccl.multinode == {name: value}
 
 
 def test_a_variable_of_jobs_that_span_nodes_needs_no_other_table() -> None:

@@ -97,6 +97,18 @@ def test_an_event_says_what_happened_to_which_pod(run: Run, tmp_path: Path) -> N
     run(test())
 
 
+def test_a_namespace_stays_within_its_path(run: Run, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with site(tmp_path, CREATED) as (stand_in, events):
+            events.tell(UNMET, PodReference("a/b\r\nX: y ?#", "train", "u"))
+            await settled(events, 1)
+        (request,) = stand_in.received
+        assert request.target == "/apis/events.k8s.io/v1/namespaces/a%2Fb%0D%0AX%3A%20y%20%3F%23/events"
+        assert "x" not in request.headers
+
+    run(test())
+
+
 def test_the_retries_of_a_pod_are_one_event_for_ten_minutes(run: Run, tmp_path: Path) -> None:
     clock = Clock()
 

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from kubernetes.client import Configuration
 from kubernetes.config import incluster_config
+from kubernetes.config.config_exception import ConfigException
 
 from certs.issue import issue
 from tests.kube.conftest import Run
@@ -258,6 +259,7 @@ class Turned:
         self.reads = 0
         self.may_read = threading.Event()
         self.may_read.set()
+        self.error: Exception | None = None
         self.configuration = Configuration(host="http://127.0.0.1:1")
         self.token = token
         self.configuration.refresh_api_key_hook = self._renew  # type: ignore[assignment]  # it says None
@@ -265,6 +267,8 @@ class Turned:
     def _renew(self, configuration: Configuration) -> None:
         self.may_read.wait(PATIENCE_S)
         self.reads += 1
+        if self.error:
+            raise self.error
         configuration.api_key["BearerToken"] = f"Bearer {self.token.read_text()}"
 
     def credentials(self) -> Credentials:
@@ -337,6 +341,86 @@ def test_a_token_that_cannot_be_read_any_more_stays(run: Run, turned: Turned) ->
         assert credentials.header() is None
         assert await credentials.renewed() == "Authorization: Bearer second\r\n"
         assert credentials.problem == ""
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (KeyError("id-token"), "KeyError: 'id-token'"),
+        (
+            AttributeError("'NoneType' object has no\nattribute 'get'"),
+            "AttributeError: 'NoneType' object has no attribute 'get'",
+        ),
+        (RuntimeError(), "RuntimeError"),
+        (ValueError(), "ValueError"),
+        (ConfigException("no refresh token"), "no refresh token"),
+    ],
+    ids=repr,
+)
+def test_whatever_goes_wrong_in_the_client_s_renewal_the_old_token_stays_and_it_is_tried_again_when_it_is_due(
+    run: Run, turned: Turned, error: Exception, problem: str
+) -> None:
+    async def test() -> None:
+        credentials = turned.credentials()
+        turned.error = error
+        turned.seconds = STALE_SECONDS
+        for _ in range(5):
+            assert credentials.header() is None
+            assert await credentials.renewed() == "Authorization: Bearer first\r\n"
+        assert credentials.problem == problem
+        assert turned.reads == 2
+        turned.error = None
+        turned.token.write_text("second")
+        turned.seconds += RENEW_SECONDS
+        assert credentials.header() is None
+        assert await credentials.renewed() == "Authorization: Bearer second\r\n"
+        assert credentials.problem == ""
+
+    run(test())
+
+
+def test_credentials_of_which_the_client_makes_nothing_are_told_at_the_start(turned: Turned) -> None:
+    turned.error = KeyError("id-token")
+    with pytest.raises(ConfigError, match=r"^expected credentials for http://127\.0\.0\.1:1: KeyError: 'id-token'$"):
+        Session(turned.configuration, user_agent="test", seconds=1.0)
+
+
+def test_who_waits_for_a_renewal_when_the_session_is_closed_gets_an_error(
+    run: Run, turned: Turned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webhook.kube.credentials.RENEW_SECONDS", 0.0)
+    monkeypatch.setattr("webhook.kube.credentials.STALE_SECONDS", 0.0)
+
+    async def test() -> None:
+        session = Session(turned.configuration, user_agent="test", seconds=PATIENCE_S)
+        turned.may_read.clear()
+        try:
+            read = asyncio.create_task(LivePods(session).pod("team-a", "train"))
+            await asyncio.sleep(0.01)
+            await session.close()
+            with pytest.raises(PodsUnreadable, match=r"gives no answer: the webhook stops\. "):
+                await read
+        finally:
+            turned.may_read.set()
+
+    run(test())
+
+
+def test_one_who_gives_up_waiting_for_a_renewal_does_not_end_it_for_others(run: Run, turned: Turned) -> None:
+    async def test() -> None:
+        credentials = turned.credentials()
+        turned.token.write_text("second")
+        turned.seconds = STALE_SECONDS
+        turned.may_read.clear()
+        assert credentials.header() is None
+        one, other = asyncio.create_task(credentials.renewed()), asyncio.create_task(credentials.renewed())
+        await asyncio.sleep(0.01)
+        one.cancel()
+        await asyncio.wait((one,))
+        turned.may_read.set()
+        assert await other == "Authorization: Bearer second\r\n"
 
     run(test())
 

@@ -13,7 +13,11 @@ from tests.nvml.stub import DESCRIPTION, compile_stub
 def main() -> int:
     name, directory = sys.argv[1], Path(sys.argv[2]).absolute()
     machine: machines.Machine = getattr(machines, name)()
-    compile_stub(directory)
+    try:
+        compile_stub(directory)
+    except FileNotFoundError as error:
+        print(error, file=sys.stderr)
+        return 1
     description = machines.write_machine(machine, directory / "root")
     (directory / "environment").write_text(f"{DESCRIPTION}={description}\n", encoding="utf-8")
     return 0

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.remap.pods import EXCLUSIVE, NODE_PEERS, POD_PEERS, judged, told
-from webhook.model.errors import FormatError
+from webhook.config import admit_policy, parse_config
+from webhook.model.errors import ConfigError, FormatError
 from webhook.remap.environment_file import EnvFormat, environment_values, format_environment
 
 EXPECTED = Path(__file__).parent / "expected"
@@ -87,6 +88,19 @@ def test_two_containers_of_one_pod_find_their_values(env_format: EnvFormat, file
     verdict = judged(POD_PEERS, NCCL=TABLES)
     values = environment_values(told(POD_PEERS, NCCL=TABLES), verdict.resolution)
     assert format_environment(values, env_format) == (EXPECTED / file).read_text()
+
+
+@given(st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,60}", fullmatch=True), st.text(max_size=40))
+def test_what_the_configuration_takes_arrives_in_the_file(name: str, value: str) -> None:
+    tables = {link_class: {name: f"{value}{link_class}"} for link_class in ("nvswitch", "nvlink", "pcie")}
+    try:
+        rules = admit_policy(parse_config({"nccl": tables}), version="0.1.0")
+    except ConfigError:
+        event("refused")
+        return
+    inputs = told(EXCLUSIVE, ALLOCATION="", NCCL=rules.remap_nccl)
+    text = format_environment(environment_values(inputs, None), EnvFormat.QUOTED)
+    assert read_quoted(text)[name] == f"{value}pcie"
 
 
 def test_a_node_peer_sees_all_gpus_and_needs_no_list_of_them() -> None:

@@ -95,6 +95,9 @@ ADVICE = "Admission sets it: is the image of this container of the same release 
         ("MIN_BANDWIDTH", "fast", "MIN_BANDWIDTH: expected a number of GB/s such as \"100\", found \"fast\"."),
         ("MIN_BANDWIDTH", "nan", "MIN_BANDWIDTH: expected a number of GB/s such as \"100\", found \"nan\"."),
         ("MIN_BANDWIDTH", "-1", "MIN_BANDWIDTH: expected a number of GB/s such as \"100\", found \"-1\"."),
+        ("MIN_BANDWIDTH", "0", "MIN_BANDWIDTH: expected a number of GB/s such as \"100\", found \"0\"."),
+        ("MIN_BANDWIDTH", "1e999", "MIN_BANDWIDTH: expected a number of GB/s such as \"100\", found \"1e999\"."),
+        ("MIN_BANDWIDTH", "1e", "MIN_BANDWIDTH: expected a number of GB/s such as \"100\", found \"1e\"."),
         ("CONTAINERS", "", "CONTAINERS: expected not to be empty, found \"\"."),
         ("CONTAINERS", "prefill", "found \"prefill\"."),
         ("CONTAINERS", "a:0:", "found \"a:0:\"."),
@@ -146,3 +149,20 @@ def test_an_allocation_that_cannot_be_read_is_named(text: str) -> None:
 def test_a_topology_that_cannot_be_read_is_named(text: str) -> None:
     with pytest.raises(FormatError, match=r"^variable GPU_TOPOLOGY_NODE_TOPOLOGY"):
         told(NODE_PEERS, NODE_TOPOLOGY=text)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("100", 100.0),
+        ("187.5", 187.5),
+        ("370.8000001", 370.8000001),
+        ("1234567890123456", 1234567890123456.0),
+        ("0.1000000000000000055511151231257827", 0.1),
+        ("1e+22", 1e22),
+        ("5e-324", 5e-324),
+        ("1.7976931348623157e+308", 1.7976931348623157e308),
+    ],
+)
+def test_a_bandwidth_is_the_number_that_admission_meant(text: str, number: float) -> None:
+    assert told(EXCLUSIVE, MIN_BANDWIDTH=text).wanted.requirements.min_bandwidth == number

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.nvml.machines import Machine, a100_pcie_bridged, h20
+from tests.nvml.machines import Machine, a100_pcie_bridged, dgx1_v100, h20
 from tests.remap.pods import DECODE, EXCLUSIVE, H20, NODE_PEERS, NOT_BOUND, POD_PEERS, allocated
 from tests.remap.processes import PATIENCE_SECONDS, REMAP, ROOT, Node, terminated
 from tests.topology import machines as topologies
 from webhook.topology.document import format_topology
+from webhook.topology.model import NodeTopology
 from webhook.topology.nccl.check import check
 
 EXPECTED = Path(__file__).parent / "expected"
@@ -89,6 +90,32 @@ BRIDGED = {
 def seeing(machine: Machine, *indices: int) -> Machine:
     """What NVML shows in a container with these GPUs only."""
     return replace(machine, cards=tuple(machine.cards[index] for index in indices))
+
+
+@pytest.mark.parametrize(
+    ("machine", "published", "indices"),
+    [
+        (dgx1_v100(), topologies.dgx1_v100(), (3, 7)),
+        (dgx1_v100(), topologies.dgx1_v100(), (0, 4)),
+        (dgx1_v100(), topologies.dgx1_v100(), (1, 6)),
+        (a100_pcie_bridged(), topologies.a100_pcie_bridged(), (2, 3)),
+        (a100_pcie_bridged(), topologies.a100_pcie_bridged(), (1, 2)),
+    ],
+)
+def test_where_only_the_cards_of_the_pod_are_seen_nothing_disagrees(
+    on: OnNode, machine: Machine, published: NodeTopology, indices: tuple[int, int]
+) -> None:
+    given = variables(
+        EXCLUSIVE,
+        CONTAINERS="train:2:",
+        NODE_NAME=published.node,
+        ALLOCATION=allocated([topologies.uuid(index) for index in indices]),
+        NODE_TOPOLOGY=format_topology(published),
+    )
+    done = on(seeing(machine, *indices)).remap(given)
+    assert (done.code, done.err) == (0, "")
+    assert "NVML and what was published of this node agree" in done.out
+    assert "warning" not in done.out
 
 
 @pytest.mark.parametrize(

@@ -298,6 +298,32 @@ def test_other_profiles_do_not_need_gpus_of_others() -> None:
     assert judged(EXCLUSIVE, seen=without_gpus(2, 3)).code is ExitCode.TRUE
 
 
+@pytest.mark.parametrize("variables", [POD_PEERS, EXCLUSIVE], ids=["pod-peers", "exclusive"])
+def test_gpus_that_are_hidden_are_no_disagreement(variables: dict[str, str]) -> None:
+    assert judged(variables, seen=without_gpus(2, 3, 5, 7)).warnings == ()
+
+
+def test_links_that_went_down_are_told_of_where_other_gpus_are_hidden() -> None:
+    seen = with_switch_links(without_gpus(2, 3, 5, 7), 2, 3)
+    assert judged(POD_PEERS, seen=seen).warnings == (
+        (
+            "NVML and what was published of this node disagree: GPU2 GPU-f055d080-1808-96f1-1c87-70fad19d9040 has 3 "
+            "NVLinks to nvswitch, published were 18"
+        ),
+    )
+
+
+def test_a_gpu_that_nobody_published_is_named_where_others_are_hidden() -> None:
+    published = format_topology(without(h20(), 6))
+    warnings = judged(EXCLUSIVE, seen=without_gpus(2, 3, 5, 7), NODE_TOPOLOGY=published).warnings
+    assert warnings == (
+        (
+            "NVML and what was published of this node disagree: GPU3 GPU-83d5b1f0-c264-97ea-2b3c-0e9f4a61d7b8 was not "
+            "published"
+        ),
+    )
+
+
 def test_an_own_gpu_that_cannot_be_seen_but_was_published_points_to_the_toolkit() -> None:
     verdict = judged(POD_PEERS, seen=without_gpus(4))
     assert verdict.code is ExitCode.GPU_MISSING

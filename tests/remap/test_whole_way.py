@@ -1,5 +1,6 @@
 """From admission through bind to the start: what bind writes is what the pod verifies, on every machine and carrier."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bind.test_binding import OLD, hami, injected, published, to
-from tests.judge import HAMI_2_9, HAMI_2_10_0, policy
+from tests.judge import HAMI_2_9, HAMI_2_10_0, TEAM_A, policy
 from tests.pods import ALL_ALLOWED, container
 from tests.topology.machines import H20_UUIDS, MACHINES, h20
 from webhook.bind.binding import Case, begin, finish
@@ -18,7 +19,7 @@ from webhook.model.pod import Container, Pod
 from webhook.remap.inputs import read_inputs
 from webhook.remap.verdict import ExitCode, Verdict
 from webhook.remap.verify import Seen, verify
-from webhook.topology.model import NodeTopology
+from webhook.topology.model import UNKNOWN, Gpu, NodeTopology, NvLink
 
 CARRIERS = {"init": HAMI_2_9, "sidecar": HAMI_2_10_0}
 PREFILL = ("GPU-4695a002-ab2d-092d-6db9-44e9ae3cb5a6", "GPU-b0c5b618-67d0-f464-9905-e1fd41226305")
@@ -57,9 +58,28 @@ def environment(pod: Pod, node: str) -> dict[str, str]:
     return found
 
 
+def seen_by(topology: NodeTopology, shown: str) -> NodeTopology:
+    """What NVML lists where only these GPUs are shown: numbered anew, with links of which it cannot name the end."""
+    if shown == "all":
+        return topology
+    gpus = [gpu for gpu in topology.gpus if gpu.uuid in shown.split(",")]
+    if not gpus:
+        return NodeTopology(node=topology.node, source="nvml", problem="the driver lists no GPU")
+    labels = {gpu.label: f"GPU{index}" for index, gpu in enumerate(gpus)} | {"nvswitch": "nvswitch"}
+    return replace(topology, gpus=tuple(renumbered(gpu, index, labels) for index, gpu in enumerate(gpus)), nics=())
+
+
+def renumbered(gpu: Gpu, index: int, labels: dict[str, str]) -> Gpu:
+    kept = [replace(link, target=labels[link.target]) for link in gpu.nvlinks if link.target in labels]
+    lost = sum(link.count for link in gpu.nvlinks if link.target not in labels)
+    rest = [NvLink(target=UNKNOWN, count=lost, active=0)] if lost else []
+    return replace(gpu, index=index, nvlinks=(*kept, *rest))
+
+
 def started(pod: Pod, topology: NodeTopology, **changes: str) -> Verdict:
     variables = environment(pod, topology.node) | {f"GPU_TOPOLOGY_{name}": value for name, value in changes.items()}
-    return verify(read_inputs(variables), Seen(topology=topology))
+    seen = seen_by(topology, variables["NVIDIA_VISIBLE_DEVICES"])
+    return verify(read_inputs(variables), Seen(topology=seen))
 
 
 def peer(name: str, cards: tuple[str, ...], cluster: ClusterFacts) -> Pod:
@@ -115,8 +135,28 @@ def pods(draw: st.DrawFn) -> tuple[Pod, NodeTopology]:
         node=topology.node,
         annotations={"gpu.topology/profile": profile},
         cluster=CARRIERS[draw(st.sampled_from(sorted(CARRIERS)))],
+        namespace=ALL_ALLOWED if profile == "node-peers" else draw(st.sampled_from([ALL_ALLOWED, TEAM_A])),
     )
     return pod, topology
+
+
+def test_a_sidecar_that_sees_the_cards_of_its_pod_only_verifies_them_all_the_same() -> None:
+    pod = injected(
+        container("prefill"),
+        container("decode"),
+        allocated=hami(list(PREFILL), list(DECODE)),
+        annotations={"gpu.topology/profile": "pod-peers"},
+        cluster=HAMI_2_10_0,
+        namespace=TEAM_A,
+    )
+    after = bound(pod, h20())
+    shown = environment(after, "h20-node-1")["NVIDIA_VISIBLE_DEVICES"]
+    assert shown == f"{PREFILL[1]},{PREFILL[0]},{DECODE[1]},{DECODE[0]}"
+    verdict = started(after, h20())
+    assert (verdict.code, verdict.warnings) == (ExitCode.TRUE, ())
+    assert verdict.resolution is not None
+    assert [one.cuda_visible_devices for one in verdict.resolution.containers] == ["0,1", "2,3"]
+    assert [gpu.index for gpu in verdict.resolution.gpus] == [0, 1, 2, 3]
 
 
 @given(pods())

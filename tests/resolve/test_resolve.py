@@ -236,13 +236,13 @@ def test_peers_of_the_group_count_for_the_requirements_of_node_peers_only() -> N
     node = machines.dgx1_v100()
     uuids = [gpu.uuid for gpu in node.gpus]
     required = Requirements(nvlink=True)
-    pair = given([uuids[0], uuids[3]])
+    pair, peers = given([uuids[0], uuids[3]]), [Device(uuid=uuids[5])]
     alone = resolve(wanted(Profile.NODE_PEERS, 2, requirements=required), pair, known(node))
     assert alone.unmet == ()
-    grouped = resolve(wanted(Profile.NODE_PEERS, 2, requirements=required), pair, known(node), peers=[uuids[5]])
+    grouped = resolve(wanted(Profile.NODE_PEERS, 2, requirements=required), pair, known(node), peers=peers)
     assert grouped.unmet
     assert indices(grouped) == ["0,3"]
-    within = resolve(wanted(Profile.POD_PEERS, 2, requirements=required), pair, known(node), peers=[uuids[5]])
+    within = resolve(wanted(Profile.POD_PEERS, 2, requirements=required), pair, known(node), peers=peers)
     assert within.unmet == ()
 
 

@@ -76,6 +76,10 @@ gpu_topology_pod_read_seconds_bucket{le="5.0"} 2.0
 gpu_topology_pod_read_seconds_bucket{le="+Inf"} 2.0
 gpu_topology_pod_read_seconds_count 2.0
 gpu_topology_pod_read_seconds_sum 0.5005
+# HELP gpu_topology_rejected_requests_total Requests that are no reviews, or met a bug (500).
+# TYPE gpu_topology_rejected_requests_total counter
+gpu_topology_rejected_requests_total{status="400"} 2.0
+gpu_topology_rejected_requests_total{status="500"} 0.0
 # HELP gpu_topology_pod_read_failures_total Reads of a pod, or of its group, that failed or took too long.
 # TYPE gpu_topology_pod_read_failures_total counter
 gpu_topology_pod_read_failures_total{read="pod"} 0.0
@@ -115,6 +119,7 @@ def written(counts: Counts) -> str:
 def test_everything_that_was_counted_is_written() -> None:
     counts = Counts(lambda: 3)
     for _ in range(2):
+        counts.rejected[400] += 1
         counts.admitted(Outcome(kind=Kind.PATCH, reason=Reason.INJECTED, profile="exclusive"))
     counts.admitted(Outcome(kind=Kind.SKIP, reason=Reason.NO_GPU_REQUEST))
     counts.bound(RESOLVED, seconds=0.001, waiting=0.0005)

@@ -181,3 +181,9 @@ def test_values_of_variables_are_never_logged(log: IO[bytes]) -> None:
     post(app, review(pod(container(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "s3cret"}]))))
     assert len(written(log).splitlines()) == 3
     assert b"s3cret" not in written(log)
+
+
+def test_half_a_character_in_a_part_that_is_read_late_is_a_bad_request() -> None:
+    body = review(pod(container(env=[{"name": "AX", "value": "b"}])))
+    status, _, _ = answer(body.replace(b'"AX"', b'"A\x81"'))
+    assert status == 400

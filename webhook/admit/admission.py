@@ -20,7 +20,7 @@ from webhook.admit.decide import Passed, passes, passes_unseen
 from webhook.admit.memory import Memory, key_of
 from webhook.admit.permissions import check_permissions
 from webhook.admit.pod_patch import PodPatch
-from webhook.admit.request import ContainerRequest, read_requests
+from webhook.admit.request import ContainerRequest, family_of, read_requests
 from webhook.admit.steps import STEPS, Step
 from webhook.admit.subject import (
     Subject,
@@ -28,6 +28,8 @@ from webhook.admit.subject import (
     choose_carrier,
     choose_files_volume,
     choose_host_namespaces,
+    has_company,
+    is_file_open,
     reads_file,
     select_containers,
 )
@@ -40,6 +42,7 @@ from webhook.model.mark import Mark
 from webhook.model.options import Options, parse_option, resolve_options
 from webhook.model.outcome import SENTENCES, Kind, Outcome, Reason, Refused, fit
 from webhook.model.pod import Namespace, Pod, PodSpec
+from webhook.resolve.wanted import GpuContainer
 
 
 def admit(  # noqa: PLR0913 - all that a decision depends on
@@ -156,7 +159,7 @@ def prepare(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: Cluste
 
 
 def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
-    options = case.options
+    options, family = case.options, family_of(case.containers)
     spec = case.pod.spec or PodSpec()
     containers = [inspect(one, options.env if one.name in selected else ()) for one in case.containers]
     asking = [one for one in containers if one.request and one.name in selected]
@@ -164,6 +167,10 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
     remap_container, remap_document = _find_remap_container(containers, spec, carrier)
     volumes = {volume.name: volume for volume in spec.volumes or ()}
     files_volume = choose_files_volume(volumes, carrier, containers, remap_container)
+    host = choose_host_namespaces(spec, options, profile)
+    one_namespace = host.pid or profile is Profile.POD_PEERS or bool(spec.share_process_namespace)
+    company = has_company(carrier, containers, remap_container, shares_processes=one_namespace)
+    keeps_file = bool(files_volume) and not is_file_open(profile, has_company=company)
     keys = assign_visible_devices(asking) if profile.shares_gpus else {}
     return Subject(
         pod=case.pod,
@@ -177,24 +184,22 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
         gpu_containers=asking,
         left_out=[one for one in containers if one.request and one.name not in selected],
         carrier=carrier,
-        host=choose_host_namespaces(spec, options, profile),
+        host=host,
         volumes=volumes,
         visible_device_keys=keys,
         files_volume=files_volume,
-        reads_file=bool(files_volume) and reads_file(case.policy, case.cluster, containers, remap_container),
-        allocated=_allocated(case, containers, selected, keys, profile),
+        has_company=company,
+        reads_file=keeps_file and reads_file(case.policy, case.cluster, containers, remap_container),
+        allocated=_allocated(case, family, gpu_containers(containers, selected, keys), profile),
+        family=family,
         remap_container=remap_container,
         remap_document=remap_document,
     )
 
 
-def _allocated(
-    case: _Case, containers: list[PodContainer], selected: set[str], keys: dict[str, str], profile: Profile
-) -> Mapping[str, str]:
+def _allocated(case: _Case, family: str, asking: tuple[GpuContainer, ...], profile: Profile) -> Mapping[str, str]:
     if not has_allocation(case.pod):
         return {}
-    asking = gpu_containers(containers, selected, keys)
-    family = next(one.request.names.family for one in containers if one.request)
     wanted = wanted_of(asking, case.policy, case.options, profile)
     return allocated_annotations(case.pod, case.namespace, family, wanted, case.nodes, case.policy)
 

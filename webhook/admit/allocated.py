@@ -39,11 +39,12 @@ def allocated_annotations(
     """The annotations that bind would write; none where it could not, or must not yet.
 
     The allocation is an annotation, so whoever creates the pod may have invented it. What shows a pod cards by that
-    word alone, the list of UUIDs in ``pod-peers``, needs the permission to see every GPU of a node.
+    word alone, the list of UUIDs, needs the permission to see every GPU of a node; ``pod-peers`` is nothing without it.
     """
     if not has_allocation(pod):
         return {}
-    if wanted.profile is Profile.POD_PEERS and not namespace.allows(names.ALLOW_NODE_GPUS):
+    trusted = namespace.allows(names.ALLOW_NODE_GPUS)
+    if wanted.profile is Profile.POD_PEERS and not trusted:
         return {}
     node = allocated_node(pod.annotations, family=family)
     assigned = (pod.spec or PodSpec()).node_name
@@ -54,7 +55,8 @@ def allocated_annotations(
         uuids = [device.uuid for device in allocation.devices if device.uuid]
         max_age = policy.binding.topology_max_age_seconds
         known = choose_node(nodes(node), uuids, max_age=max_age, verified=not wanted.profile.shares_gpus)
-        return all_annotations(resolve(wanted, allocation, known)) if known else {}
+        found = all_annotations(resolve(wanted, allocation, known)) if known else {}
+        return {key: value for key, value in found.items() if trusted or key != names.VISIBLE_UUIDS}
     except (FormatError, UnresolvedError):
         return {}  # bind will say it
 

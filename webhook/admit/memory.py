@@ -27,9 +27,11 @@ from webhook.model.pod import (
     is_present,
     may_contain,
 )
+from webhook.model.references import annotation_of
 
 _STEERING = (names.HAMI_SCHEDULER_POLICY, names.NUMA_BIND)
 _OUR_VOLUMES = (f'"{names.FILES_VOLUME}'.encode(),)  # the name of the other begins with it
+_OUR_ANNOTATIONS = (names.PREFIX.encode(),)
 _OUR_PATHS = (f'"{names.SHARED_MEMORY_PATH}'.encode(), f'"{names.FILES_PATH}'.encode())
 
 
@@ -107,6 +109,11 @@ def _variables(container: Container, policy: AdmitPolicy, options: Options) -> t
     )
 
 
+def _referred(container: Container) -> tuple[Hashable, ...]:
+    """The annotations that variables of any name refer to: one that is referred to is not removed."""
+    return tuple([(one.name, annotation_of(one)) for one in container.env or ()])
+
+
 def _source(variable: EnvVar) -> Hashable:
     """Where a variable's value comes from; empty for sources that no step tells apart."""
     source = variable.value_from
@@ -135,6 +142,7 @@ def _container_key(
         container.restart_policy if isinstance(container, InitContainer) else None,
         is_present(env),
         _variables(container, policy, options) if options.env or may_contain(env, watched) else (),
+        _referred(container) if options.outputs and may_contain(env, _OUR_ANNOTATIONS) else (),
         bytes(container.security_context_json) if cluster.denies_privileged else b"",
     )
     resources = container.resources

@@ -5,6 +5,7 @@ command is brought to exactly this form, whatever else it had.
 """
 
 from collections.abc import Iterator
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
@@ -53,8 +54,18 @@ _DEFAULTS = (
 )
 _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-# HAMi's overwriteEnv appends the first to containers without a GPU request, and we then append the second.
-_OVERRIDES = tuple({"name": names.ENV_NVIDIA_VISIBLE_DEVICES, "value": value} for value in ("none", "all"))
+# HAMi's overwriteEnv appends it to containers without a GPU request, and we then append ours.
+_OVERRIDE = literal(names.ENV_NVIDIA_VISIBLE_DEVICES, names.NO_VISIBLE_DEVICE)
+
+
+class View(StrEnum):
+    """Which GPUs the container sees."""
+
+    NODE = "node"
+    """All of the node."""
+    POD = "pod"
+    """Those of the pod: bind writes them into an annotation."""
+    NONE = "none"
 
 
 class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -64,7 +75,7 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     volume: str
     image: str
     image_pull_policy: str
-    sees_all_gpus: bool
+    view: View
     carrier: Carrier
     profile: Profile
     require_nvlink: bool
@@ -101,8 +112,9 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def environment(self) -> Iterator[dict[str, Any]]:
         """Its ``env``."""
         yield literal(names.ENV_DISABLE_CONTROL, "true")
-        if self.sees_all_gpus:
-            yield literal(names.ENV_NVIDIA_VISIBLE_DEVICES, "all")
+        visible = self.visible_devices()
+        if visible:
+            yield visible
             yield literal(names.ENV_NVIDIA_DRIVER_CAPABILITIES, "utility")
         yield literal(names.REMAP_PROFILE, str(self.profile))
         yield literal(names.REMAP_REQUIRE_NVLINK, "true" if self.require_nvlink else "false")
@@ -116,6 +128,14 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             yield field_reference(names.REMAP_CUDA_VISIBLE_DEVICES_PREFIX + number, annotation_path(key))
         if self.profile is Profile.POD_PEERS:
             yield field_reference(names.REMAP_VISIBLE_UUIDS, annotation_path(names.VISIBLE_UUIDS))
+
+    def visible_devices(self) -> dict[str, Any] | None:
+        """The entry of ``env`` that shows it GPUs, if one does."""
+        if self.view is View.NODE:
+            return literal(names.ENV_NVIDIA_VISIBLE_DEVICES, "all")
+        if self.view is View.POD:
+            return field_reference(names.ENV_NVIDIA_VISIBLE_DEVICES, annotation_path(names.VISIBLE_UUIDS))
+        return None
 
     def _particulars(self) -> Iterator[dict[str, Any]]:
         """What most pods do not have."""
@@ -141,14 +161,13 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             _same(rest, expected)
             and _same(mounts, wanted["volumeMounts"])
             and _same(env[:count], wanted["env"])
-            and all(entry in _OVERRIDES for entry in env[count:])
+            and all(entry == _OVERRIDE or _same(entry, self.visible_devices()) for entry in env[count:])
         )
 
-
-def last_visible_devices(document: dict[str, Any]) -> str | None:
-    """The value of ``NVIDIA_VISIBLE_DEVICES`` that is in effect in a container of our form."""
-    values = [entry.get("value") for entry in document["env"] if entry["name"] == names.ENV_NVIDIA_VISIBLE_DEVICES]
-    return values[-1] if values else None
+    def is_hidden(self, document: dict[str, Any]) -> bool:
+        """Whether something that HAMi appended to a container of this form hides the GPUs that it is to see."""
+        entries = [entry for entry in document["env"] if entry["name"] == names.ENV_NVIDIA_VISIBLE_DEVICES]
+        return self.view is not View.NONE and not _same(entries[-1], self.visible_devices())
 
 
 @lru_cache(maxsize=64)

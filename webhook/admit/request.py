@@ -80,6 +80,28 @@ def read_requests(pod: Pod, families: tuple[ResourceNames, ...], default_count: 
     return PodRequests(found, mig)
 
 
+def family_of(containers: Sequence[ContainerRequest]) -> str:
+    """The family of the GPU resources of all containers; empty if none asks for a GPU.
+
+    A pod has one scheduler, which gives it GPUs of its own family only.
+
+    Raises:
+        Refused: they ask for resources of different families.
+    """
+    found: dict[str, ContainerRequest] = {}
+    for one in containers:
+        if one.request:
+            found.setdefault(one.request.names.family, one)
+    if len(found) > 1:
+        first, second = list(found.items())[:2]
+        raise Refused(
+            Reason.BAD_RESOURCE,
+            f"container {first[1].name} asks for GPUs of {first[0]}, container {second[1].name} for GPUs of "
+            f"{second[0]}: no scheduler gives a pod both. Use the resource names of one of them",
+        )
+    return next(iter(found), "")
+
+
 def _ask_for_devices(containers: Sequence[Container]) -> bool:
     """Whether some container asks for an extended resource: those have a domain in their name."""
     for container in containers:
@@ -108,23 +130,24 @@ def _read_request(
     container: Container, asked: dict[str, Quantity], families: tuple[ResourceNames, ...], default_count: int
 ) -> GpuRequest | None:
     for family in families:
-        written, memory = asked.get(family.count), asked.get(family.memory)
-        percentage, cores = asked.get(family.memory_percentage), asked.get(family.cores)
+        written = asked.get(family.count)
+        if written is not None and not _whole_number(container, family.count, written):
+            continue
+        memory = _part(container, asked, family.memory)
+        percentage = _part(container, asked, family.memory_percentage)
+        cores = _part(container, asked, family.cores)
         if written is None:
-            if memory is None and percentage is None and cores is None:
-                continue
+            if not (memory or percentage or cores):
+                continue  # nothing of nothing is no request
             written = str(default_count)
         count = _whole_number(container, family.count, written)
-        if count:
-            return GpuRequest(
-                family,
-                count,
-                written,
-                memory is not None and _whole_number(container, family.memory, memory) > 0,
-                None if percentage is None else _whole_number(container, family.memory_percentage, percentage),
-                None if cores is None else _whole_number(container, family.cores, cores),
-            )
+        return GpuRequest(family, count, written, bool(memory), percentage, cores)
     return None
+
+
+def _part(container: Container, asked: dict[str, Quantity], resource: str) -> int | None:
+    value = asked.get(resource)
+    return None if value is None else _whole_number(container, resource, value)
 
 
 def _whole_number(container: Container, resource: str, value: Quantity) -> int:

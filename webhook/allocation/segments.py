@@ -23,8 +23,9 @@ _NUMBER = re.compile(r"[0-9]{1,10}")
 def read_segments(text: str, source: str) -> Segments:
     """The pieces between semicolons, each with its devices; what follows the last semicolon is a piece, too.
 
-    A piece of fewer than four fields, or without a UUID, is no device: HAMi 2.5 writes ``,,0,0:`` for a container
-    without GPUs (pkg/scheduler/score.go). Its segment stays where it is, empty.
+    A device without a UUID is none: HAMi 2.5 writes ``,,0,0:`` for a container without GPUs (pkg/scheduler/score.go),
+    and its segment stays where it is, empty. HAMi's decoders also skip half a device; here that is an error, because
+    the segment would name fewer cards than the container got.
 
     Args:
         text: The annotation's value.
@@ -58,7 +59,7 @@ def check_read_back(text: str, read: Allocation, allocation: Allocation, key: st
 
 def _devices(segment: str, where: str) -> Iterator[Device]:
     for piece in segment.split(":"):
-        if "," in piece:
+        if piece:
             try:
                 device = _device(piece)
             except _BadFieldError as error:
@@ -77,8 +78,10 @@ class _BadFieldError(Exception):
 @lru_cache(maxsize=4096)
 def _device(piece: str) -> Device | None:
     fields = piece.split(",")
-    if len(fields) < _FIELDS or not fields[0]:
+    if not fields[0]:
         return None
+    if len(fields) < _FIELDS:
+        raise _BadFieldError("uuid,type,MiB,percent for each device", piece)
     uuid, kind, memory, cores, *_ = fields
     match = _UUID.fullmatch(uuid)
     if not match:

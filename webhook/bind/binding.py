@@ -6,22 +6,23 @@ import msgspec
 
 from webhook.admit.admission import observed_profile
 from webhook.admit.memory import Memory
-from webhook.allocation.model import Allocation
+from webhook.allocation.model import Allocation, Device
 from webhook.allocation.read import allocated_node, dialect_of, read_allocation
 from webhook.bind.memory import key_of
-from webhook.bind.wanted import Wish, read_wanted
+from webhook.bind.wanted import Wish, has_remap_container, read_wanted
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.binding import Binding, BindOutcome, BindReason, PodEvent
 from webhook.model.choices import OnViolation, Profile
-from webhook.model.errors import FormatError
+from webhook.model.errors import FormatError, printable
 from webhook.model.mark import Mark
 from webhook.model.options import resolve_options
 from webhook.model.outcome import Kind, Refused
 from webhook.model.pod import Namespace, Pod
 from webhook.model.references import referred_annotations
+from webhook.resolve.nccl import NVLS_DEFAULT, P2P_DEFAULT
 from webhook.resolve.node import KnownNode, Origin, Sources, choose_node
-from webhook.resolve.outputs import annotations
+from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, satisfied_text
 from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, resolve
 
 _POD_GONE = BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
@@ -78,25 +79,23 @@ def begin(
         return _refused(BindReason.NAMESPACE_UNKNOWN, _UNAVAILABLE, message)
     try:
         return read_case(pod, binding, namespace, policy, memory)
-    except FormatError as error:
-        return _refused(BindReason.BAD_POD, _INVALID, str(error))
-    except Refused as refused:
-        return _refused(BindReason.BAD_POD, _INVALID, refused.message)
+    except (FormatError, Refused) as error:
+        return _refused(BindReason.BAD_POD, _INVALID, f"pod {namespace.name}/{pod.display_name}: {error}")
 
 
-def finish(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Sequence[str] = ()) -> BindOutcome:
+def finish(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Sequence[Device] = ()) -> BindOutcome:
     """The outcome for a pod that :func:`begin` has not decided about.
 
     Args:
         case: The pod.
         policy: The configuration.
         sources: What is known of the node.
-        peers: UUIDs of the GPUs that the other pods of ``case.wish.group`` have on the node.
+        peers: What the other pods of ``case.wish.group`` have on the node.
     """
     try:
         return _resolved(case, resolve_case(case, policy, sources, peers=peers))
     except UnresolvedError as error:
-        return _unresolved(case, error)
+        return _unresolved(case, error, policy)
 
 
 def passes(pod: Pod | None, binding: Binding) -> BindOutcome | None:
@@ -118,22 +117,18 @@ def unreadable(message: str) -> BindOutcome:
     return _refused(BindReason.POD_UNREADABLE, _UNAVAILABLE, message)
 
 
-def peer_uuids(pods: Iterable[Pod], uid: str, policy: AdmitPolicy) -> tuple[str, ...]:
-    """UUIDs of the GPUs that pods of a group have, without the one of this uid.
-
-    An allocation that cannot be read is nobody's.
-    """
-    found: list[str] = []
+def peer_devices(pods: Iterable[Pod], uid: str, policy: AdmitPolicy) -> tuple[Device, ...]:
+    """What pods of a group have, without the one of this uid; a nameless device for what cannot be read."""
+    found: list[Device] = []
     for other in pods:
         if uid and _uid(other) == uid:
             continue
         for family in {resources.family: None for resources in policy.resources}:
             try:
-                allocation = read_allocation(other.annotations, family=family, holder="a pod of the group")
+                found += read_allocation(other.annotations, family=family, holder="a pod of the group").devices
             except FormatError:
-                continue
-            found += [device.uuid for device in allocation.devices if device.uuid]
-    return tuple(dict.fromkeys(found))
+                found.append(Device())
+    return tuple(found)
 
 
 def read_case(
@@ -149,7 +144,7 @@ def read_case(
     return Case(
         holder=f"pod {namespace.name}/{pod.display_name}",
         uid=_uid(pod),
-        node=binding.node,
+        node=printable(binding.node),
         annotations=pod.annotations | (binding.annotations or {}),
         wish=_read_wish(pod, namespace, policy) if memory is None else _recall(pod, namespace, policy, memory),
     )
@@ -171,10 +166,17 @@ def _read_wish(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Wish:
     options = resolve_options(policy.defaults, pod, namespace)
     profile = observed_profile(namespace, policy.defaults) if mark.profile is Profile.OBSERVE else mark.profile
     wanted, family = read_wanted(pod, namespace, policy, options, profile)
-    return Wish(mark=mark, options=options, wanted=wanted, family=family, referred=referred_annotations(pod))
+    return Wish(
+        mark=mark,
+        options=options,
+        wanted=wanted,
+        family=family,
+        referred=referred_annotations(pod),
+        verifies=has_remap_container(pod),
+    )
 
 
-def resolve_case(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Sequence[str] = ()) -> Resolution:
+def resolve_case(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Sequence[Device] = ()) -> Resolution:
     """What follows from the pod's allocation.
 
     Raises:
@@ -191,9 +193,14 @@ def _read_allocation(case: Case) -> Allocation:
         allocation = read_allocation(case.annotations, family=case.wish.family, holder=case.holder)
     except FormatError as error:
         raise UnresolvedError(Unresolved.BAD_ALLOCATION, str(error)) from None
+    served = case.annotations.get(names.HAMI_DEVICES_TO_ALLOCATE, "") if case.wish.family == "hami" else ""
+    if served.strip(";") and served != case.annotations.get(dialect.key):
+        # HAMi's scheduler writes one text to both (pkg/scheduler/scheduler.go, Filter), and its plugin reads this one.
+        text = f"{dialect.key} and {names.HAMI_DEVICES_TO_ALLOCATE} name different GPUs: somebody changed one of them"
+        raise UnresolvedError(Unresolved.BAD_ALLOCATION, text)
     meant = allocated_node(case.annotations, family=case.wish.family)
     if allocation.devices and dialect.node_key and meant != case.node:
-        text = f"the allocation was made for node {meant or '(none)'}, but the pod goes to node {case.node}"
+        text = f"the allocation was made for node {printable(meant or '(none)')}, but the pod goes to node {case.node}"
         raise UnresolvedError(Unresolved.STALE_ALLOCATION, text)
     return allocation
 
@@ -203,7 +210,7 @@ def _choose(case: Case, allocation: Allocation, policy: AdmitPolicy, sources: So
         sources,
         [device.uuid for device in allocation.devices if device.uuid],
         max_age=policy.binding.topology_max_age_seconds,
-        verified=not case.wish.profile.shares_gpus or names.NODE_TOPOLOGY in case.wish.referred,
+        verified=not case.wish.profile.shares_gpus or (case.wish.verifies and policy.remap.sees_all_gpus),
     )
     if node is None:
         raise UnresolvedError(Unresolved.NODE_UNKNOWN, _unknown_node(case.node, sources))
@@ -219,7 +226,7 @@ def _unknown_node(name: str, sources: Sources) -> str:
     return f"the topology of node {name} is not known. Is the agent running there?"
 
 
-def _unresolved(case: Case, error: UnresolvedError) -> BindOutcome:
+def _unresolved(case: Case, error: UnresolvedError, policy: AdmitPolicy) -> BindOutcome:
     reason = BindReason(error.reason.value)
     message = f"{case.holder}: {error}"
     if case.is_observed:
@@ -227,15 +234,34 @@ def _unresolved(case: Case, error: UnresolvedError) -> BindOutcome:
     if case.wish.profile.shares_gpus:
         return BindOutcome(kind=Kind.REFUSE, reason=reason, profile=case.wish.profile, code=_CONFLICT, message=message)
     if error.reason is Unresolved.MIG_ALLOCATION and case.wish.wanted.requirements:
-        return _violated(case, BindOutcome(kind=Kind.PATCH, reason=reason, profile=case.wish.profile), (str(error),))
+        outcome = BindOutcome(
+            kind=Kind.PATCH, reason=reason, profile=case.wish.profile, annotations=_defaults(case, policy)
+        )
+        return _violated(case, outcome, (str(error),))
     return BindOutcome(
         kind=Kind.DEGRADED,
         reason=reason,
         profile=case.wish.profile,
+        annotations=_defaults(case, policy),
         warnings=[message],
         message=message,
         event=PodEvent(_NOT_RESOLVED, message),
     )
+
+
+def _defaults(case: Case, policy: AdmitPolicy) -> dict[str, str]:
+    """What admission writes of GPUs that are not known, for a pod that was told of others when it was created."""
+    if case.annotations.get(names.LINK) is None:
+        return {}
+    found = {
+        names.NCCL_P2P_LEVEL: P2P_DEFAULT,
+        names.NCCL_NVLS: NVLS_DEFAULT,
+        names.NODE_TOPOLOGY: names.UNKNOWN_TOPOLOGY,
+    }
+    found |= {names.NCCL_ENV_PREFIX + name: value for name, value in policy.bound_nccl}
+    found |= {names.VISIBLE_UUIDS: names.NO_VISIBLE_DEVICE}
+    for_people = dict.fromkeys(FOR_PEOPLE, "") | {names.SATISFIED: UNKNOWN}
+    return {key: value for key, value in found.items() if key in case.wish.referred} | for_people
 
 
 def _resolved(case: Case, resolution: Resolution) -> BindOutcome:
@@ -245,10 +271,10 @@ def _resolved(case: Case, resolution: Resolution) -> BindOutcome:
         reason=BindReason.OBSERVED if observed else BindReason.RESOLVED,
         profile=case.wish.mark.profile,
         annotations={} if observed else _fitting(case, annotations(resolution, case.wish.referred)),
-        warnings=list(_doubts(resolution.node)),
-        link=resolution.worst.link.value,
+        warnings=list(_doubts(resolution)),
+        link="" if resolution.doubt else resolution.worst.link.value,
         same_numa=_same_numa(resolution),
-        satisfied=not resolution.unmet if case.wish.wanted.requirements else None,
+        satisfied={"true": True, "false": False}.get(satisfied_text(resolution)) if resolution.requires else None,
     )
     return _violated(case, outcome, resolution.unmet) if resolution.unmet and not observed else outcome
 
@@ -289,8 +315,11 @@ def _violated(case: Case, outcome: BindOutcome, unmet: Sequence[str]) -> BindOut
     )
 
 
-def _doubts(node: KnownNode) -> Iterable[str]:
+def _doubts(resolution: Resolution) -> Iterable[str]:
     """Why the topology may be less than the truth."""
+    node = resolution.node
+    if resolution.doubt and resolution.requires:
+        yield f"whether the requirements are met is not known: {resolution.doubt}"
     if node.origin is Origin.HAMI:
         yield (
             f"the topology of node {node.name} is that of HAMi's annotations: "

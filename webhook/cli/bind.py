@@ -34,13 +34,14 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         Output, typer.Option("--output", "-o", help="yaml: the Binding; json: the outcome.")
     ] = Output.YAML,
 ) -> None:
-    """Print the Binding as the webhook would change it.
+    """Print the Binding as the webhook would change it; of a pod that has its node, as it was changed.
 
     Warnings and refusals go to stderr. A refused Binding ends with exit code 1.
     """
     from webhook.bind.binding import Case, begin, finish
     from webhook.cli.inputs import namespace_in, read_pod_file, read_settings, read_state
     from webhook.model.binding import BIND_SENTENCES, Binding, Target
+    from webhook.model.outcome import Kind
     from webhook.model.pod import Metadata
 
     pod, source = read_pod_file(file, namespace)
@@ -60,7 +61,7 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     if output is Output.JSON:
         typer.echo(_as_json(outcome, target))
     elif outcome.allowed:
-        if not outcome.annotations:
+        if outcome.kind is Kind.SKIP:
             typer.echo(f"skipped: {BIND_SENTENCES[outcome.reason]}", err=True)
         typer.echo(_as_yaml(binding, outcome), nl=False)
     if not outcome.allowed:

@@ -2,7 +2,6 @@
 
 import difflib
 import enum
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,12 +44,13 @@ def inject(
 
 
 def _read(file: str) -> tuple[str, str]:
+    from webhook.cli.standard_input import standard_input
     from webhook.manifest.documents import reason
     from webhook.model.errors import ManifestError
 
     try:
         if file == "-":
-            return sys.stdin.buffer.read().decode(), "standard input"
+            return standard_input().read().decode(), "standard input"
         return Path(file).read_bytes().decode(), file  # as bytes: line ends stay as they are
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{file}: cannot be read: {reason(error)}") from None

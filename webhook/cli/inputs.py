@@ -1,18 +1,18 @@
 """What several commands read: the configuration, the state, and the policy that follows from them."""
 
-import sys
 from pathlib import Path
 
 import msgspec
 
 from webhook import __version__
+from webhook.cli.standard_input import standard_input
 from webhook.config import AdmitPolicy, Config, admit_policy, parse_config
 from webhook.manifest.documents import parse_yaml, read_yaml
+from webhook.manifest.pods import decode_pod, to_json
 from webhook.model import names
-from webhook.model.errors import ConfigError, ManifestError
+from webhook.model.errors import ConfigError, ManifestError, printable
 from webhook.model.pod import Metadata, Namespace, Pod
 from webhook.state.directory import DirectoryState, load_directory
-from webhook.workload import to_json
 
 
 def read_settings(path: Path | None) -> tuple[Config, AdmitPolicy]:
@@ -53,16 +53,16 @@ def read_pod_file(file: str, default_namespace: str) -> tuple[Pod, str]:
     """
     source = "standard input" if file == "-" else file
     if file == "-":
-        documents = parse_yaml(sys.stdin.buffer.read().decode(errors="replace"), source)
+        documents = parse_yaml(standard_input().read().decode(errors="replace"), source)
     else:
         documents = read_yaml(Path(file))
-    kinds = [document.get("kind") if isinstance(document, dict) else type(document).__name__ for document in documents]
+    kinds = [document.get("kind") if isinstance(document, dict) else None for document in documents]
     if kinds != ["Pod"]:
-        raise ManifestError(f"{source}: expected one Pod, found {', '.join(map(str, kinds)) or 'nothing'}")
-    try:
-        pod = msgspec.json.decode(to_json(documents[0]), type=Pod)
-    except msgspec.ValidationError as error:
-        raise ManifestError(f"{source}: {error}") from None
+        found = ", ".join(printable(kind) if isinstance(kind, str) else "something else" for kind in kinds)
+        raise ManifestError(f"{source}: expected one Pod, found {found or 'nothing'}")
+    pod = decode_pod(to_json(documents[0], source), source)
     metadata = pod.metadata or Metadata()
+    if not metadata.name:
+        raise ManifestError(f"{source}: expected a Pod with a name, found none")
     metadata = msgspec.structs.replace(metadata, namespace=metadata.namespace or default_namespace)
     return msgspec.structs.replace(pod, metadata=metadata), source

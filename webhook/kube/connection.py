@@ -1,6 +1,7 @@
 """One connection to the API server: HTTP/1.1, kept alive, one request at a time."""
 
 import asyncio
+import select
 from typing import NamedTuple, cast
 
 import httptools
@@ -27,6 +28,9 @@ class Connection(asyncio.Protocol):
 
     An answer that only the end of the connection ends is taken for one that was cut off. The API server sends a length
     or chunks (net/http/server.go, cw.writeHeader).
+
+    What came before a request never answers it, be it a whole answer or the beginning of one: the connection is given
+    up. What the server sends without being asked after the request is out cannot be told from the answer.
     """
 
     def __init__(self) -> None:
@@ -35,6 +39,9 @@ class Connection(asyncio.Protocol):
         self.idle_since = 0.0
         """On the clock of the event loop; for whoever keeps it."""
         self._transport: asyncio.Transport
+        self._unread = select.poll()
+        self._fresh = False
+        """Of TLS, and never asked: its server may have sent session tickets (RFC 8446, 4.6.1), which are no answer."""
         self._parser = httptools.HttpResponseParser(self)
         self._answer: asyncio.Future[Answer] | None = None
         self._parts: list[bytes] = []
@@ -61,6 +68,9 @@ class Connection(asyncio.Protocol):
         try:
             if not self.usable:
                 raise Lost("the connection was closed")
+            if not self._fresh and self._unread.poll(0):
+                raise Lost("the server spoke, or ended the connection, before it was asked")
+            self._fresh = False
             self._transport.write(message)
             return await answer
         except BaseException:
@@ -78,21 +88,29 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the event loop."""
         self._transport = cast("asyncio.Transport", transport)
+        self._unread.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+        self._fresh = transport.get_extra_info("sslcontext") is not None
 
     def data_received(self, data: bytes) -> None:
         """Called by the event loop."""
-        if self._answer is None or self._answer.done():
+        if self._nobody_waits():
             self.close()  # nobody asked, or nobody wants to know any more
             return
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self.usable = False  # it may have come behind a whole answer
             self._fail(Lost(f"what came is no HTTP: {error}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by the event loop."""
         self.usable = False
         self._fail(Lost(str(exc) if exc else "the connection was closed before the end of the answer"))
+
+    def on_message_begin(self) -> None:
+        """The first byte of an answer."""
+        if self._nobody_waits():
+            self.usable = False  # it came in one piece with the end of the answer before it
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
@@ -108,10 +126,12 @@ class Connection(asyncio.Protocol):
         if status < 200:
             return  # the real one follows
         if self._answer is None or self._answer.done():
-            self.usable = False  # a second answer to one request
-            return
+            return  # it was too long, or nobody asked
         self.usable = self.usable and self._parser.should_keep_alive()
         self._answer.set_result(Answer(status, b"".join(self._parts)))
+
+    def _nobody_waits(self) -> bool:
+        return self._answer is None or self._answer.done()
 
     def _fail(self, error: Exception) -> None:
         if self._answer is not None and not self._answer.done():

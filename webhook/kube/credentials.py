@@ -45,7 +45,7 @@ class Credentials:
     async def renewed(self) -> str:
         """The header once it is renewed; the old one if it cannot be."""
         if self._renewal is not None:
-            await asyncio.shield(self._renewal)
+            await asyncio.wait((self._renewal,))  # that neither cancels it nor is cancelled with it
         return self._header
 
     async def close(self) -> None:
@@ -58,9 +58,11 @@ class Credentials:
         try:
             self._take(await asyncio.to_thread(self._read))
             self.problem = ""
-        except (ConfigException, OSError, ValueError) as error:
+        # Whatever it is: the hook runs the client's code for OIDC and exec plugins on what others sent, and that fails
+        # with KeyError, AttributeError and more. The old header may still do; the next renewal waits for its time.
+        except Exception as error:
             self._due = self._clock() + RENEW_SECONDS
-            self.problem = " ".join(str(error).split())
+            self.problem = problem_of(error)
         finally:
             self._renewal = None
 
@@ -75,3 +77,11 @@ class Credentials:
         now = self._clock()
         self._header = f"Authorization: {value}\r\n" if value else ""
         self._due, self._stale = now + RENEW_SECONDS, now + STALE_SECONDS
+
+
+def problem_of(error: Exception) -> str:
+    """In one line, never empty; with the kind of an error that says little without it."""
+    text, kind = " ".join(str(error).split()), type(error).__name__
+    if isinstance(error, (ConfigException, OSError, ValueError)):
+        return text or kind
+    return f"{kind}: {text}" if text else kind

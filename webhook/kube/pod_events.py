@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -125,7 +126,7 @@ class PodEvents:
         """Why it failed; empty if it did not. An Event of that name that is there already is the same one."""
         namespace = manifest["metadata"]["namespace"]
         what = f"create Event in {namespace}"
-        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+        path = f"/apis/events.k8s.io/v1/namespaces/{quote(namespace, safe='')}/events"
         try:
             answer = await self._session.post(what, path, msgspec.json.encode(manifest), limit=ANSWER_BYTES)
         except ApiServerAway as error:

@@ -13,11 +13,10 @@ from urllib.parse import urlsplit
 
 from kubernetes.client import Configuration
 from kubernetes.client.rest import should_bypass_proxies
-from kubernetes.config.config_exception import ConfigException
 
 from webhook.kube.configuration import load_configuration
 from webhook.kube.connection import Answer, Connection, Lost, TooLong
-from webhook.kube.credentials import Credentials
+from webhook.kube.credentials import Credentials, problem_of
 from webhook.kube.errors import ApiServerAway
 from webhook.model.errors import ConfigError
 
@@ -61,8 +60,8 @@ class Session:
         self._address = address(configuration)
         try:
             self._credentials = Credentials(configuration)
-        except (ConfigException, OSError, ValueError) as error:
-            raise ConfigError(f"expected credentials for {self._url}: {error}") from None
+        except Exception as error:  # of the client's code for OIDC and exec plugins anything may come
+            raise ConfigError(f"expected credentials for {self._url}: {problem_of(error)}") from None
         self._headers = (
             f" HTTP/1.1\r\nHost: {self._address.authority}\r\nUser-Agent: {user_agent}\r\nAccept: application/json\r\n"
         )
@@ -108,6 +107,7 @@ class Session:
     async def _ask(self, what: str, head: str, body: bytes, limit: int) -> Answer:
         deadline = asyncio.get_running_loop().time() + self.seconds
         try:
+            self._check_open()
             authorization = self._credentials.header()
             if authorization is None:
                 async with asyncio.timeout_at(deadline):
@@ -149,14 +149,20 @@ class Session:
         raise AssertionError("unreachable")
 
     async def _connect(self, deadline: float) -> Connection:
-        if self._closed:
-            raise Lost("the webhook stops")
+        self._check_open()
         host, port, _, _, tls, tls_name = self._address
         loop = asyncio.get_running_loop()
         async with asyncio.timeout_at(deadline):
             _, connection = await loop.create_connection(Connection, host, port, ssl=tls, server_hostname=tls_name)
+        if self._closed:  # meanwhile
+            connection.close()
+        self._check_open()
         self._open.add(connection)
         return connection
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Lost("the webhook stops")
 
     def _kept(self) -> Connection | None:
         """The connection that was used last, if it may still be used."""

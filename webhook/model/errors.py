@@ -35,11 +35,16 @@ class ConfigError(GpuTopologyError):
 
 
 def shorten(value: object) -> str:
-    """A quoted form of ``value`` that fits into a message; control characters, which a terminal obeys, are escaped."""
-    text = value if isinstance(value, str) else _represented(value)
-    if not text.isprintable():
-        text = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    """A quoted form of ``value`` that fits into a message, with control characters escaped."""
+    text = printable(value if isinstance(value, str) else _represented(value))
     return f'"{text}"' if len(text) <= FOUND_LIMIT else f'"{text[:FOUND_LIMIT]}..." ({len(text)} characters)'
+
+
+def printable(text: str) -> str:
+    """``text`` with control characters, which a terminal obeys, escaped."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def _represented(value: object) -> str:

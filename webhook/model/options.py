@@ -178,6 +178,11 @@ def resolve_options(defaults: Options, pod: Pod, namespace: Namespace) -> Option
     return msgspec.structs.replace(defaults, **found, unknown=tuple(unknown), outputs=tuple(outputs))
 
 
+def is_reserved(name: str) -> bool:
+    """Whether the profile or the remap program decides the value of a variable, so that nobody else may set it."""
+    return name in _RESERVED_VARIABLES or name.startswith(names.REMAP_ENV_PREFIX)
+
+
 def parse_variable(name: str, value: str, *, source: str, replaces: bool) -> Variable:
     """A variable that an ``env.NAME`` option asks for.
 
@@ -186,7 +191,7 @@ def parse_variable(name: str, value: str, *, source: str, replaces: bool) -> Var
     """
     if not _VARIABLE_NAME.fullmatch(name):
         raise FormatError(source, expected="env. and the name of an environment variable", found=name)
-    if name in _RESERVED_VARIABLES or name.startswith(names.REMAP_ENV_PREFIX):
+    if is_reserved(name):
         raise FormatError(source, expected="a variable that no profile sets", found=name, fix="Remove the annotation")
     if not value and name.startswith(names.NCCL_VARIABLE_PREFIX):
         raise FormatError(source, expected="a value: NCCL misreads empty variables", found=value)

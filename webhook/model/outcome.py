@@ -67,7 +67,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.INIT_CONTAINER_FAULT: "HAMi 2.10.0 will offer this pod's cards to others once its init containers finish.",
     Reason.NO_TOPOLOGY_FILE: "The remap carrier of this cluster cannot write a topology file.",
     Reason.BAD_ANNOTATION: "An annotation has a value that cannot be read.",
-    Reason.BAD_RESOURCE: "A GPU resource has a value that cannot be read.",
+    Reason.BAD_RESOURCE: "A GPU resource cannot be read, or containers ask for GPUs of two device plugins.",
     Reason.UNKNOWN_CONTAINER: "The pod names a container that asks for no GPU, or that it does not have.",
     Reason.MISSING_PERMISSION: "The pod needs something that its namespace is not allowed.",
     Reason.CONTRADICTS_PROFILE: "The pod sets something that its profile has to set differently.",

@@ -282,7 +282,7 @@ def _decode(raw: msgspec.Raw, decoder: msgspec.json.Decoder[_T], place: str) -> 
         return None
     try:
         return decoder.decode(raw)
-    except msgspec.ValidationError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedPod(f"{place}: {error}") from None
 
 

@@ -1,9 +1,9 @@
 """Whether the driver and what was published of a node agree."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from webhook.remap.difference import named
-from webhook.topology.model import Gpu, NodeTopology
+from webhook.topology.model import Gpu, LostGpu, NodeTopology
 
 NVML = "nvml"
 """Source of topologies that hold links; those of other sources are approximations."""
@@ -17,23 +17,39 @@ def unseen(published: NodeTopology, real: NodeTopology) -> tuple[Gpu, ...]:
 
 
 def disagreements(published: NodeTopology, real: NodeTopology) -> Iterator[str]:
-    """A sentence for each GPU of which both tell, and not the same."""
+    """A sentence for each GPU of which both tell, and not the same.
+
+    Where GPUs are hidden, NVML counts the others anew, so their numbers say nothing, nor is it known where links to the
+    hidden ones lead.
+    """
+    hidden = unseen(published, real)
+    labels = _labels_here(published, real, hidden)
     for gpu in real.gpus:
         other = published.gpu(gpu.uuid) if gpu.uuid else None
         if other is None:
             yield f"{named(gpu)} was not published"
-        elif other.index != gpu.index:
+        elif other.index != gpu.index and not hidden:
             yield f"{named(gpu)} was published as {other.label}"
         elif published.source == NVML:
-            yield from _links_differ(other, gpu)
+            yield from _links_differ(_links(other, labels), _links(gpu, {}), of=named(gpu) if hidden else gpu.label)
 
 
-def _links_differ(published: Gpu, real: Gpu) -> Iterator[str]:
-    before, now = _links(published), _links(real)
+def _labels_here(published: NodeTopology, real: NodeTopology, hidden: Collection[Gpu]) -> dict[str, str]:
+    """What the published GPUs are called here, by their published labels; hidden ones have no name."""
+    listed: tuple[Gpu | LostGpu, ...] = (*real.gpus, *real.lost)
+    here = {gpu.uuid: gpu.label for gpu in listed if gpu.uuid}
+    labels = {gpu.label: here.get(gpu.uuid, gpu.label) for gpu in published.gpus}
+    return labels | {gpu.label: "" for gpu in hidden}
+
+
+def _links_differ(before: Mapping[str, int], now: Mapping[str, int], *, of: str) -> Iterator[str]:
     for target in dict.fromkeys((*before, *now)):
         if before.get(target, 0) != now.get(target, 0):
-            yield f"{real.label} has {now.get(target, 0)} NVLinks to {target}, published were {before.get(target, 0)}"
+            yield f"{of} has {now.get(target, 0)} NVLinks to {target}, published were {before.get(target, 0)}"
 
 
-def _links(gpu: Gpu) -> dict[str, int]:
-    return {link.target: link.active for link in gpu.nvlinks if link.active}
+def _links(gpu: Gpu, labels: Mapping[str, str]) -> dict[str, int]:
+    """Active links by where they lead, without those to nameless ends."""
+    found = {labels.get(link.target, link.target): link.active for link in gpu.nvlinks if link.active}
+    found.pop("", None)
+    return found

@@ -22,7 +22,7 @@ _ENTRY = re.compile(
     r"(?P<name>[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?):(?P<count>[1-9][0-9]{0,2}):(?P<number>[0-9]{0,3})"
     r"(:(?P<kind>init|left-out|init\+left-out))?"
 )
-_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?([eE][+-]?[0-9]{1,2})?")
+_NUMBER = re.compile(r"[0-9.eE+-]{1,64}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TRUTHS = {"true": True, "false": False}
 _PROFILES = (Profile.EXCLUSIVE, Profile.POD_PEERS, Profile.NODE_PEERS)
@@ -190,8 +190,11 @@ def _read_requirements(variables: _Variables) -> Requirements:
 
 
 def _read_bandwidth(text: str) -> float:
-    value = float(text) if _NUMBER.fullmatch(text) else math.nan
-    if not math.isfinite(value):
+    try:
+        value = float(text) if _NUMBER.fullmatch(text) else math.nan
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value <= 0:
         expected = 'a number of GB/s such as "100"'
         raise FormatError(_called(names.REMAP_MIN_BANDWIDTH), expected=expected, found=text, fix=_FIX)
     return value

@@ -70,7 +70,7 @@ def _row(gpu: Gpu, number: int) -> tuple[str, ...]:
 
 def _sets(resolution: Resolution) -> Iterator[str]:
     for one in resolution.sets:
-        yield f"link       {_set(one)}"
+        yield f"link       {resolution.node.doubt(one) or _set(one)}"
 
 
 def _set(one: GpuSet) -> str:

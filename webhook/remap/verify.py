@@ -13,13 +13,11 @@ from webhook.remap.verdict import ExitCode, Finding, Verdict, failed, ok, warnin
 from webhook.resolve.node import KnownNode, Origin
 from webhook.resolve.outputs import bandwidth_text
 from webhook.resolve.resolve import ContainerGpus, Resolution, Unresolved, UnresolvedError, resolve
-from webhook.topology.model import Gpu, NodeTopology
+from webhook.topology.model import HAMI, Gpu, NodeTopology
 
 LIBRARY = "libvgpu"
 """HAMi's interception library, ``libvgpu.so``."""
 
-_HAMI = "hami"
-"""Source of topologies that were read from HAMi's annotations."""
 _CODES = {
     Unresolved.NO_ALLOCATION: ExitCode.NOT_BOUND,
     Unresolved.BAD_ALLOCATION: ExitCode.BAD_VARIABLE,
@@ -79,7 +77,7 @@ def _node(inputs: Inputs, seen: Seen) -> KnownNode | None:
     published = published_here(inputs)
     if published is None:
         return None
-    return KnownNode(published, origin=Origin.HAMI if published.source == _HAMI else Origin.AGENT)
+    return KnownNode(published, origin=Origin.HAMI if published.source == HAMI else Origin.AGENT)
 
 
 def _resolved(inputs: Inputs, node: KnownNode | None) -> tuple[Resolution | None, tuple[Finding, ...]]:
@@ -224,6 +222,8 @@ def _requirements(inputs: Inputs, resolution: Resolution | None) -> Iterator[Fin
         return
     if resolution is None:
         yield warning("whether the requirements are met is not known")
+    elif resolution.doubt and not resolution.unmet:
+        yield warning(f"whether the requirements are met is not known: {resolution.doubt}")
     elif not resolution.unmet:
         worst = resolution.worst
         yield ok(f"the requirements are met: the link class is {worst.link}, with {bandwidth_text(worst)} GB/s")

@@ -11,13 +11,23 @@ from webhook.resolve.node import KnownNode
 from webhook.resolve.wanted import NcclTables
 from webhook.topology.sets import GpuSet, LinkClass
 
+P2P_DEFAULT = "PXB"
 NVLS_DEFAULT, NVLS_OFF = "2", "0"
 NVSWITCH, NVLINK, PCIE = "nvswitch", "nvlink", "pcie"
 """The tables of the configuration."""
 
 
 def nccl_values(sets: Sequence[GpuSet], node: KnownNode, tables: NcclTables) -> tuple[tuple[str, str], ...]:
-    """The variables of a pod with these sets of GPUs: what fits the worst of them fits all."""
+    """The variables of a pod with these sets of GPUs: what fits the worst of them fits all.
+
+    Where it is not known how they are linked, NCCL's own defaults, as until bind.
+    """
+    if any(map(node.doubt, sets)):
+        return (
+            (names.ENV_NCCL_P2P_LEVEL, P2P_DEFAULT),
+            (names.ENV_NCCL_NVLS_ENABLE, NVLS_DEFAULT),
+            *((name, values[PCIE]) for name, values in tables.variables.items()),
+        )
     table = max((_table(one, node) for one in sets), key=(NVSWITCH, NVLINK, PCIE).index)
     own = tuple((name, values[table]) for name, values in tables.variables.items())
     return (
@@ -38,7 +48,7 @@ def _p2p_level(sets: Sequence[GpuSet], table: str, tables: NcclTables) -> str:
     if table != PCIE:
         return "NVL"
     if any(one.link in (LinkClass.PARTIAL, LinkClass.NVLINK, LinkClass.NVSWITCH) for one in sets):
-        return "PXB"  # some pairs have NVLink
+        return P2P_DEFAULT  # some pairs have NVLink
     return tables.pcie_p2p_level
 
 

@@ -1,13 +1,14 @@
 """What is known of the node of a pod, with everything that is reckoned from it once."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
 
 from webhook.topology.connections import Connections
 from webhook.topology.document import format_topology
-from webhook.topology.model import Gpu, MigMode, NodeTopology
+from webhook.topology.model import HAMI, NO_INDICES, Gpu, MigMode, NodeTopology
 from webhook.topology.sets import GpuSet, assess
 
 SETS_KEPT = 256
@@ -42,6 +43,7 @@ class KnownNode:
         self._by_uuid = {gpu.uuid: gpu for gpu in topology.gpus if gpu.uuid}
         self._by_minor = {gpu.minor: gpu for gpu in topology.gpus if gpu.minor is not None}
         self._reckon = lru_cache(SETS_KEPT)(self._assess)
+        self._aged: KnownNode | None = None
 
     @property
     def name(self) -> str:
@@ -83,6 +85,50 @@ class KnownNode:
         """Whether some GPU is in MIG mode."""
         return any(gpu.mig_mode is MigMode.ENABLED for gpu in self.topology.gpus)
 
+    @cached_property
+    def unread(self) -> frozenset[int]:
+        """Indices of the GPUs whose NVLinks nobody knows: that none are listed does not mean that there are none."""
+        gpus = self.topology.gpus
+        if self.from_hami and self.topology.problem and not any(gpu.nvlinks for gpu in gpus):
+            return frozenset(gpu.index for gpu in gpus)
+        return frozenset(gpu.index for gpu in gpus if gpu.links_problem)
+
+    def doubt(self, one: GpuSet) -> str:
+        """Why it is not known how these GPUs are linked, in a sentence; empty if it is."""
+        if one.every_pair_has_nvlink or self.unread.isdisjoint(one.gpus):
+            return ""
+        read = [gpu.links_problem for gpu in self.topology.gpus if gpu.index in one.gpus]
+        problem = next(filter(None, read), "")
+        labels = " ".join(f"GPU{index}" for index in one.gpus)
+        return f"how {labels} of node {self.name} are linked is not known: {problem or self.topology.problem}"
+
+    @property
+    def from_hami(self) -> bool:
+        """Whether HAMi's annotations tell it, which know less than the driver."""
+        return self.topology.source == HAMI
+
+    @cached_property
+    def numbering_problem(self) -> str:
+        """Why CUDA's numbers of the GPUs cannot be known, in a sentence; empty if they are.
+
+        HAMi counts out GPUs that it takes for sick, or was told to leave alone; CUDA counts them.
+        """
+        if not self.from_hami:
+            return ""
+        indices = [gpu.index for gpu in self.topology.gpus]
+        if NO_INDICES in self.topology.problem or indices != list(range(len(indices))):
+            listed = ", ".join(map(str, indices)) or "none"
+            return f"HAMi's annotations of node {self.name} do not list all of its GPUs by number ({listed})"
+        return ""
+
+    def aged(self, stale: str) -> "KnownNode":
+        """The same, with a reason to doubt it. Whoever says the same again gets the same value."""
+        if self._aged is None or self._aged.stale != stale:
+            twin = copy(self)
+            twin.stale = stale
+            self._aged = twin
+        return self._aged
+
     def gpu(self, uuid: str, minor: int | None) -> Gpu | None:
         """The GPU with that UUID, else that minor number; None if it is lost or was never there."""
         if uuid:
@@ -108,7 +154,7 @@ class Sources:
     published: KnownNode | None = None
     """From the agent's ConfigMap."""
     age: float | None = None
-    """Seconds since the agent's last sign of life; None if it gives none, as a file does."""
+    """Seconds since the agent's last sign of life; None for what does not get old, such as a file."""
     annotated: KnownNode | None = None
     """From HAMi's annotations."""
 
@@ -122,16 +168,20 @@ def choose_node(sources: Sources, uuids: Sequence[str], *, max_age: float, verif
         max_age: Seconds after which what the agent published counts as old.
         verified: Whether something old does no harm, because the pod verifies it when it starts or needs no mapping.
     """
-    published, age = sources.published, sources.age
+    published, age, annotated = sources.published, sources.age, sources.annotated
+    if annotated and not all(annotated.gpu(uuid, None) for uuid in uuids):
+        annotated = None
     if published and (age is None or age <= max_age):
-        return published
-    annotated = sources.annotated
-    if annotated and all(annotated.gpu(uuid, None) for uuid in uuids):
-        return annotated
+        sees_some = any(published.gpu(uuid, None) for uuid in uuids)
+        return annotated if annotated and not sees_some else published
+    old = None
     if published and verified:
-        stale = f"the agent of node {published.name} has not been heard of for {(age or 0) / 60:.0f} minutes"
-        return KnownNode(published.topology, origin=published.origin, stale=stale)
-    return None
+        old = published.aged(
+            f"the agent of node {published.name} has not been heard of for {(age or 0) / 60:.0f} minutes"
+        )
+    if annotated and old and annotated.unread and not old.unread:
+        return old
+    return annotated or old
 
 
 def _in_cuda_order(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:

@@ -10,6 +10,11 @@ NODE_TOPOLOGY_LIMIT = 96 * 1024
 """Bytes. It becomes one environment variable, of which Linux takes 128 KiB (execve(2), MAX_ARG_STRLEN), and one of the
 annotations, which may have 256 KiB together (apimachinery pkg/api/validation/objectmeta.go)."""
 
+FOR_PEOPLE = (names.LINK, names.BANDWIDTH, names.RING_ORDER, names.NUMA, names.SATISFIED)
+"""What no container refers to."""
+UNKNOWN = "unknown"
+"""Of requirements."""
+
 _BY_VARIABLE = {
     names.ENV_NCCL_P2P_LEVEL: names.NCCL_P2P_LEVEL,
     names.ENV_NCCL_NVLS_ENABLE: names.NCCL_NVLS,
@@ -45,15 +50,26 @@ def _for_containers(resolution: Resolution) -> dict[str, str]:
 
 
 def _for_people(resolution: Resolution) -> dict[str, str]:
-    worst = resolution.worst
     numa = sorted({node for one in resolution.sets for node in one.numa_nodes})
-    return {
+    found = dict.fromkeys(FOR_PEOPLE, "") | {
+        names.NUMA: ",".join(map(str, numa)),
+        names.SATISFIED: satisfied_text(resolution),
+    }
+    if resolution.doubt:
+        return found
+    worst = resolution.worst
+    return found | {
         names.LINK: worst.link.value,
         names.BANDWIDTH: bandwidth_text(worst),
         names.RING_ORDER: ";".join(",".join(map(str, one.ring)) for one in resolution.sets),
-        names.NUMA: ",".join(map(str, numa)),
-        names.SATISFIED: "false" if resolution.unmet else "true",
     }
+
+
+def satisfied_text(resolution: Resolution) -> str:
+    """Whether the requirements are met: ``true``, ``false`` or ``unknown``."""
+    if resolution.unmet:
+        return "false"
+    return UNKNOWN if resolution.doubt and resolution.requires else "true"
 
 
 def bandwidth_text(one: GpuSet) -> str:

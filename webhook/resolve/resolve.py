@@ -66,6 +66,10 @@ class Resolution:
     """NCCL variables with their values."""
     unmet: tuple[str, ...]
     """A sentence for each requirement that is not met."""
+    requires: bool
+    """Whether there are requirements at all."""
+    doubt: str
+    """Why it is not known how GPUs are linked, in a sentence: whether other requirements are met is then not known."""
 
     @property
     def worst(self) -> GpuSet:
@@ -78,14 +82,14 @@ class Resolution:
         return ",".join(gpu.uuid for gpu in self.gpus)
 
 
-def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: Sequence[str] = ()) -> Resolution:
+def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: Sequence[Device] = ()) -> Resolution:
     """What the pod's GPUs mean for it.
 
     Args:
         wanted: The pod.
         allocation: What its scheduler gave it.
         node: Where the GPUs are.
-        peers: UUIDs of the GPUs that other pods of its group have on the node.
+        peers: What other pods of its group have on the node.
 
     Raises:
         UnresolvedError: the allocation does not fit the pod, holds MIG instances, or names GPUs that the node has not.
@@ -103,7 +107,11 @@ def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: S
         )
         for container, gpus in selected
     )
-    sets = _sets(wanted.profile, containers, every, node, peers)
+    others = [node.gpu(device.uuid, device.minor) for device in peers] if wanted.profile is Profile.NODE_PEERS else []
+    sets = _sets(wanted.profile, containers, node.ordered([*every, *filter(None, others)]), node)
+    doubts = [doubt for one in sets if (doubt := node.doubt(one))]
+    if None in others:
+        doubts.append("which GPUs another pod of the group has is not known")
     judged = (node.gpu_set([gpu.index for gpu in node.in_cuda_order]),) if _knows_no_peers(wanted.profile) else sets
     return Resolution(
         node=node,
@@ -111,7 +119,9 @@ def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: S
         gpus=every,
         sets=sets,
         nccl=nccl_values(judged, node, wanted.nccl),
-        unmet=unmet(wanted.requirements, sets),
+        unmet=unmet(wanted.requirements, [one for one in sets if not node.doubt(one)]),
+        requires=bool(wanted.requirements),
+        doubt=next(iter(doubts), ""),
     )
 
 
@@ -153,10 +163,12 @@ def _unknown(device: Device, node: KnownNode) -> str:
 
 def _visible(profile: Profile, every: tuple[Gpu, ...], node: KnownNode) -> tuple[Gpu, ...]:
     """What a container sees, in CUDA's order; empty where it sees nothing but its own."""
+    if not profile.shares_gpus:
+        return ()
+    if node.numbering_problem and (profile is Profile.NODE_PEERS or len(every) > 1):
+        raise UnresolvedError(Unresolved.NODE_UNKNOWN, f"{node.numbering_problem}. Is the agent running there?")
     if profile is Profile.POD_PEERS:
         return every
-    if profile is not Profile.NODE_PEERS:
-        return ()
     if node.has_mig:
         # CUDA counts MIG instances and whole GPUs in a way that no documentation promises.
         text = f"node {node.name} has GPUs in MIG mode, so that CUDA's numbers of the others are not known"
@@ -165,16 +177,11 @@ def _visible(profile: Profile, every: tuple[Gpu, ...], node: KnownNode) -> tuple
 
 
 def _sets(
-    profile: Profile,
-    containers: Sequence[ContainerGpus],
-    every: Sequence[Gpu],
-    node: KnownNode,
-    peers: Sequence[str],
+    profile: Profile, containers: Sequence[ContainerGpus], together: Sequence[Gpu], node: KnownNode
 ) -> tuple[GpuSet, ...]:
-    if not profile.shares_gpus:
-        return tuple(node.gpu_set([gpu.index for gpu in one.gpus]) for one in containers)
-    others = [gpu for uuid in peers if (gpu := node.gpu(uuid, None))] if profile is Profile.NODE_PEERS else []
-    return (node.gpu_set([gpu.index for gpu in node.ordered([*every, *others])]),)
+    if profile.shares_gpus:
+        return (node.gpu_set([gpu.index for gpu in together]),)
+    return tuple(node.gpu_set([gpu.index for gpu in one.gpus]) for one in containers)
 
 
 def _knows_no_peers(profile: Profile) -> bool:

@@ -8,7 +8,8 @@ from typing import TypeVar
 import msgspec
 
 from webhook.admit.memory import Memory
-from webhook.bind.binding import Case, begin, finish, peer_uuids, unreadable
+from webhook.allocation.model import Device
+from webhook.bind.binding import Case, begin, finish, peer_devices, unreadable
 from webhook.bind.wanted import Wish
 from webhook.config import AdmitPolicy
 from webhook.model.binding import Binding, BindOutcome, BindReason
@@ -75,11 +76,11 @@ class BindingReviews:
             return unreadable(str(error)), ""
         return finish(case, self._policy, self._state.node(case.node), peers=peers), case.uid or binding.pod_uid
 
-    async def _peers(self, case: Case, namespace: Namespace, reading: "_Reading") -> tuple[str, ...]:
+    async def _peers(self, case: Case, namespace: Namespace, reading: "_Reading") -> tuple[Device, ...]:
         group = case.wish.group
         if group is None:
             return ()
-        return peer_uuids(await reading.group(namespace.name, group, case.node), case.uid, self._policy)
+        return peer_devices(await reading.group(namespace.name, group, case.node), case.uid, self._policy)
 
 
 class _Reading:

@@ -44,6 +44,8 @@ class Counts:
         """Bindings of pods that require something, by whether it was met."""
         self.same_numa: Counter[bool] = Counter()
         """Bindings by whether all GPUs are on one NUMA node."""
+        self.rejected: Counter[int] = Counter()
+        """Requests to the paths of reviews that got no review as an answer, by HTTP status."""
         self.failed_reads: Counter[str] = Counter()
         """By what was read: ``pod`` or ``group``."""
         self.binding_seconds = Durations()

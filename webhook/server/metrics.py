@@ -34,6 +34,12 @@ def families(counts: Counts) -> Iterator[Metric]:
     yield _histogram("binding_seconds", "Seconds that a review of a Binding took.", counts.binding_seconds)
     yield _histogram("pod_read_seconds", "Seconds of that spent waiting for pods.", counts.waiting_seconds)
     yield _counter(
+        "rejected_requests",
+        "Requests that are no reviews, or met a bug (500).",
+        ("status",),
+        {(str(status),): number for status, number in sorted(({500: 0} | counts.rejected).items())},
+    )
+    yield _counter(
         "pod_read_failures",
         "Reads of a pod, or of its group, that failed or took too long.",
         ("read",),

@@ -75,9 +75,11 @@ class Reviews:
         except (BadRequest, MalformedReview) as error:
             status = error.status if isinstance(error, BadRequest) else 400
             kind, answer = _TEXT, str(error).encode()
+            self.counts.rejected[status] += 1
             self._log.rejected(status, str(error))
         except Exception:  # the one catch-all: a bug is a 500, and the operator's failurePolicy decides
             status, kind, answer = 500, _TEXT, b"internal error; the log has the details"
+            self.counts.rejected[status] += 1
             self._log.failed(traceback.format_exc())
         await self._answer(send, status, kind, answer)
 

@@ -1,13 +1,11 @@
 """Pods from files: ``pods/*.yaml`` of a state directory, read anew whenever one is asked for."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
 from webhook.manifest.documents import read_yaml
+from webhook.manifest.pods import decode_pod, to_json
 from webhook.model import names
 from webhook.model.errors import ManifestError, PodsUnreadable
 from webhook.model.pod import Pod
@@ -89,11 +87,8 @@ def _read(path: Path) -> Iterator[tuple[bytes, Pod]]:
         kind = document.get("kind") if isinstance(document, dict) else None
         if kind != "Pod":
             raise ManifestError(f"{path}: expected a Pod, found {kind or 'something else'}")
-        manifest = json.dumps(document, default=str).encode()  # dates, which YAML knows, are strings in Kubernetes
-        try:
-            pod = msgspec.json.decode(manifest, type=Pod)
-        except msgspec.ValidationError as error:
-            raise ManifestError(f"{path}: {error}") from None
+        manifest = to_json(document, str(path))
+        pod = decode_pod(manifest, str(path))
         if not (pod.metadata and pod.metadata.name):
             raise ManifestError(f"{path}: expected a Pod with a name, found none")
         yield manifest, pod

@@ -12,6 +12,10 @@ NVSWITCH = "nvswitch"
 """Target of links that end at a switch: which one does not matter, and virtual machines hide it."""
 UNKNOWN = "unknown"
 """Target of links that are down and whose other end is not known."""
+HAMI = "hami"
+"""Source of topologies that HAMi's annotations tell, which know less than the driver."""
+NO_INDICES = "HAMi registered GPUs without indices; they are numbered in the order of its annotation."
+"""A problem of those."""
 
 
 class MigMode(StrEnum):

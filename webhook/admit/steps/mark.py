@@ -1,6 +1,7 @@
 """The mark: which version of us prepared the pod, and for which profile. Bind looks only at pods that carry it.
 
-Output annotations that a user wrote go: whoever reads them must find what we wrote.
+Output annotations that a user wrote go: whoever reads them must find what we wrote. One that a container still refers
+to stays, because without it the variable would be empty: NCCL misreads that, and CUDA sees no GPU.
 """
 
 from webhook import __version__
@@ -9,6 +10,7 @@ from webhook.admit.subject import Subject
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.mark import Mark
+from webhook.model.references import annotation_of
 
 PURPOSE = "mark it"
 
@@ -22,6 +24,14 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     for key, value in subject.allocated.items():
         if key in _FOR_PEOPLE:
             patch.annotate(key, value)
-    for key in subject.options.outputs:
-        if key not in patch.annotated:
+    stale = [key for key in subject.options.outputs if key not in patch.annotated]
+    referred = _referred(subject) if stale else frozenset()
+    for key in stale:
+        if key not in referred:
             patch.drop_annotation(key)
+
+
+def _referred(subject: Subject) -> frozenset[str]:
+    """The annotations of the users' own variables; the remap container refers to what its step has annotated."""
+    others = (one for one in subject.containers if one is not subject.remap_container)
+    return frozenset(filter(None, (annotation_of(variable) for one in others for variable in one.env.values())))

@@ -6,13 +6,14 @@ containers finish, gets a restartable one, which never finishes.
 
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
-from webhook.admit.remap_container import RemapContainer, encode_container, last_visible_devices
-from webhook.admit.subject import FILES_SIZE, Subject
+from webhook.admit.remap_container import RemapContainer, View, encode_container
+from webhook.admit.subject import FILES_SIZE, Subject, is_file_open
 from webhook.admit.variables import offer_value
 from webhook.admit.volumes import numbered
 from webhook.model import names
 from webhook.model.choices import Carrier, OnViolation
 from webhook.model.outcome import Reason, Refused
+from webhook.model.pod import annotation_reference
 
 PURPOSE = "verify the GPUs and write the NCCL topology file when it starts"
 
@@ -42,6 +43,8 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         if options.topology_file:
             offer_value(patch, one, names.ENV_NCCL_TOPO_FILE, names.TOPOLOGY_FILE)
     patch.annotate(names.NODE_TOPOLOGY, subject.allocated.get(names.NODE_TOPOLOGY, names.UNKNOWN_TOPOLOGY))
+    if _view(subject) is View.POD and names.VISIBLE_UUIDS not in patch.annotated:
+        patch.annotate(names.VISIBLE_UUIDS, subject.allocated.get(names.VISIBLE_UUIDS, names.NO_VISIBLE_DEVICE))
     present = subject.remap_container
     wanted = _container(subject, present.name if present else _free_name(subject.containers), volume)
     if present is None:
@@ -58,6 +61,8 @@ def _environment(subject: Subject, patch: PodPatch) -> None:
         why = "needs a remap container, which this pod does not get"
     elif not subject.cluster.has_env_files:
         why = f"needs Kubernetes 1.35, this is {subject.cluster.kubernetes or 'one of unknown version'}"
+    elif is_file_open(subject.profile, has_company=subject.has_company):
+        why = "changes nothing: in this pod other containers could write that file"
     else:
         why = "changes nothing in pods that read the annotations already"
     patch.warn(f"remap.environment: file {why}")
@@ -71,11 +76,11 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         volume=volume,
         image=subject.policy.remap_image,
         image_pull_policy=settings.image_pull_policy,
-        sees_all_gpus=settings.sees_all_gpus,
+        view=_view(subject),
         carrier=subject.carrier,
         profile=subject.profile,
         require_nvlink=options.require_nvlink,
-        min_bandwidth="" if options.min_bandwidth is None else f"{options.min_bandwidth:g}",
+        min_bandwidth="" if options.min_bandwidth is None else _exact(options.min_bandwidth),
         denies=options.on_violation is OnViolation.DENY,
         reads_file=subject.reads_file,
         family=subject.family,
@@ -83,6 +88,18 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         containers=",".join([_entry(one, keys, one in subject.left_out) for one in subject.containers if one.request]),
         visible_device_keys=tuple(keys.values()),
     )
+
+
+def _view(subject: Subject) -> View:
+    """Every GPU of the node only while nobody else can get at the container, or where the namespace may see them."""
+    if not subject.policy.remap.sees_all_gpus:
+        return View.NONE
+    return View.POD if subject.has_company and not subject.namespace.allows(names.ALLOW_NODE_GPUS) else View.NODE
+
+
+def _exact(number: float) -> str:
+    """The shortest text that reads as the same number."""
+    return repr(number).removesuffix(".0")
 
 
 def _entry(one: PodContainer, keys: dict[str, str], left_out: bool) -> str:
@@ -96,9 +113,12 @@ def _mend(patch: PodPatch, subject: Subject, present: PodContainer, wanted: Rema
     document = subject.remap_document
     if not wanted.is_form_of(document):
         patch.replace_container(present, encode_container(wanted))
-    elif wanted.sees_all_gpus and last_visible_devices(document) != "all":
+    elif wanted.is_hidden(document):
         # HAMi's overwriteEnv appended "none". The last entry counts: ours follows.
-        patch.add_variable(present, names.ENV_NVIDIA_VISIBLE_DEVICES, "all")
+        if wanted.view is View.NODE:
+            patch.add_variable(present, names.ENV_NVIDIA_VISIBLE_DEVICES, "all")
+        else:
+            patch.add_reference(present, names.ENV_NVIDIA_VISIBLE_DEVICES, annotation_reference(names.VISIBLE_UUIDS))
 
 
 def _free_name(containers: list[PodContainer]) -> str:

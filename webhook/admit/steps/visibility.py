@@ -28,11 +28,23 @@ def plan(subject: Subject, patch: PodPatch) -> None:
             f"profile {subject.profile} needs the device list strategy envvar, this cluster has {strategy}: "
             f"the container's own list of GPUs would have no effect",
         )
+    _refuse_passing_containers(subject)
     _variables(subject, patch)
     for key in subject.visible_device_keys.values():
         patch.annotate(key, subject.allocated.get(key, names.NO_CUDA_DEVICE))
     if subject.profile is Profile.POD_PEERS:
         patch.annotate(names.VISIBLE_UUIDS, subject.allocated.get(names.VISIBLE_UUIDS, names.NO_VISIBLE_DEVICE))
+
+
+def _refuse_passing_containers(subject: Subject) -> None:
+    for one in subject.gpu_containers:
+        if one.is_init and not one.is_native_sidecar:
+            raise Refused(
+                Reason.CONTRADICTS_PROFILE,
+                f"init container {one.name} asks for GPUs, which others get once it finishes, but profile "
+                f"{subject.profile} would go on showing them to its peers. Leave it out with {names.CONTAINERS}, or "
+                "choose profile exclusive",
+            )
 
 
 def _variables(subject: Subject, patch: PodPatch) -> None:

@@ -36,6 +36,7 @@ def demo(
 
     from webhook.cli.demo.admission import send_workload
     from webhook.cli.demo.process import running_webhook
+    from webhook.cli.demo.start import Driver
     from webhook.cli.inputs import read_settings
     from webhook.model.errors import ManifestError
     from webhook.state.directory import load_directory
@@ -46,6 +47,7 @@ def demo(
             f"{examples}: expected workloads/*.yaml. Run this in a checkout, or name one with --examples"
         )
     console = Console(highlight=False, soft_wrap=True)
+    played = Driver.read(driver) if driver else None
     _, policy = read_settings(None)
     with _copy(examples / "state") as directory:
         state = load_directory(directory)
@@ -54,7 +56,7 @@ def demo(
                 send_workload(console, client, path, policy, state, diff=diff or path.stem == SHOWN_IN_FULL)
                 for path in files
             ]
-            right = _to_the_node(console, client, directory, files, policy, state, driver)
+            right = _to_the_node(console, client, directory, files, policy, state, played)
     pods = sum(map(len, agreed))
     same = sum(map(sum, agreed))
     console.print(f"\n[bold]{pods} pods of {len(files)} workloads[/] went through the webhook over TLS.")
@@ -80,26 +82,27 @@ def _to_the_node(  # noqa: PLR0913, PLR0917 - the world of the demo
     files: list[Path],
     policy: "AdmitPolicy",
     state: "DirectoryState",
-    driver_directory: Path | None,
+    driver: "Driver | None",
 ) -> bool:
     """Bind and start the pods of some workloads; says whether everything went as it should."""
     from webhook.cli.demo.cluster import create_pods
-    from webhook.cli.demo.start import Driver
 
     node = state.node(NODE).published
     paths = [path for path in files if path.stem in GOING_TO_THE_NODE]
     if node is None or not paths:
         return True
-    driver = Driver.read(driver_directory) if driver_directory else None
     console.print()
     console.rule(f"[bold]to the node {NODE}", align="left", style="dim")
     _say_what_is_played(console, driver)
     free = list(node.topology.gpus)
     pods = [pod for path in paths for pod in create_pods(path, policy, state)]
     right = [_start(console, client, directory, pod, free, driver) for pod in pods]
+    name = pods[0]["metadata"]["name"]
     stopped = _swapped(console, pods[0], free_card=node.topology.gpus[4], driver=driver)
     if all(right) and stopped:
-        console.print(f"\n[bold]{len(pods)} pods[/] started with their own cards; with one card swapped, none does.")
+        console.print(
+            f"\n[bold]{len(pods)} pods[/] started with their own cards; with one card swapped, {name} does not."
+        )
     return all(right) and stopped
 
 
@@ -160,6 +163,7 @@ def _swapped(console: "Console", pod: dict[str, Any], *, free_card: "Gpu", drive
     from webhook.cli.demo.cluster import environment_of
     from webhook.cli.demo.start import print_started, run_remap
     from webhook.model import names
+    from webhook.remap.verdict import ExitCode
 
     name = pod["metadata"]["name"]
     annotations = pod["metadata"]["annotations"]
@@ -173,4 +177,4 @@ def _swapped(console: "Console", pod: dict[str, Any], *, free_card: "Gpu", drive
     (remap,) = (one for one in pod["spec"]["initContainers"] if one["name"] == names.REMAP_CONTAINER)
     started = run_remap(changed, environment_of(remap, changed), driver)
     print_started(console, started, full=False)
-    return started.code != 0
+    return started.code == ExitCode.OTHER_GPUS

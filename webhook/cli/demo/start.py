@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from webhook.model import names
+from webhook.model.errors import ManifestError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,11 +27,17 @@ class Driver:
     environment: Mapping[str, str]
 
     @classmethod
-    def read(cls, directory: Path) -> "Driver | None":
-        """The stand-in in this directory, or None; ``python -m tests.nvml`` makes one."""
+    def read(cls, directory: Path) -> "Driver":
+        """The stand-in in this directory; ``python -m tests.nvml`` makes one.
+
+        Raises:
+            ManifestError: there is none.
+        """
         settings = directory / "environment"
         if not settings.is_file():
-            return None
+            raise ManifestError(
+                f"--driver {directory}: expected a stand-in for a driver, as 'make demo' makes, found none"
+            )
         lines = settings.read_text(encoding="utf-8").splitlines()
         return cls(
             library=directory,

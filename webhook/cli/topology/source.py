@@ -1,6 +1,5 @@
 """Where the commands get a node's topology from: a file, a state directory, or this machine."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,12 +86,13 @@ def read_bytes(file: str, *, limit: int) -> tuple[bytes, str]:
         ManifestError: it cannot be read.
         FormatError: it has more bytes than ``limit``.
     """
+    from webhook.cli.standard_input import standard_input
     from webhook.model.errors import FormatError, ManifestError
 
     source = "standard input" if file == STANDARD_INPUT else file
     try:
         if file == STANDARD_INPUT:
-            data = sys.stdin.buffer.read(limit + 1)
+            data = standard_input().read(limit + 1)
         else:
             with Path(file).open("rb") as stream:
                 data = stream.read(limit + 1)

@@ -12,17 +12,14 @@ from itertools import combinations
 from webhook.model import names
 from webhook.model.errors import FormatError
 from webhook.topology.consistency import checked
-from webhook.topology.model import Gpu, LostGpu, MigMode, NodeTopology
+from webhook.topology.model import HAMI, NO_INDICES, Gpu, LostGpu, MigMode, NodeTopology
 from webhook.topology.readers.hami_register import RegisteredGpu, parse_register
 from webhook.topology.readers.hami_scores import Score, parse_scores
 from webhook.topology.readers.pair_links import links_by_gpu
 from webhook.topology.readers.products import product
 
-SOURCE = "hami"
-
 _UNHEALTHY = "HAMi reports it unhealthy"
 _NO_GPU = "HAMi registered no GPU."
-_NO_INDICES = "HAMi registered GPUs without indices; they are numbered in the order of its annotation."
 _NO_SCORES = (
     "HAMi published no pair scores, so links are unknown: set gpuSchedulerPolicy to topology-aware in the values of its"
     " chart (2.7 or later)."
@@ -65,7 +62,7 @@ def read_hami(register: str, score: str | None, *, node: str, source: str) -> No
     )
     topology = NodeTopology(
         node=node,
-        source=SOURCE,
+        source=HAMI,
         problem=" ".join(_problems(registered, healthy, scores, is_published=bool(score))),
         gpus=tuple(replace(gpu, nvlinks=links[gpu.index]) for gpu in gpus),
         lost=tuple(lost),
@@ -122,7 +119,7 @@ def _problems(registered: _Gpus, healthy: _Gpus, scores: _Scores, *, is_publishe
     if not registered:
         yield _NO_GPU
     if any(gpu.index is None for gpu in registered.values()):
-        yield _NO_INDICES
+        yield NO_INDICES
     if len(healthy) > 1 and not scores:
         yield _OTHER_SCORES if is_published else _NO_SCORES
     if _is_blind(healthy, scores):

@@ -1,0 +1,41 @@
+"""Pods from manifests."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from webhook.model.errors import ManifestError
+from webhook.model.pod import Pod
+
+
+def to_json(document: Any, source: str = "the manifest") -> bytes:
+    """Parsed YAML as the JSON that the API server would send.
+
+    Args:
+        document: Plain values, perhaps of the subclasses of str and int that carry YAML's comments.
+        source: How messages call it.
+
+    Raises:
+        ManifestError: it contains itself.
+    """
+    try:
+        return json.dumps(document, default=str).encode()  # what is left, dates, are strings in Kubernetes
+    except (ValueError, RecursionError):
+        raise ManifestError(f"{source}: expected a manifest, found one that contains itself") from None
+
+
+def decode_pod(document: bytes, source: str) -> Pod:
+    """The fields of a pod that we read.
+
+    Args:
+        document: JSON.
+        source: How messages call it.
+
+    Raises:
+        ManifestError: a field has another type than in a pod, or a text is none.
+    """
+    try:
+        return msgspec.json.decode(document, type=Pod)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ManifestError(f"{source}: {error}") from None
