@@ -1,19 +1,38 @@
 """``gpu-topology explain``: the command that people use to find out why their job is slow."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.cli.command import gpu_topology
+from tests.cli.command import ROOT, gpu_topology
 from tests.explain.situations import H20, on
 from tests.pods import container, pod
 from tests.topology import machines
 from webhook.topology.document import format_topology
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+GET_PODS = "Give the Pods themselves: kubectl get pods -l KEY=VALUE -o yaml"
+
+
+def raw(
+    *arguments: str, redirection: str = "", environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The command by way of a shell."""
+    words = " ".join([sys.executable, "-m", "webhook", *arguments, redirection])
+    return subprocess.run(
+        ["/bin/sh", "-c", words],
+        cwd=ROOT,
+        env=environment or {},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
 
 
 def write(path: Path, *documents: Any) -> Path:
@@ -40,7 +59,7 @@ def test_a_pod_of_a_state_directory_is_explained(state: Path) -> None:
     assert done.code == 1
     assert done.err == ""
     assert (
-        done.out
+        done.out.replace(str(state), "STATE")
         == """\
 pod team-a/train on node h20-node-1
 
@@ -63,7 +82,7 @@ containers too; setting it inside a running container changes nothing
 
 Allocation and links
   7. ok   allocation: node h20-node-1 gives GPU0 and GPU1 to container train
-  8. ok   node-topology: the agent of node h20-node-1 published it
+  8. ok   node-topology: state directory STATE tells it of node h20-node-1
   9. ok   links: every pair of GPU0 and GPU1 has NVLink: link class NVSwitch
  10. ok   bandwidth: GPU0-GPU1 have 370.8 GB/s per direction, no pair has less; best ring 0-1-0: 370.8 GB/s
  11. -    requirements: the pod requires nothing of its GPUs
@@ -158,9 +177,14 @@ def test_a_list_of_pods_as_the_api_server_sends_it_can_be_read(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ({"kind": "Deployment", "metadata": {"name": "x"}}, "expected Pods, found Deployment"),
+        ({"kind": "Deployment", "metadata": {"name": "x"}}, f'expected Pods, found "Deployment". {GET_PODS}'),
         ({"kind": "Pod", "spec": {"containers": 5}}, "Expected `array | null`, got `int` - at `$.spec.containers`"),
-        ([1], "expected Pods, found list"),
+        ({"kind": "a\x1b[31mb"}, f'expected Pods, found "a\\x1b[31mb". {GET_PODS}'),
+        ({"kind": [None]}, f"expected Pods, found an object without a kind. {GET_PODS}"),
+        ({"kind": "List", "items": [None]}, f"expected Pods, found nothing. {GET_PODS}"),
+        ("Pod", f"expected Pods, found a text. {GET_PODS}"),
+        ([1], f"expected Pods, found a list. {GET_PODS}"),
+        (5, f"expected Pods, found a single value. {GET_PODS}"),
     ],
 )
 def test_what_is_no_pod_is_said_to_be_none(tmp_path: Path, content: Any, sentence: str) -> None:
@@ -191,6 +215,8 @@ def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
         (("train",), 'expected NAMESPACE/POD, found "train"'),
         (("team-a/../x",), 'expected NAMESPACE/POD, found "team-a/../x"'),
         (("a/b", "--state", "examples/state", "--kubeconfig", "x"), "give either files or a cluster"),
+        (("-f", "-", "--topology", "-"), "standard input can be read once"),
+        (("a/b", "--state", "examples/state", "--hami-version", "banana"), "expected a version such as"),
     ],
 )
 def test_wrong_usage_ends_with_two(arguments: tuple[str, ...], sentence: str) -> None:
@@ -202,15 +228,95 @@ def test_wrong_usage_ends_with_two(arguments: tuple[str, ...], sentence: str) ->
 def test_outside_of_a_cluster_a_kubeconfig_is_asked_for() -> None:
     done = gpu_topology("explain", "team-a/train")
     assert done.code == 1
-    assert done.err.startswith("gpu-topology: expected to run as a pod with a service account")
-    assert done.err.endswith("Outside of a cluster give --kubeconfig FILE\n")
+    assert done.err == (
+        "gpu-topology: no kubeconfig: $KUBECONFIG is not set, and ~/.kube/config (/.kube/config) does not exist. "
+        "Give --kubeconfig FILE, or --file or --state to do without a cluster\n"
+    )
+
+
+def test_a_kubeconfig_variable_that_names_nothing_is_told(tmp_path: Path) -> None:
+    done = raw("explain", "team-a/train", environment={"KUBECONFIG": f"{tmp_path}/a:{tmp_path}/b"})
+    assert done.returncode == 1
+    assert done.stderr.startswith("gpu-topology: no kubeconfig: $KUBECONFIG names ")
+    assert "of which nothing exists. Give --kubeconfig FILE" in done.stderr
+
+
+def test_a_closed_standard_input_is_a_sentence() -> None:
+    done = raw("explain", "-f", "-", redirection="<&-")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "gpu-topology: standard input is closed\n")
+
+
+def test_a_document_that_contains_itself_ends_in_a_sentence() -> None:
+    done = gpu_topology("explain", "-f", "-", stdin="kind: Pod\nmetadata: &m {name: x, annotations: *m}\n")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "gpu-topology: standard input: expected a manifest, found one that contains itself\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"kind": "Pod", "metadata": {"name": "a\\ud800"}}',
+        '{"kind": "Pod", "metadata": {"name": "a"}, "spec": {"initContainers": [{"name": "\\ud800"}]}}',
+        '{"kind": "Pod", "spec": {"containers": [{"name": "a", "env": [{"name": "A\\ud800"}]}]}}',
+        '{"kind": "Pod", "spec": {"initContainers": [{"name": "a", "env": [{"name": "A\\ud800 "}]}]}}',
+    ],
+)
+def test_half_a_character_ends_in_a_sentence(text: str) -> None:
+    gpus = text.replace('"name": "a"', '"name": "a", "resources": {"limits": {"nvidia.com/gpu": 2}}')
+    for one in (text, gpus):
+        done = gpu_topology("explain", "-f", "-", stdin=one)  # which holds no traceback
+        assert done.code in (0, 1)
+        assert done.out or done.err.startswith("gpu-topology: ")
+
+
+def test_of_all_that_a_list_holds_its_pods_are_taken(tmp_path: Path) -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "train"}}
+    every = {"apiVersion": "v1", "kind": "List", "items": [service, pod(container(gpus=1))]}
+    done = gpu_topology("explain", "-f", write(tmp_path / "all.yaml", every))
+    assert done.code == 0
+    assert done.out.startswith("pod team-a/train without a node\n")
+
+
+@pytest.mark.parametrize("gpus", [None, "nvidia.com/mig-1g.5gb"])
+def test_what_admission_skips_is_not_said_to_be_refused(tmp_path: Path, gpus: str | None) -> None:
+    resources = {"limits": {gpus: 1}} if gpus else {"limits": {"cpu": 1}}
+    done = gpu_topology("explain", "-f", write(tmp_path / "pod.yaml", pod(container(resources=resources))))
+    assert "would refuse" not in done.out
+    assert "prepared: the webhook would leave it as it is: " in done.out
+    assert done.code == (1 if gpus else 0)
+
+
+def test_the_topology_says_who_told_it(tmp_path: Path) -> None:
+    file = write(tmp_path / "pod.yaml", on(pod(), "h20-node-1", list(H20[:2])))
+    topology = tmp_path / "node.json"
+    topology.write_text(format_topology(machines.h20()))
+    done = gpu_topology("explain", "-f", file, "--topology", topology)
+    assert f"node-topology: file {topology} tells it of node h20-node-1\n" in done.out
+    piped = gpu_topology("explain", "-f", file, "--topology", "-", stdin=topology.read_text())
+    assert "node-topology: standard input tells it of node h20-node-1\n" in piped.out
+
+
+def test_a_matrix_without_uuids_leaves_the_allocation_open(tmp_path: Path) -> None:
+    file = write(tmp_path / "pod.yaml", on(pod(), "h20-node-1", list(H20[:2])))
+    matrix = tmp_path / "matrix.txt"
+    matrix.write_text("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-47\nGPU1\tNV18\t X \t0-47\n")
+    done = gpu_topology("explain", "-f", file, "--topology", matrix)
+    assert "?    allocation: what is known of node h20-node-1 has no UUIDs" in done.out
+    assert "-> Add the output of nvidia-smi -L to the topology\n" in done.out
+    assert "lists other GPUs" not in done.out
+
+
+def test_the_remedy_shows_the_node_where_it_was_looked_up(state: Path) -> None:
+    write(state / "pods" / "train.yaml", on(pod(), "h20-node-1", ["GPU-1", "GPU-2"]))
+    done = gpu_topology("explain", "team-a/train", "--state", state)
+    assert f"-> Look at the node: gpu-topology topology show --state {state} --node h20-node-1\n" in done.out
 
 
 def test_the_example_on_the_page_is_real() -> None:
     page = (EXAMPLES.parent / "docs" / "explain.md").read_text(encoding="utf-8")
     _, _, example = page.partition("$ .venv/bin/gpu-topology explain ml-workloads/slow --state examples/state\n")
     shown, _, _ = example.partition("```")
-    assert shown == gpu_topology("explain", "ml-workloads/slow", "--state", EXAMPLES / "state").out
+    assert shown == gpu_topology("explain", "ml-workloads/slow", "--state", "examples/state").out
     assert shown.startswith("pod ml-workloads/slow on node h20-node-1\n")
 
 

@@ -144,7 +144,51 @@ def test_what_may_not_be_read_is_left_out_with_a_note(cluster: Cluster) -> None:
     assert "gpu-topology: left out: get namespace team-a: you may not (403)\n" in done.err
     assert "gpu-topology: left out: get node h20-node-1: you may not (403)\n" in done.err
     assert "the version of the API server: expected a version" in done.err
-    assert "  1. ?    opted-in: the namespace is not known here" in done.out
+    assert "  1. ?    opted-in: the namespace is not known here: get namespace team-a: you may not (403)\n" in done.out
+    assert "-> Have the permission to get namespaces\n" in done.out
+    assert "--kubeconfig" not in done.out
+
+
+def test_config_maps_that_may_not_be_read_do_not_stand_for_a_missing_agent(cluster: Cluster) -> None:
+    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
+    cluster.objects |= {
+        "/api/v1/configmaps gpu.topology/node=h20-node-1": None,
+        "/api/v1/nodes/h20-node-1": {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "h20-node-1"}},
+    }
+    done = cluster.explain()
+    problem = "list ConfigMaps with gpu.topology/node=h20-node-1: you may not (403)"
+    assert f"?    node-topology: the topology of node h20-node-1 is not known: {problem}\n" in done.out
+    assert "-> Have the permission to list ConfigMaps and to get nodes\n" in done.out
+    assert "agent" not in done.out
+
+
+@pytest.mark.parametrize("lease", [None, {"metadata": {}, "spec": {}}])
+def test_without_the_lease_the_age_is_not_known(cluster: Cluster, lease: Any) -> None:
+    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
+    add_topology(cluster, minutes_ago=1)
+    path = "/apis/coordination.k8s.io/v1/namespaces/gpu-topology-system/leases/gpu-topology-h20-node-1"
+    cluster.objects[path] = lease
+    done = cluster.explain()
+    said = "?    node-topology: the agent of node h20-node-1 published it; how long ago is not known: "
+    assert said in done.out
+    assert "links: every pair of GPU0 and GPU1 has NVLink" in done.out
+
+
+def test_peers_that_may_not_be_listed_are_not_said_to_be_missing(cluster: Cluster) -> None:
+    add_pod(cluster, on(pod(labels=GROUP), "h20-node-1", list(H20[:2])))
+    cluster.objects["/api/v1/namespaces/team-a/pods gpu.topology/group=serving"] = None
+    done = cluster.explain()
+    assert "?    same-node: the other pods of group serving could not be read: list pods of team-a" in done.out
+    assert "-> Have the permission to list pods\n" in done.out
+
+
+def test_half_a_character_from_the_api_server_is_a_sentence(cluster: Cluster) -> None:
+    manifest = pod()
+    manifest["metadata"]["annotations"] = {"a": "\ud800"}
+    add_pod(cluster, manifest)
+    done = cluster.explain()
+    assert (done.code, done.out) == (1, "")
+    assert "surrogate" in done.err
 
 
 def test_a_pod_that_does_not_exist_is_a_sentence(cluster: Cluster) -> None:

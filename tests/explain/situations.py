@@ -12,12 +12,13 @@ from webhook.config import AdmitPolicy
 from webhook.explain.evidence import Evidence, containers_with_env_from, node_of
 from webhook.explain.explain import explain
 from webhook.explain.findings import Finding, Report
+from webhook.manifest.pods import to_json
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Namespace, Pod
 from webhook.model.version import Version
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.topology.model import NodeTopology
-from webhook.workload import apply_in_place, to_json
+from webhook.workload import apply_in_place
 
 H20 = machines.H20_UUIDS
 HAMI_2_8 = ClusterFacts(hami=Version(2, 8), kubernetes=Version(1, 33))

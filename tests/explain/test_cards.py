@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.explain.situations import HAMI_2_8, UNKNOWN_HAMI, finding, injected, said, told
+from tests.explain.situations import H20, HAMI_2_8, UNKNOWN_HAMI, finding, injected, on, said, told
 from tests.judge import HAMI_2_9, HAMI_2_10_0
 from tests.pods import Manifest, container, pod
 from webhook.model.cluster import ClusterFacts
@@ -132,7 +132,14 @@ def test_where_versions_differ_an_unknown_one_leaves_it_open() -> None:
 
 def test_where_versions_agree_an_unknown_one_does_not_matter() -> None:
     assert finding(told(pod(), cluster=UNKNOWN_HAMI), "control").verdict == "fails"
-    assert finding(told(pod(container(env=OFF)), cluster=UNKNOWN_HAMI), "control").verdict == "holds"
+    assert said(told(pod(container(env=OFF)), cluster=UNKNOWN_HAMI), "control") == (
+        "holds",
+        ("whichever version of HAMi it is, it finds CUDA_DISABLE_CONTROL set for container train and preloads nothing"),
+    )
+    assert said(told(pod(), cluster=UNKNOWN_HAMI), "control")[1] == (
+        "HAMi's library is preloaded into container train: HAMi, whichever version it is, looks there, and it does "
+        "not set CUDA_DISABLE_CONTROL"
+    )
 
 
 def test_a_slice_is_not_told_to_lift_its_limits() -> None:
@@ -177,7 +184,7 @@ def test_with_one_gpu_hamis_library_harms_no_link() -> None:
         (
             {"name": "CUDA_VISIBLE_DEVICES", "value": "0,1"},
             "holds",
-            'container train sets CUDA_VISIBLE_DEVICES to "0,1", as many as it has',
+            'container train sets CUDA_VISIBLE_DEVICES to "0,1": CUDA uses 2 of its 2 GPUs',
         ),
         (
             {"name": "CUDA_VISIBLE_DEVICES", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
@@ -206,6 +213,41 @@ def test_own_lists_of_gpus_may_hide_some(entry: Manifest, verdict: str, evidence
     assert said(told(pod(container(env=[entry]))), "own-gpus") == (verdict, evidence)
 
 
+ON_NODE = ("h20-node-1", list(H20[:2]))
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict", "used", "why"),
+    [
+        ("1,0", "holds", 2, ""),
+        (" 0 , 1 ", "holds", 2, ""),
+        ("0,1,7", "holds", 2, 'the list ends at "7", which is no number of its GPUs (0 to 1)'),
+        ("", "fails", 0, ""),
+        ("4,5", "fails", 0, 'the list ends at "4", which is no number of its GPUs (0 to 1)'),
+        ("0,2", "fails", 1, 'the list ends at "2", which is no number of its GPUs (0 to 1)'),
+        ("0,-1,1", "fails", 1, 'the list ends at "-1", which is no number of its GPUs (0 to 1)'),
+        ("all", "fails", 0, 'the list ends at "all", which is no number of its GPUs (0 to 1)'),
+        ("0,0", "fails", 1, '"0" names a GPU for the second time, which CUDA may refuse'),
+        ("0,1,1", "fails", 2, '"1" names a GPU for the second time, which CUDA may refuse'),
+        (f"{H20[1]},{H20[0]}", "holds", 2, ""),
+        ("GPU-b0c5,GPU-4695", "holds", 2, ""),
+        (
+            "GPU-b0c5,GPU-4650",
+            "fails",
+            1,
+            'the list ends at "GPU-4650", which is none of its GPUs, or stands for several',
+        ),
+        ("GPU-,0", "fails", 0, 'the list ends at "GPU-", which is none of its GPUs, or stands for several'),
+    ],
+)
+def test_each_entry_of_an_own_list_is_looked_at(value: str, verdict: str, used: int, why: str) -> None:
+    manifest = pod(container(env=[{"name": "CUDA_VISIBLE_DEVICES", "value": value}, *OFF]))
+    found = finding(told(on(manifest, *ON_NODE)), "own-gpus")
+    assert found.verdict == verdict
+    assert found.evidence.endswith(f": {why}{'; ' if why else ''}CUDA uses {used} of its 2 GPUs")
+    assert found.stops == (used < 2)
+
+
 UUIDS = {"name": "CUDA_VISIBLE_DEVICES", "value": "GPU-1,GPU-2"}
 
 
@@ -214,7 +256,16 @@ def test_uuids_are_all_one_to_hamis_library() -> None:
         "fails",
         'container train sets CUDA_VISIBLE_DEVICES to "GPU-1,GPU-2": HAMi\'s library takes every UUID for GPU 0',
     )
-    assert finding(told(pod(container(env=[UUIDS, *OFF]))), "own-gpus").verdict == "holds"
+
+
+def test_uuids_are_not_known_to_be_those_of_the_pod_before_it_has_some() -> None:
+    assert said(told(pod(container(env=[UUIDS, *OFF]))), "own-gpus") == (
+        "unknown",
+        (
+            'container train sets CUDA_VISIBLE_DEVICES to "GPU-1,GPU-2": '
+            "whether those are its GPUs shows when they are allocated"
+        ),
+    )
 
 
 def test_an_injected_pod_holds_all_three() -> None:

@@ -26,6 +26,18 @@ def test_the_fault_is_told_with_its_remedy() -> None:
     assert found.remedy == "Upgrade HAMi, or give the pod no such init container"
 
 
+def test_our_own_init_container_becomes_a_sidecar_where_the_webhook_knows_the_version() -> None:
+    prepared = injected(pod(), cluster=HAMI_2_9)
+    found = finding(told(prepared, cluster=HAMI_2_10_0), "init-container-fault")
+    assert found.verdict == "fails"
+    assert found.remedy == (
+        "Tell the webhook HAMi's version (cluster.hamiVersion in its configuration) and create the pod again: "
+        "gpu-topology-remap is then a sidecar, which does not end"
+    )
+    both = finding(told(injected(SETUP, cluster=HAMI_2_9), cluster=HAMI_2_10_0), "init-container-fault")
+    assert both.remedy.endswith("and with it there is no fault of setup either")
+
+
 @pytest.mark.parametrize("manifest", [SIDECAR, pod()])
 def test_a_sidecar_that_never_ends_or_none_at_all_is_no_fault(manifest: dict[str, object]) -> None:
     assert finding(told(manifest, cluster=HAMI_2_10_0), "init-container-fault").verdict == "holds"

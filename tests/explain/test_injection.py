@@ -44,6 +44,52 @@ def test_a_namespace_that_is_not_known_leaves_it_open() -> None:
     assert verdict == "unknown"
 
 
+def test_a_namespace_that_is_not_known_says_nothing_against_a_prepared_pod() -> None:
+    report = told(injected(pod()), Namespace("team-a", known=False))
+    verdict, evidence = said(report, "opted-in")
+    assert verdict == "unknown"
+    assert "would not be now" not in evidence
+
+
+def test_a_slice_is_left_alone_in_every_namespace() -> None:
+    sliced = pod(container(resources={"limits": {"nvidia.com/gpu": 2, "nvidia.com/gpumem": 3000}}))
+    report = told(sliced, Namespace("team-a", known=False))
+    assert said(report, "opted-in") == (
+        "unknown",
+        (
+            "the namespace is not known here; whatever it says, the pod asks for a vGPU slice and did not say that it "
+            "wants whole cards"
+        ),
+    )
+    assert finding(report, "injected").remedy.startswith("See to opted-in, and create the pod again")
+
+
+def test_what_the_webhook_would_do_is_not_guessed_from_what_somebody_did_by_hand() -> None:
+    by_hand = pod(container(env=[{"name": "NCCL_HOSTID", "value": "a"}]), hostIPC=True, hostPID=True)
+    report = told(by_hand, TEAM_A)
+    verdict, evidence = said(report, "prepared")
+    assert verdict == "not-needed", evidence
+    assert "allow-node-gpus" not in evidence
+    assert finding(report, "host-hash").verdict == "fails"
+
+
+@pytest.mark.parametrize("namespace", [TEAM_A, Namespace("team-a"), Namespace("team-a", known=False)])
+@pytest.mark.parametrize("resource", ["cpu", "nvidia.com/mig-1g.5gb"])
+def test_a_pod_that_admission_skips_is_not_refused(namespace: Namespace, resource: str) -> None:
+    report = told(pod(container(resources={"limits": {resource: 1}})), namespace)
+    for name in ("opted-in", "injected", "prepared"):
+        assert finding(report, name).verdict == "not-needed"
+    assert report.fails == (resource != "cpu")
+
+
+def test_an_ask_that_was_changed_is_told_in_words() -> None:
+    changed = injected(pod())
+    changed["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 2, "nvidia.com/gpumem": 3000}}
+    evidence = finding(told(changed), "prepared").evidence
+    assert "{" not in evidence
+    assert "'" not in evidence
+
+
 def test_one_gpu_needs_no_injection_unless_the_pod_asks_for_it() -> None:
     single = pod(container(gpus=1))
     report = told(single)
@@ -193,3 +239,19 @@ def test_values_that_the_binding_wrote_are_no_change() -> None:
 def test_a_remap_image_of_another_configuration_is_no_fault() -> None:
     report = told(injected(pod()), rules=policy(remap={"image": "registry.local/other:2"}))
     assert finding(report, "prepared").verdict == "holds"
+
+
+def test_what_is_only_watched_is_neither_changed_nor_refused() -> None:
+    watched = pod(annotations={"gpu.topology/profile": "observe"})
+    verdict, evidence = said(told(watched), "prepared")
+    assert verdict == "not-needed"
+    assert evidence.startswith("in profile observe the webhook only watches; profile exclusive would give it whole")
+    refused = annotated(watched, **{"host-ipc": "true"})
+    assert said(told(refused, TEAM_A), "prepared") == (
+        "not-needed",
+        (
+            "in profile observe the webhook only watches; profile exclusive would refuse it: pod team-a/train: it "
+            "needs hostIPC. Namespace team-a is not allowed that; an administrator can set its labels "
+            'gpu.topology/allow-host-ipc: "true"'
+        ),
+    )

@@ -14,11 +14,12 @@ from webhook.config import AdmitPolicy
 from webhook.explain.evidence import Evidence, containers_with_env_from, node_of
 from webhook.explain.explain import explain
 from webhook.explain.findings import Report
+from webhook.manifest.pods import to_json
 from webhook.model.cluster import ClusterFacts
 from webhook.model.outcome import Kind, Reason
 from webhook.model.pod import Namespace
 from webhook.resolve.node import Sources
-from webhook.workload import apply_in_place, to_json
+from webhook.workload import apply_in_place
 
 
 def report(

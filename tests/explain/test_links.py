@@ -2,11 +2,15 @@
 
 from dataclasses import replace
 
-from tests.explain.situations import H20, annotated, decoded, finding, injected, known, on, said, told
+import pytest
+
+from tests.explain.situations import H20, annotated, decoded, failing, finding, injected, known, on, said, told
 from tests.judge import policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
 from tests.topology import machines
 from webhook.bind.binding import Case, begin, finish
+from webhook.explain.evidence import Evidence, Reading
+from webhook.explain.explain import explain
 from webhook.model.binding import Binding, Target
 from webhook.model.pod import Metadata
 from webhook.resolve.node import KnownNode, Origin, Sources
@@ -58,7 +62,7 @@ def test_two_gpus_without_a_link_use_no_nvlink_where_others_would() -> None:
     found = finding(report, "links")
     assert (found.verdict, found.stops) == ("fails", True)
     assert found.evidence == "GPU0 and GPU5 have no NVLink: GPU0-GPU5 (SYS)"
-    assert found.remedy == "Other GPUs of node dgx1-v100 are joined: gpu-topology topology show"
+    assert found.remedy == "Other GPUs of node dgx1-v100 are joined: gpu-topology topology show on node dgx1-v100"
     assert report.reach == "none"
 
 
@@ -158,6 +162,25 @@ def test_what_hami_tells_of_a_node_will_do_without_an_agent() -> None:
     )
 
 
+def test_links_that_hami_does_not_tell_are_not_said_to_be_missing() -> None:
+    silent = replace(
+        machines.h20(),
+        source="hami",
+        problem="HAMi published no pair scores, so links are unknown.",
+        gpus=tuple(replace(gpu, nvlinks=()) for gpu in machines.h20().gpus),
+    )
+    sources = Sources(annotated=KnownNode(silent, origin=Origin.HAMI))
+    required = pod(annotations={"gpu.topology/require-nvlink": "true"})
+    report = told(injected(on(required, "h20-node-1", list(H20[:2]))), sources=sources)
+    doubt = (
+        "how GPU0 GPU1 of node h20-node-1 are linked is not known: HAMi published no pair scores, so links are unknown."
+    )
+    assert said(report, "links") == ("unknown", doubt)
+    assert said(report, "requirements") == ("unknown", doubt)
+    assert report.reach == "unknown"
+    assert "NCCL uses no NVLink" not in report.conclusion
+
+
 def test_a_topology_of_long_ago_is_used_and_doubted() -> None:
     report = told(on(pod(), "h20-node-1", list(H20[:2])), sources=known(machines.h20(), age=7200.0))
     assert said(report, "node-topology") == (
@@ -217,3 +240,98 @@ def test_in_exclusive_the_defaults_do_no_harm() -> None:
         'gpu.topology/nccl-p2p-level is "PXB", and should be "NVL"; NCCL uses NVLink with the present values too',
     )
     assert report.reach == "all"
+
+
+def bound_peers() -> Manifest:
+    """A pod of peers with everything that bind writes."""
+    manifest = peers()
+    unbound = decoded(manifest | {"spec": {**manifest["spec"], "nodeName": ""}})
+    binding = Binding(Metadata(name="train", namespace="team-a"), Target("h20-node-1"))
+    case = begin(unbound, binding, ALL_ALLOWED, policy())
+    assert isinstance(case, Case)
+    manifest["metadata"]["annotations"] |= finish(case, policy(), known(machines.h20())).annotations
+    return manifest
+
+
+@pytest.mark.parametrize(
+    ("key", "should"),
+    [("link", "NVSwitch"), ("bandwidth", "370.8"), ("ring-order", "0,1,2,3"), ("numa", "0"), ("satisfied", "true")],
+)
+def test_what_people_were_told_wrongly_is_named(key: str, should: str) -> None:
+    report = told(annotated(bound_peers(), **{key: "x"}))
+    assert said(report, "told-at-binding") == (
+        "not-needed",
+        (
+            f'gpu.topology/{key} is "x", and should be "{should}"; '
+            "no container reads that, but people do: the node may have changed since"
+        ),
+    )
+    assert not report.fails
+
+
+def test_a_level_without_p2p_is_not_said_to_do_no_harm() -> None:
+    manifest = annotated(injected(pod()), **{"nccl-p2p-level": "LOC"})
+    report = told(on(manifest, "h20-node-1", list(H20[:2])))
+    verdict, evidence = said(report, "told-at-binding")
+    assert verdict == "not-needed"
+    assert evidence.endswith("; what that does, NCCL_P2P_LEVEL says")
+    assert report.reach == "none"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "family"),
+    [
+        (
+            "scheduling.koordinator.sh/device-allocated",
+            '{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"100"}}]}',
+            "koordinator",
+        ),
+        ("volcano.sh/vgpu-ids-new", f"{H20[0]},NVIDIA,97871,100:;", "volcano"),
+    ],
+)
+def test_the_annotation_of_another_scheduler_names_the_setting(key: str, value: str, family: str) -> None:
+    manifest = pod(nodeName="h20-node-1", annotations={key: value})
+    found = finding(told(manifest), "allocation")
+    assert found.verdict == "unknown"
+    assert f"Annotation {key} is of {family.capitalize()}" in found.remedy
+    assert f"resources: family: {family}" in found.remedy
+
+
+def test_a_topology_without_uuids_knows_no_allocation() -> None:
+    nameless = replace(machines.h20(), gpus=tuple(replace(gpu, uuid="") for gpu in machines.h20().gpus))
+    report = told(on(pod(), "h20-node-1", list(H20[:2])), sources=known(nameless))
+    found = finding(report, "allocation")
+    assert (found.verdict, found.remedy) == ("unknown", "Add the output of nvidia-smi -L to the topology")
+    assert finding(report, "node-topology").verdict == "unknown"
+
+
+def test_mig_devices_have_no_links_to_look_at() -> None:
+    report = told(pod(container(resources={"limits": {"nvidia.com/mig-1g.5gb": 2}}), nodeName="h20-node-1"))
+    assert said(report, "links") == ("not-needed", "between MIG instances there is no NVLink: see whole-cards")
+    assert failing(report) == ["whole-cards"]
+
+
+def test_resources_of_two_schedulers_are_a_sentence() -> None:
+    mixed = pod(container("a"), container("b", resources={"limits": {"volcano.sh/vgpu-number": 2}}))
+    found = finding(told(on(mixed, "h20-node-1", list(H20[:2]))), "allocation")
+    assert found.verdict == "unknown"
+    assert found.evidence.startswith("container a asks for GPUs of hami, container b for GPUs of volcano")
+    assert found.remedy == "Correct what the message names, and create the pod again"
+
+
+def test_a_file_of_hamis_annotations_is_said_to_know_less() -> None:
+    evidence = Evidence(
+        pod=decoded(on(pod(), "h20-node-1", list(H20[:2]))),
+        namespace=ALL_ALLOWED,
+        policy=policy(),
+        node="h20-node-1",
+        sources=Sources(published=KnownNode(machines.h20(), origin=Origin.HAMI)),
+        reading=Reading(node_teller="file node.yaml"),
+    )
+    assert said(explain(evidence), "node-topology") == (
+        "holds",
+        (
+            "file node.yaml tells it of node h20-node-1; it has it from HAMi's annotations, which know less than the "
+            "agent"
+        ),
+    )

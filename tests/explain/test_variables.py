@@ -61,6 +61,7 @@ def test_some_values_stop_nvlink(name: str, value: str) -> None:
         ("NCCL_DEBUG", "INFO"),
         ("NCCL_TOPO_FILE", ""),
         ("NCCL_HOSTID", "a"),
+        ("NCCL_CONF_FILE", ""),
     ],
 )
 def test_others_leave_it_on(name: str, value: str) -> None:
@@ -71,6 +72,38 @@ def test_the_evidence_says_what_where_and_by_whom() -> None:
     assert of_pod("NCCL_P2P_LEVEL", "LOC").evidence == (
         'container train: "LOC", set by the pod (it allows P2P to no other GPU, and with it no NVLink)'
     )
+
+
+@pytest.mark.parametrize("level", ["nvl", "NVL ", "NET", "-1", "banana"])
+def test_a_level_that_nccl_does_not_know_is_said_to_be_ignored(level: str) -> None:
+    assert of_pod("NCCL_P2P_LEVEL", level).evidence.endswith("(NCCL knows no such level, and ignores it)")
+
+
+@pytest.mark.parametrize("level", ["", "NVL", "PXB", "1", "42"])
+def test_a_level_that_nccl_knows_is_not(level: str) -> None:
+    assert of_pod("NCCL_P2P_LEVEL", level).evidence.endswith("set by the pod")
+
+
+def test_a_file_with_more_variables_is_not_looked_at() -> None:
+    found = of_pod("NCCL_CONF_FILE", "/etc/other.conf")
+    assert (found.verdict, found.remedy) == ("unknown", "Look there for variables that begin with NCCL_")
+
+
+def test_a_wrong_value_of_the_webhook_is_not_for_the_pod_to_remove() -> None:
+    manifest = on(annotated(injected(pod()), **{"nccl-nvls": "0"}), "h20-node-1", list(H20[:2]))
+    found = finding(told(manifest), "NCCL_NVLS_ENABLE")
+    assert found.verdict == "fails"
+    assert found.remedy == (
+        "The webhook writes annotation gpu.topology/nccl-nvls at the Binding: see told-at-binding, "
+        "and create the pod again"
+    )
+
+
+def test_a_wrong_value_of_an_annotation_is_corrected_there() -> None:
+    manifest = injected(pod(annotations={"gpu.topology/env.NCCL_P2P_DISABLE": "1"}))
+    found = finding(told(manifest), "NCCL_P2P_DISABLE")
+    assert found.verdict == "fails"
+    assert found.remedy == ("Correct annotation gpu.topology/env.NCCL_P2P_DISABLE of the pod and create the pod again")
 
 
 def test_sharp_that_the_gpus_have_should_stay_on() -> None:

@@ -1,23 +1,32 @@
 """Are the GPUs the pod's alone, and does each container see them?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from webhook.admit.container import PodContainer
 from webhook.admit.permissions import SHOWS_NOTHING
 from webhook.explain.case import Case
 from webhook.explain.control import control
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.explain.visible import UUID_PREFIX, show, split_list
 from webhook.explain.words import clause, containers, counted, listed
 from webhook.model import names
 from webhook.model.errors import shorten
 from webhook.model.outcome import SENTENCES, Reason
+from webhook.model.pod import EnvVar
+from webhook.topology.model import Gpu
 
 WHOLE_CARDS, OWN_GPUS = "whole-cards", "own-gpus"
+
+_REMOVE = "Remove the variable: the device plugin shows the container its own GPUs and no others"
+# HAMi-core src/utils.c reads each entry with atoi.
+_ALL_ZERO = "HAMi's library takes every UUID for GPU 0"
 
 
 def cards(case: Case) -> Iterator[Finding]:
     """Whole cards, no interception, and nothing that hides them."""
     yield _whole(case)
+    if not case.gpu_containers:  # MIG devices alone
+        return
     library = control(case)
     yield library
     yield _own_gpus(case, preloaded=library.fails)
@@ -56,38 +65,58 @@ def _own_gpus(case: Case, *, preloaded: bool) -> Finding:
     """Own variables in ``exclusive``; in the peer profiles they are a matter of the peers."""
     if case.profile.shares_gpus:
         return not_needed(OWN_GPUS, f"in profile {case.profile} containers see their peers' GPUs too: see visibility")
-    found = [finding for one in case.gpu_containers for finding in _hidden(one, preloaded)]
+    found = [finding for one in case.gpu_containers for finding in _hidden(case, one, preloaded)]
     worst = next((one for one in found if one.fails), None) or next(iter(found), None)
     if worst:
         return worst
     return holds(OWN_GPUS, f"{containers(case.gpu_containers)}: the device plugin's list says which GPUs are visible")
 
 
-def _hidden(one: PodContainer, preloaded: bool) -> Iterator[Finding]:
-    remedy = "Remove the variable: the device plugin shows the container its own GPUs and no others"
+def _hidden(case: Case, one: PodContainer, preloaded: bool) -> Iterator[Finding]:
     visible, used = (
         one.own_env.get(name) for name in (names.ENV_NVIDIA_VISIBLE_DEVICES, names.ENV_CUDA_VISIBLE_DEVICES)
     )
     if visible is not None:
         said = f"container {one.name} sets {names.ENV_NVIDIA_VISIBLE_DEVICES} itself, which overrules the device plugin"
         if visible.value_from is None and (visible.value or "") in SHOWS_NOTHING:
-            yield fails(OWN_GPUS, f"{said}: {shorten(visible.value or '')} shows no GPU", remedy, stops=True)
+            yield fails(OWN_GPUS, f"{said}: {shorten(visible.value or '')} shows no GPU", _REMOVE, stops=True)
         else:
-            yield unknown(OWN_GPUS, f"{said}: whether it shows the allocated GPUs is not known", remedy)
-    if used is None:
+            yield unknown(OWN_GPUS, f"{said}: whether it shows the allocated GPUs is not known", _REMOVE)
         return
+    if used is not None:
+        yield _used(case, one, used, preloaded)
+
+
+def _used(case: Case, one: PodContainer, used: EnvVar, preloaded: bool) -> Finding:
+    """What CUDA makes of a list of the pod's own, where the container sees its GPUs and no others."""
     said = f"container {one.name} sets {names.ENV_CUDA_VISIBLE_DEVICES}"
     if used.value_from is not None or "$(" in (used.value or ""):
-        yield unknown(OWN_GPUS, f"{said} from elsewhere: what it says is not known", remedy)
-        return
-    count = one.request.count if one.request else 0
-    shown = [part.strip() for part in (used.value or "").split(",") if part.strip()]
+        return unknown(OWN_GPUS, f"{said} from elsewhere: what it says is not known", _REMOVE)
+    entries = split_list(used.value or "")
     said = f"{said} to {shorten(used.value or '')}"
-    if len(shown) < count:
-        text = f"{said}: CUDA uses {len(shown)} of its {counted(count, 'GPU')}"
-        yield fails(OWN_GPUS, text, remedy, stops=len(shown) < 2)
-    elif preloaded and any(not part.isdecimal() for part in shown):
-        # HAMi-core src/utils.c reads each entry with atoi.
-        yield fails(OWN_GPUS, f"{said}: HAMi's library takes every UUID for GPU 0", remedy)
-    else:
-        yield holds(OWN_GPUS, f"{said}, as many as it has")
+    given = _given(case, one)
+    count = len(given) if given else one.request.count if one.request else 0
+    if given is None and any(_is_uuid(entry) for entry in entries):
+        if preloaded:
+            return fails(OWN_GPUS, f"{said}: {_ALL_ZERO}", _REMOVE)
+        return unknown(OWN_GPUS, f"{said}: whether those are its GPUs shows when they are allocated", _REMOVE)
+    shown = show(entries, count, [gpu.uuid for gpu in given or ()])
+    uses = f"CUDA uses {shown.used} of its {counted(count, 'GPU')}"
+    if shown.end:
+        uses = f"{shown.end}; {uses}"
+    if shown.used < count or shown.twice:
+        return fails(OWN_GPUS, f"{said}: {uses}", _REMOVE, stops=shown.used < 2)
+    if preloaded and any(map(_is_uuid, entries)):
+        return fails(OWN_GPUS, f"{said}: {_ALL_ZERO}", _REMOVE)
+    return holds(OWN_GPUS, f"{said}: {uses}")
+
+
+def _given(case: Case, one: PodContainer) -> Sequence[Gpu] | None:
+    """The GPUs of a container; ``None`` if they are not known by their UUIDs."""
+    known = case.resolution.containers if case.resolution else ()
+    found = next((given.gpus for given in known if given.container.name == one.name), ())
+    return found if found and all(gpu.uuid for gpu in found) else None
+
+
+def _is_uuid(entry: str) -> bool:
+    return entry.startswith(UUID_PREFIX)

@@ -9,9 +9,10 @@ from webhook.admit.container import PodContainer, inspect
 from webhook.admit.request import PodRequests, read_requests
 from webhook.admit.subject import Subject
 from webhook.admit.trial import StepTrial, try_steps
+from webhook.allocation.model import Device
 from webhook.bind.binding import Case as BindCase
-from webhook.bind.binding import peer_uuids, resolve_case
-from webhook.bind.wanted import Wish, read_wanted
+from webhook.bind.binding import peer_devices, resolve_case
+from webhook.bind.wanted import Wish, has_remap_container, read_wanted
 from webhook.explain.evidence import Evidence, node_of
 from webhook.model import names
 from webhook.model.choices import Profile
@@ -19,10 +20,11 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
 from webhook.model.mark import Mark
 from webhook.model.options import Options, resolve_options
-from webhook.model.outcome import Refused
+from webhook.model.outcome import Reason, Refused
 from webhook.model.pod import PodSpec
 from webhook.model.references import referred_annotations
 from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError
+from webhook.resolve.wanted import Wanted
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -30,6 +32,19 @@ class Unknown(msgspec.Struct, frozen=True):
 
     reason: Unresolved
     text: str
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """What admission makes of the pod in one profile."""
+
+    profile: Profile
+    """Never ``observe``: the one below it."""
+    subject: Subject | None
+    """The pod as the steps see it; ``None`` where admission would refuse or skip it before the first step."""
+    refusal: str
+    """Why it would refuse it; empty if it would not."""
+    steps: Mapping[str, StepTrial]
+    """Each step tried on the pod as it is; empty without a subject."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,12 +65,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """The defaults of the configuration where an option cannot be read."""
     profile: Profile
     """Of the mark, else the one that fits what the pod says and has; never ``observe``."""
-    subject: Subject | None
-    """The pod as the steps of admission see it; ``None`` where admission would refuse it before the first step."""
-    refusal: str
-    """Why it would."""
-    steps: Mapping[str, StepTrial]
-    """Each step tried on the pod as it is; empty without a subject."""
+    fitting: Admission
+    """In that profile."""
+    actual: Admission
+    """In the profile that admission itself would apply, or did."""
     containers: tuple[PodContainer, ...]
     """All of them, init containers first; empty if none asks for a device."""
     gpu_containers: tuple[PodContainer, ...]
@@ -71,9 +84,24 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return self.evidence.pod.spec or PodSpec()
 
     @property
+    def subject(self) -> Subject | None:
+        """The pod in the profile that fits."""
+        return self.fitting.subject
+
+    @property
+    def steps(self) -> Mapping[str, StepTrial]:
+        """The steps of the profile that fits."""
+        return self.fitting.steps
+
+    @property
     def injected(self) -> bool:
         """Whether the webhook prepared the pod, and did not only observe it."""
         return self.mark is not None and self.mark.profile is not Profile.OBSERVE
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether admission only watches the pod, or would."""
+        return (self.mark.profile if self.mark else self.options.profile) is Profile.OBSERVE
 
     @property
     def gpus(self) -> int:
@@ -111,8 +139,11 @@ def examine(evidence: Evidence) -> Case:
     requests, requests_problem = _requests(evidence)
     mark, mark_problem = _mark(evidence)
     options = _options(evidence)
-    profile = _profile(evidence, mark, options, requests)
-    subject, refusal = (None, requests_problem) if requests_problem else _subject(evidence, profile)
+    own = _own_profile(evidence, mark, options)
+    profile = _profile(evidence, mark, own, options, requests)
+    actual = _admission(evidence, own, requests_problem)
+    fitting = actual if own is profile else _admission(evidence, profile, requests_problem)
+    subject = fitting.subject
     containers = subject.containers if subject else [inspect(one, ()) for one in requests.containers]
     asking = subject.gpu_containers if subject else [one for one in containers if one.request]
     resolution, unresolved = _resolve(evidence, options, profile) if asking else (None, None)
@@ -126,9 +157,8 @@ def examine(evidence: Evidence) -> Case:
         requests_problem=requests_problem,
         options=options,
         profile=profile,
-        subject=subject,
-        refusal=refusal,
-        steps=try_steps(subject) if subject else {},
+        fitting=fitting,
+        actual=actual,
         containers=tuple(containers),
         gpu_containers=tuple(asking),
         resolution=resolution,
@@ -162,13 +192,21 @@ def _options(evidence: Evidence) -> Options:
         return defaults  # admission says it
 
 
-def _profile(evidence: Evidence, mark: Mark | None, options: Options, requests: PodRequests) -> Profile:
+def _own_profile(evidence: Evidence, mark: Mark | None, options: Options) -> Profile:
+    """The profile that admission applied, or would."""
     profile = mark.profile if mark else options.profile
-    if profile is Profile.OBSERVE:
-        try:
-            return observed_profile(evidence.namespace, evidence.policy.defaults)
-        except FormatError:
-            return Profile.EXCLUSIVE
+    if profile is not Profile.OBSERVE:
+        return profile
+    try:
+        return observed_profile(evidence.namespace, evidence.policy.defaults)
+    except FormatError:
+        return Profile.EXCLUSIVE
+
+
+def _profile(
+    evidence: Evidence, mark: Mark | None, profile: Profile, options: Options, requests: PodRequests
+) -> Profile:
+    """That profile, or the one into which somebody made a pod by hand about which nobody said anything."""
     said = any(names.PROFILE in holder.annotations for holder in (evidence.pod, evidence.namespace))
     if mark is None and not said and profile is Profile.EXCLUSIVE and _meets_other_pods(evidence, options, requests):
         return Profile.NODE_PEERS
@@ -184,11 +222,16 @@ def _meets_other_pods(evidence: Evidence, options: Options, requests: PodRequest
     return any(variable.name == names.ENV_NCCL_HOSTID for one in asking for variable in one.env or ())
 
 
+def _admission(evidence: Evidence, profile: Profile, requests_problem: str) -> Admission:
+    subject, refusal = (None, requests_problem) if requests_problem else _subject(evidence, profile)
+    return Admission(profile=profile, subject=subject, refusal=refusal, steps=try_steps(subject) if subject else {})
+
+
 def _subject(evidence: Evidence, profile: Profile) -> tuple[Subject | None, str]:
     try:
         return prepare(evidence.pod, evidence.namespace, evidence.policy, evidence.cluster, profile), ""
     except Refused as refused:
-        return None, refused.message
+        return None, "" if refused.reason is Reason.NO_CONTAINER_SELECTED else refused.message
     except FormatError as error:
         return None, str(error)
 
@@ -196,16 +239,20 @@ def _subject(evidence: Evidence, profile: Profile) -> tuple[Subject | None, str]
 def _resolve(evidence: Evidence, options: Options, profile: Profile) -> tuple[Resolution | None, Unknown | None]:
     if not evidence.node:
         return None, None
-    pod, namespace, policy = evidence.pod, evidence.namespace, evidence.policy
+    pod, policy = evidence.pod, evidence.policy
     try:
-        wanted, family = read_wanted(pod, namespace, policy, options, profile)
-    except Refused:  # the option ``containers`` names others: all that ask for GPUs have some
-        every = msgspec.structs.replace(options, containers=None)
-        wanted, family = read_wanted(pod, namespace, policy, every, profile)
+        wanted, family = _wanted(evidence, options, profile)
+    except Refused as refused:
+        return None, Unknown(Unresolved.NO_ALLOCATION, refused.message)
     wish = Wish(
-        mark=Mark("", profile), options=options, wanted=wanted, family=family, referred=referred_annotations(pod)
+        mark=Mark("", profile),
+        options=options,
+        wanted=wanted,
+        family=family,
+        referred=referred_annotations(pod),
+        verifies=has_remap_container(pod),
     )
-    holder = f"pod {namespace.name}/{pod.display_name}"
+    holder = f"pod {evidence.namespace.name}/{pod.display_name}"
     case = BindCase(holder=holder, uid="", node=evidence.node, annotations=pod.annotations, wish=wish)
     try:
         return resolve_case(case, policy, evidence.sources, peers=_peers(evidence)), None
@@ -213,7 +260,16 @@ def _resolve(evidence: Evidence, options: Options, profile: Profile) -> tuple[Re
         return None, Unknown(error.reason, str(error))
 
 
-def _peers(evidence: Evidence) -> tuple[str, ...]:
-    """UUIDs of the GPUs that the others have on the node."""
+def _wanted(evidence: Evidence, options: Options, profile: Profile) -> tuple[Wanted, str]:
+    pod, namespace, policy = evidence.pod, evidence.namespace, evidence.policy
+    try:
+        return read_wanted(pod, namespace, policy, options, profile)
+    except Refused:  # perhaps the option ``containers`` names others: all that ask for GPUs have some
+        every = msgspec.structs.replace(options, containers=None)
+        return read_wanted(pod, namespace, policy, every, profile)
+
+
+def _peers(evidence: Evidence) -> tuple[Device, ...]:
+    """What the others have on the node."""
     here = [other for other in evidence.others or () if node_of(other) == evidence.node]
-    return peer_uuids(here, "", evidence.policy)
+    return peer_devices(here, "", evidence.policy)

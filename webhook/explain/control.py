@@ -33,6 +33,9 @@ class Reader(enum.StrEnum):
     VOLCANO = "Volcano's device plugin"
 
 
+_ANY = "HAMi, whichever version it is,"
+
+
 class _Look(msgspec.Struct, frozen=True):
     """At which container the device plugin looks when it serves another one, perhaps the same."""
 
@@ -45,12 +48,14 @@ def control(case: Case) -> Finding:
     if case.family == "koordinator":
         return not_needed(CONTROL, "Koordinator preloads nothing where whole GPUs are asked for")
     readers = _readers(case)
-    wrong = {reader: list(_wrong(case, reader)) for reader in readers}
+    wrong = {reader: list(_wrong(case, reader, _who(case, reader))) for reader in readers}
     if not any(wrong.values()):
         return holds(CONTROL, _right(case, readers))
     remedy = _remedy(case)
     if all(wrong.values()):
-        return fails(CONTROL, "; ".join(dict.fromkeys(text for texts in wrong.values() for text in texts)), remedy)
+        alike = {tuple(_wrong(case, reader, _ANY)) for reader in readers}
+        every = [text for texts in wrong.values() for text in texts]
+        return fails(CONTROL, "; ".join(alike.pop() if len(readers) > len(alike) == 1 else every), remedy)
     sayings = [f"{reader}: {listed(texts) or 'no fault'}" for reader, texts in wrong.items()]
     return unknown(CONTROL, f"it depends on HAMi's version, which is not known here: {'; '.join(sayings)}", remedy)
 
@@ -82,14 +87,14 @@ def _looks(case: Case, reader: Reader) -> Iterator[_Look]:
             yield _Look(one, positions[position])
 
 
-def _wrong(case: Case, reader: Reader) -> Iterator[str]:
+def _wrong(case: Case, reader: Reader, who: str) -> Iterator[str]:
     for look in _looks(case, reader):
         seen = look.seen
         if seen is None or _is_off(seen, reader):
             continue
         where = "there" if seen is look.served else f"at container {seen.name}"
         said = f"HAMi's library is preloaded into container {look.served.name}"
-        yield f"{said}: {_who(case, reader)} looks {where}, {_found(case, seen)}"
+        yield f"{said}: {who} looks {where}, {_found(case, seen)}"
 
 
 def _is_off(seen: PodContainer, reader: Reader) -> bool:
@@ -117,7 +122,7 @@ def _found(case: Case, seen: PodContainer) -> str:
 
 
 def _right(case: Case, readers: Sequence[Reader]) -> str:
-    who = listed(dict.fromkeys(_who(case, reader) for reader in readers))
+    who = _who(case, readers[0]) if len(readers) == 1 else "whichever version of HAMi it is, it"
     asking = containers(case.gpu_containers)
     return f"{who} finds {names.ENV_DISABLE_CONTROL} set for {asking} and preloads nothing"
 

@@ -12,6 +12,24 @@ from webhook.model.pod import Fields, MalformedPod, Namespace, Pod, PodSpec
 from webhook.resolve.node import Sources
 
 
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """How the evidence was come by; texts are empty where there is nothing to say."""
+
+    node_teller: str = ""
+    """Who says what is known of the node, where that is not the agent's ConfigMap: ``state directory examples/state``.
+    """
+    show: str = ""
+    """The arguments with which ``gpu-topology topology show`` shows the node."""
+    namespace_problem: str = ""
+    """Why the namespace could not be read."""
+    node_problem: str = ""
+    """Why what is known of the node could not be read."""
+    age_problem: str = ""
+    """Why it is not known how old what the agent published is."""
+    group_problem: str = ""
+    """Why the other pods of the group could not be read."""
+
+
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """A pod and what is around it."""
 
@@ -27,6 +45,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The other pods of its group, wherever they are; ``None`` if nobody looked."""
     env_from: frozenset[str] = frozenset()
     """Names of the containers with ``envFrom``."""
+    reading: Reading = Reading()
 
 
 def node_of(pod: Pod) -> str:
@@ -73,7 +92,7 @@ def containers_with_env_from(pod: bytes) -> frozenset[str]:
     """
     try:
         spec = msgspec.json.decode(pod, type=_Pod).spec or _Spec()
-    except msgspec.ValidationError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedPod(str(error)) from None
     both = (*(spec.init_containers or ()), *(spec.containers or ()))
     return frozenset(container.name for container in both if container.env_from)

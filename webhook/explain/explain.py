@@ -54,10 +54,10 @@ def explain(evidence: Evidence) -> Report:
 
 
 def _groups(case: Case) -> Iterator[Group]:
-    nothing = not case.gpu_containers and not case.requests.mig
+    speaking = (opting, cards, links) if case.requests.mig else (opting,)
     for title, conditions, for_links in _GROUPS:
-        if nothing and conditions is not opting:
-            return
+        if not case.gpu_containers and conditions not in speaking:
+            continue
         found = conditions(case)
         if case.alone and for_links:
             found = map(_harmless, found)
@@ -82,7 +82,7 @@ def _reach(case: Case, findings: list[Finding]) -> Reach:
         return Reach.NONE
     if failing:
         return Reach.SOME
-    if case.resolution is None:
+    if case.resolution is None or case.resolution.doubt:
         return Reach.UNKNOWN
     if case.resolution.worst.link is not LinkClass.SINGLE:
         return Reach.ALL

@@ -6,6 +6,7 @@ from webhook.admit.steps.compatibility import idle_init_containers
 from webhook.explain.case import Case
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.words import containers, listed
+from webhook.model import names
 
 INIT_FAULT, PRIVILEGED, INIT_GPUS = "init-container-fault", "privileged", "init-container-gpus"
 
@@ -31,8 +32,18 @@ def _init_fault(case: Case) -> Finding:
         return unknown(INIT_FAULT, f"{said}; HAMi 2.10.0 would then offer the pod's cards to others", _VERSION)
     if case.cluster.has_init_container_fault:
         text = f"{said}: {case.hami} then offers the pod's cards to others"
-        return fails(INIT_FAULT, text, "Upgrade HAMi, or give the pod no such init container")
+        return fails(INIT_FAULT, text, _remedy(idle))
     return holds(INIT_FAULT, f"{said}, which {case.hami} bears")
+
+
+def _remedy(idle: list[str]) -> str:
+    """Of the fault; our own container is a sidecar, which never ends, where the webhook knows of it."""
+    others = [name for name in idle if not name.startswith(names.REMAP_CONTAINER)]
+    if len(others) == len(idle):
+        return "Upgrade HAMi, or give the pod no such init container"
+    told = "Tell the webhook HAMi's version (cluster.hamiVersion in its configuration) and create the pod again"
+    told = f"{told}: {names.REMAP_CONTAINER} is then a sidecar, which does not end"
+    return f"{told}, and with it there is no fault of {listed(others)} either" if others else told
 
 
 def _privileged(case: Case) -> Finding:

@@ -3,15 +3,18 @@
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from webhook.allocation.read import DIALECTS
+from webhook.explain.cards import WHOLE_CARDS
 from webhook.explain.case import Case
-from webhook.explain.findings import Finding, Verdict, fails, holds, not_needed, unknown
-from webhook.explain.words import clause, gpus, listed
+from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.explain.variables import shuts_p2p
+from webhook.explain.words import HAVE, clause, gpus, listed
 from webhook.model import names
 from webhook.model.binding import BIND_SENTENCES, BindReason
 from webhook.model.errors import shorten
 from webhook.model.references import referred_annotations
 from webhook.resolve.node import KnownNode, Origin
-from webhook.resolve.outputs import annotations, bandwidth_text
+from webhook.resolve.outputs import FOR_PEOPLE, annotations, bandwidth_text
 from webhook.resolve.resolve import Resolution, Unresolved
 from webhook.topology.health import node_health
 from webhook.topology.model import Gpu
@@ -33,19 +36,22 @@ _REMEDIES = {
     Unresolved.BAD_ALLOCATION: "Create the pod again",
     Unresolved.MIG_ALLOCATION: "Run the pod on a node whose GPUs are not in MIG mode",
     Unresolved.NODE_UNKNOWN: "Run the agent on the node, or give its topology with --topology or --state",
-    Unresolved.GPU_UNKNOWN: "Look at the node: gpu-topology topology show",
 }
+_ADD_UUIDS = "Add the output of nvidia-smi -L to the topology"
 _NOT_KNOWN = (Unresolved.NO_ALLOCATION, Unresolved.NODE_UNKNOWN)
 """What says nothing about the GPUs themselves."""
 
 
 def links(case: Case) -> Iterator[Finding]:
     """Allocation, node, links, bandwidth, requirements, and what the binding told the pod."""
+    if case.requests.mig:
+        yield not_needed(LINKS, f"between MIG instances there is no NVLink: see {WHOLE_CARDS}")
+        return
     yield _allocation(case)
     yield _node(case)
     if case.resolution:
         for one in case.resolution.sets:
-            yield from _set(case.resolution.node, one)
+            yield from _set(case, case.resolution.node, one)
     else:
         yield unknown(LINKS, "which GPUs they are is not known")
     yield _requirements(case)
@@ -61,41 +67,99 @@ def _allocation(case: Case) -> Finding:
         return unknown(ALLOCATION, "the pod is not scheduled yet: which GPUs it gets is open")
     if missing.reason is Unresolved.NODE_UNKNOWN:
         return unknown(ALLOCATION, f"GPUs of node {case.evidence.node}, of which nothing is known")
+    if _lacks_uuids(case):
+        said = f"what is known of node {case.evidence.node} has no UUIDs, and the scheduler names GPUs by theirs"
+        return unknown(ALLOCATION, said, _ADD_UUIDS)
     said = missing.text
     if missing.reason not in (Unresolved.NO_ALLOCATION, Unresolved.STALE_ALLOCATION):  # which say it all
         said = f"{clause(BIND_SENTENCES[BindReason(missing.reason.value)])}: {said}"
-    remedy = _REMEDIES[missing.reason]
+    remedy = _remedy(case, missing.reason)
     if missing.reason in _NOT_KNOWN:
         return unknown(ALLOCATION, said, remedy)
     return fails(ALLOCATION, said, remedy, stops=missing.reason is Unresolved.MIG_ALLOCATION)
 
 
+def _remedy(case: Case, reason: Unresolved) -> str:
+    if case.actual.refusal and case.unresolved and case.unresolved.text == case.actual.refusal:
+        return "Correct what the message names, and create the pod again"
+    annotations_of_pod = case.evidence.pod.annotations
+    other = next((one for one in DIALECTS if annotations_of_pod.get(one.key, "").strip(";")), None)
+    if reason is Unresolved.NO_ALLOCATION and other and other.family != case.family:
+        return (
+            f"Annotation {other.key} is of {other.family.capitalize()}, but the configuration says that the pod's "
+            f"resources are of {case.family}: write resources: family: {other.family} there, and give it with --config"
+        )
+    if reason is Unresolved.GPU_UNKNOWN:
+        return f"Look at the node: {_show(case)}"
+    if reason is Unresolved.NODE_UNKNOWN and case.evidence.reading.node_problem:
+        return f"{HAVE} to list ConfigMaps and to get nodes"
+    return _REMEDIES[reason]
+
+
+def _show(case: Case) -> str:
+    options = case.evidence.reading.show
+    return f"gpu-topology topology show {options}" if options else f"gpu-topology topology show on node {_name(case)}"
+
+
+def _name(case: Case) -> str:
+    return case.resolution.node.name if case.resolution else case.evidence.node
+
+
+def _lacks_uuids(case: Case) -> bool:
+    """Whether the GPUs of the pod are missed because their node's were read without UUIDs, as nvidia-smi may print."""
+    if case.unresolved is None or case.unresolved.reason is not Unresolved.GPU_UNKNOWN:
+        return False
+    sources = case.evidence.sources
+    return any(not gpu.uuid for node in (sources.published, sources.annotated) if node for gpu in node.topology.gpus)
+
+
 def _node(case: Case) -> Finding:
+    reading = case.evidence.reading
     if case.resolution is None:
         missing = case.unresolved
         if missing and missing.reason is Unresolved.NODE_UNKNOWN:
-            return unknown(NODE, missing.text, _REMEDIES[missing.reason])
+            problem = reading.node_problem
+            said = f"the topology of node {case.evidence.node} is not known: {problem}" if problem else missing.text
+            return unknown(NODE, said, _remedy(case, missing.reason))
+        if _lacks_uuids(case):
+            return unknown(NODE, f"{_teller(case, case.evidence.node)}, without UUIDs", _ADD_UUIDS)
         return unknown(NODE, "no GPU of a node to look at")
     node = case.resolution.node
+    if node.origin is Origin.AGENT and reading.age_problem:
+        said = f"{_teller(case, node.name)}; how long ago is not known: {reading.age_problem}"
+        return unknown(NODE, said, f"{HAVE} to get Leases, or look whether the agent runs")
     if node.stale:
         return unknown(NODE, node.stale, _REMEDIES[Unresolved.NODE_UNKNOWN])
-    if node.origin is Origin.HAMI:
+    if node.origin is Origin.HAMI and not reading.node_teller:
+        if reading.node_problem:
+            said = f"HAMi's annotations of node {node.name} tell it; what the agent knows was not read"
+            return holds(NODE, f"{said}: {reading.node_problem}")
         return holds(
             NODE, f"HAMi's annotations of node {node.name} tell it; the agent, which knows more, published none"
         )
-    return holds(NODE, f"the agent of node {node.name} published it")
+    less = "; it has it from HAMi's annotations, which know less than the agent" if node.origin is Origin.HAMI else ""
+    return holds(NODE, f"{_teller(case, node.name)}{less}")
 
 
-def _set(node: KnownNode, one: GpuSet) -> Iterator[Finding]:
+def _teller(case: Case, node: str) -> str:
+    """Who says what is known of the node."""
+    teller = case.evidence.reading.node_teller
+    return f"{teller} tells it of node {node}" if teller else f"the agent of node {node} published it"
+
+
+def _set(case: Case, node: KnownNode, one: GpuSet) -> Iterator[Finding]:
     members = [gpu for gpu in node.topology.gpus if gpu.index in one.gpus]
     if one.weakest is None:
         yield not_needed(LINKS, f"{gpus(members)} is by itself")
         return
-    yield _joined(node, one, members)
+    if node.doubt(one):
+        yield unknown(LINKS, node.doubt(one), _remedy(case, Unresolved.NODE_UNKNOWN))
+        return
+    yield _joined(case, node, one, members)
     yield _bandwidth(node, one, members)
 
 
-def _joined(node: KnownNode, one: GpuSet, members: Sequence[Gpu]) -> Finding:
+def _joined(case: Case, node: KnownNode, one: GpuSet, members: Sequence[Gpu]) -> Finding:
     pairs = list(combinations(one.gpus, 2))
     apart = [pair for pair in pairs if not node.gpu_set(pair).every_pair_has_nvlink]
     if not apart:
@@ -114,7 +178,7 @@ def _joined(node: KnownNode, one: GpuSet, members: Sequence[Gpu]) -> Finding:
     if any(
         node.gpu_set(pair).every_pair_has_nvlink for pair in combinations([gpu.index for gpu in node.topology.gpus], 2)
     ):
-        remedy = f"Other GPUs of node {node.name} are joined: gpu-topology topology show"
+        remedy = f"Other GPUs of node {node.name} are joined: {_show(case)}"
     else:
         remedy = f"No two GPUs of node {node.name} have NVLink: run the pod on another node"
     return fails(LINKS, said, remedy, stops=True)
@@ -154,6 +218,8 @@ def _requirements(case: Case) -> Finding:
         return unknown(REQUIREMENTS, "they are judged when the GPUs are known")
     if case.resolution.unmet:
         return fails(REQUIREMENTS, "; ".join(case.resolution.unmet), "Have other GPUs chosen, or require less")
+    if case.resolution.doubt:
+        return unknown(REQUIREMENTS, case.resolution.doubt, _remedy(case, Unresolved.NODE_UNKNOWN))
     return holds(REQUIREMENTS, "what the pod requires of its GPUs is met")
 
 
@@ -168,16 +234,21 @@ def _told(case: Case) -> Finding:
     present = pod.annotations
     if case.resolution is None:
         return unknown(TOLD, "its values cannot be compared with GPUs that are not known")
-    wrong = [
-        f"{key} is {shorten(present.get(key, ''))}, and should be {shorten(value)}"
-        for key, value in annotations(case.resolution, referred).items()
-        if key in referred and present.get(key) != value
-    ]
-    if not wrong:
+    wanted = annotations(case.resolution, referred)
+    wrong = {key: value for key, value in wanted.items() if key in referred and present.get(key) != value}
+    misread = {key: value for key, value in wanted.items() if key in FOR_PEOPLE and present.get(key, value) != value}
+    if not wrong and not misread:
         return holds(TOLD, _for_people(case, case.resolution))
-    said = "; ".join(wrong)
+    said = "; ".join(
+        f"{key} is {shorten(present.get(key, ''))}, and should be {shorten(value)}"
+        for key, value in (wrong | misread).items()
+    )
+    if not wrong:
+        return not_needed(TOLD, f"{said}; no container reads that, but people do: the node may have changed since")
     if not case.profile.shares_gpus:
-        return Finding(TOLD, Verdict.NOT_NEEDED, f"{said}; NCCL uses NVLink with the present values too")
+        if shuts_p2p(present.get(names.NCCL_P2P_LEVEL, "")):
+            return not_needed(TOLD, f"{said}; what that does, {names.ENV_NCCL_P2P_LEVEL} says")
+        return not_needed(TOLD, f"{said}; NCCL uses NVLink with the present values too")
     remedy = "Look whether the webhook is registered for pods/binding and was running, and create the pod again"
     return fails(TOLD, said, remedy, stops=_shows_nothing(case))
 

@@ -11,12 +11,13 @@ from webhook.admit.permissions import check_permissions
 from webhook.admit.trial import StepTrial
 from webhook.explain.case import Case
 from webhook.explain.findings import Finding, Verdict, fails, holds, not_needed, unknown
-from webhook.explain.words import clause, counted
+from webhook.explain.words import HAVE, clause, counted, listed
 from webhook.model import names
-from webhook.model.errors import FormatError
+from webhook.model.errors import FormatError, printable
 from webhook.model.options import is_output
 from webhook.model.outcome import SENTENCES, Reason, Refused
 from webhook.model.patch import Operation
+from webhook.model.pod import Namespace
 
 OPTED_IN, INJECTED, PREPARED = "opted-in", "injected", "prepared"
 
@@ -32,6 +33,8 @@ NEEDED = (
 
 _AGAIN = "create the pod again: the containers of a pod cannot be changed"
 
+_WATCHED = "in profile observe the webhook only watches; profile"
+
 _REMEDIES: Mapping[Reason, str] = {
     Reason.NAMESPACE_UNKNOWN: "Give the namespace with --state or --kubeconfig",
     Reason.NAMESPACE_NOT_ENABLED: f"An administrator sets the label {names.INJECTION}: enabled on the namespace",
@@ -42,12 +45,32 @@ _REMEDIES: Mapping[Reason, str] = {
 }
 
 
+_OWN_REASONS = (Reason.OPTED_OUT, Reason.VGPU_SLICE)
+"""For which admission leaves a pod alone, whatever its namespace says."""
+
+
 def opting(case: Case) -> Iterator[Finding]:
     """Opted in, injected, and nothing missing."""
+    if not case.gpu_containers and not case.requests_problem:
+        yield from _left_alone(case)
+        return
     taken = _opted_in(case)
     yield taken
     yield _injected(case, taken)
     yield _prepared(case)
+
+
+def _left_alone(case: Case) -> Iterator[Finding]:
+    """A pod that asks for no GPU, or for MIG devices only: admission skips it, and refuses nothing."""
+    reason = Reason.MIG_REQUEST if case.requests.mig else Reason.NO_GPU_REQUEST
+    sentence = clause(SENTENCES[reason])
+    yield not_needed(OPTED_IN, sentence)
+    if case.mark_problem:
+        yield not_needed(INJECTED, case.mark_problem)
+    else:
+        said = f"version {case.mark.version} marked it" if case.mark else f"no annotation {names.INJECTED}"
+        yield not_needed(INJECTED, said)
+    yield not_needed(PREPARED, f"the webhook would leave it as it is: {sentence}")
 
 
 def _opted_in(case: Case) -> Finding:
@@ -69,17 +92,41 @@ def _opted_in(case: Case) -> Finding:
 
 def _passed(case: Case, passed: Passed) -> Finding:
     sentence = clause(SENTENCES[passed.reason])
+    if passed.reason is Reason.NAMESPACE_UNKNOWN:
+        return _of_unknown_namespace(case, passed)
     if case.injected:
         said = "the pod was injected when it was created; one like it would not be now"
         return not_needed(OPTED_IN, f"{said}: {sentence}")
-    if passed.reason is Reason.NAMESPACE_UNKNOWN:
-        return unknown(OPTED_IN, sentence, _REMEDIES[passed.reason])
-    if passed.reason is Reason.NO_GPU_REQUEST:
-        return not_needed(OPTED_IN, sentence)
     if case.alone and passed.reason is Reason.NOT_REQUESTED:
         peers = f"if containers or pods are to reach each other's GPUs, set {names.PROFILE}"
         return not_needed(OPTED_IN, f"no container asks for two GPUs, and the pod did not ask for injection; {peers}")
     return fails(OPTED_IN, sentence, _REMEDIES.get(passed.reason, ""))
+
+
+def _of_unknown_namespace(case: Case, passed: Passed) -> Finding:
+    remedy = _REMEDIES[passed.reason]
+    problem = case.evidence.reading.namespace_problem
+    sentence = f"the namespace is not known here{': ' if problem else ''}{problem}"
+    if problem:
+        remedy = f"{HAVE} to get namespaces"
+    own = _own_reason(case)
+    if own is not None and not case.injected:
+        sentence = f"{sentence}; whatever it says, {clause(SENTENCES[own])}"
+        remedy = f"{_REMEDIES[own]}. {remedy}"
+    return unknown(OPTED_IN, sentence, remedy)
+
+
+def _own_reason(case: Case) -> Reason | None:
+    """Why admission leaves the pod alone in every namespace."""
+    pod = case.evidence.pod
+    enabled = Namespace(case.evidence.namespace.name, {names.INJECTION: "enabled"})
+    try:
+        passed = passes_unseen(pod, enabled) or passes(
+            pod, enabled, case.requests, case.evidence.policy.defaults.inject
+        )
+    except FormatError:
+        return None
+    return passed.reason if passed and passed.reason in _OWN_REASONS else None
 
 
 def _injected(case: Case, taken: Finding) -> Finding:
@@ -98,29 +145,44 @@ def _not_injected(case: Case, taken: Finding) -> Finding:
     said = f"no annotation {names.INJECTED}: no webhook prepared the pod"
     if case.alone and taken.verdict is not Verdict.HOLDS:
         return not_needed(INJECTED, said)
-    if taken.fails:
+    if taken.fails or (taken.verdict is Verdict.UNKNOWN and _own_reason(case) is not None):
         return fails(INJECTED, said, f"See to {OPTED_IN}, and {_AGAIN}")
+    if taken.verdict is Verdict.UNKNOWN:
+        remedy = f"Look whether the namespace has opted in and the webhook is registered and was running, and {_AGAIN}"
+        return fails(INJECTED, said, remedy)
     return fails(INJECTED, said, f"Look whether the webhook is registered and was running, and {_AGAIN}")
 
 
 def _prepared(case: Case) -> Finding:
-    if case.subject is None:
-        return fails(PREPARED, f"the webhook would refuse the pod: {case.refusal}", "Correct what the message names")
+    admission = case.actual
+    if admission.refusal:
+        said = f"the webhook would refuse the pod: {admission.refusal}"
+        return fails(PREPARED, said, "Correct what the message names")
+    if admission.subject is None:
+        return not_needed(PREPARED, "the webhook would leave it as it is: no container is selected")
     if case.injected:
         return _still_prepared(case)
-    refusals = [*_permissions(case), *(step.refusal for step in case.steps.values() if step.refusal)]
+    if case.requests.mig:
+        return not_needed(PREPARED, f"the webhook would leave it as it is: {clause(SENTENCES[Reason.MIG_REQUEST])}")
+    refusals = [*_permissions(case), *(step.refusal for step in admission.steps.values() if step.refusal)]
     if refusals:
         said = "; ".join(dict.fromkeys(refusals))
+        if case.is_observed:
+            return not_needed(PREPARED, f"{_WATCHED} {admission.profile} would refuse it: {said}")
         return fails(PREPARED, f"the webhook would refuse the pod: {said}", "Correct what the message names")
-    purposes = [step.purpose for name, step in case.steps.items() if step.operations and name != "mark"]
-    return not_needed(PREPARED, f"the webhook would {'; '.join(purposes) or 'change nothing'}")
+    purposes = [step.purpose for name, step in admission.steps.items() if step.operations and name != "mark"]
+    does = "; ".join(purposes) or "change nothing"
+    if case.is_observed:
+        return not_needed(PREPARED, f"{_WATCHED} {admission.profile} would {does}")
+    return not_needed(PREPARED, f"the webhook would {does}")
 
 
 def _permissions(case: Case) -> Iterator[str]:
-    if case.subject is None or not case.evidence.namespace.known:
+    subject = case.actual.subject
+    if subject is None or not case.evidence.namespace.known:
         return
     try:
-        check_permissions(case.subject)
+        check_permissions(subject)
     except Refused as refused:
         yield refused.message
 
@@ -134,7 +196,7 @@ def _still_prepared(case: Case) -> Finding:
 
 def lacks(case: Case, name: str) -> Iterator[str]:
     """What a step would still change or not allow: a sentence for each thing."""
-    step = case.steps.get(name)
+    step = case.actual.steps.get(name)
     if step is None:
         return
     if step.refusal:
@@ -164,8 +226,20 @@ def _lack(case: Case, operation: Operation) -> str:
     rest = operation.path.removeprefix(container.path + "/")
     if rest.startswith(("env", "volumeMounts")):
         return f"container {container.name} lacks {_entry(operation)}"
-    wanted = "should not be there" if operation.op == "remove" else f"should be {operation.value}"
+    wanted = "should not be there" if operation.op == "remove" else f"should be {_in_words(operation.value)}"
     return f"container {container.name}: {unescape(rest.rpartition('/')[2])} {wanted}"
+
+
+def _in_words(value: object) -> str:
+    """``nvidia.com/gpu 2`` for a mapping, ``a and b`` for a list."""
+    plain = msgspec.to_builtins(value)
+    if isinstance(plain, dict):
+        return listed(f"{key} {_in_words(one)}" for key, one in plain.items())
+    if isinstance(plain, list):
+        return listed(map(_in_words, plain))
+    if isinstance(plain, bool):
+        return "true" if plain else "false"
+    return "empty" if plain in (None, "") else printable(str(plain))
 
 
 def _field(operation: Operation) -> str:

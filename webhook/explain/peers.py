@@ -13,7 +13,7 @@ from webhook.explain.case import Case
 from webhook.explain.evidence import group_of, node_of
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.opting import missing
-from webhook.explain.words import containers, listed, says
+from webhook.explain.words import HAVE, containers, listed, says
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.pod import Container, EnvVar, Pod, PodSpec
@@ -109,7 +109,7 @@ def _pid_of_pod(case: Case) -> Finding:
 def _visibility(case: Case, remedy: str) -> Finding:
     step = case.steps.get("visibility")
     if step is None:
-        return unknown(VISIBILITY, f"the webhook would refuse the pod: {case.refusal}")
+        return unknown(VISIBILITY, f"the webhook would refuse the pod: {case.fitting.refusal}")
     if step.refusal:
         return fails(VISIBILITY, step.refusal, "Correct what the message names")
     paths = [operation.path for operation in missing(step)]
@@ -128,6 +128,10 @@ def _same_node(case: Case) -> Finding:
         said = f"the pod has no group ({names.GROUP}), so its peers are not known"
         return unknown(SAME_NODE, said, f"Set {names.GROUP} on all of them")
     if evidence.others is None:
+        problem = evidence.reading.group_problem
+        if problem:
+            said, remedy = f"the other pods of group {group} could not be read: {problem}", f"{HAVE} to list pods"
+            return unknown(SAME_NODE, said, remedy)
         return unknown(SAME_NODE, f"the other pods of group {group} are not known here")
     if not evidence.others:
         return unknown(SAME_NODE, f"there is no other pod of group {group}")

@@ -22,12 +22,15 @@ from webhook.model.pod import EnvVar
 from webhook.model.references import annotation_of
 
 NO_VARIABLES, ENV_FROM = "nccl-variables", "env-from"
-P2P_DISABLE, SHM_DISABLE, GRAPH_FILE = "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_GRAPH_FILE"
+P2P_DISABLE, SHM_DISABLE = "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"
+GRAPH_FILE, CONF_FILE = "NCCL_GRAPH_FILE", "NCCL_CONF_FILE"
 UCX_TLS = "UCX_TLS"
 
 _NUMBER = re.compile(r"\s*([+-]?\d+)")
 _CUDA_IPC = frozenset({"cuda_ipc", "cuda", "all"})
 _REMOVE = "Remove the variable"
+_LEVELS = frozenset({"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "P2C", "PHB", "SYS"})
+"""Of all versions: NCCL src/graph/topo.cc, topoPathTypeStr."""
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -38,6 +41,8 @@ class Value(msgspec.Struct, frozen=True):
     """What it says; ``None`` if that is decided elsewhere."""
     setter: str
     """Who set it, in words."""
+    correction: str = ""
+    """What to do about a wrong value that the pod did not set itself; empty if it did."""
 
 
 def variables(case: Case) -> Iterator[Finding]:
@@ -62,33 +67,42 @@ def _value(case: Case, variable: EnvVar) -> Value:
     name = variable.name
     if variable.value_from is None:
         text = variable.value or ""
-        return Value(name, None if "$(" in text else text, _literal_setter(case, name, text))
+        return Value(name, None if "$(" in text else text, *_literal_setter(case, name, text))
     key = annotation_of(variable)
     if key is not None:
         ours = key == names.NCCL_P2P_LEVEL or key.startswith(names.PREFIX)
-        who = "the webhook" if ours and case.injected else "the pod"
-        return Value(name, case.evidence.pod.annotations.get(key, ""), f"{who}, through annotation {key}")
+        who, correction = ("the webhook", _written_at_binding(key)) if ours and case.injected else ("the pod", "")
+        return Value(name, case.evidence.pod.annotations.get(key, ""), f"{who}, through annotation {key}", correction)
     if variable.reads(NODE_NAME):
         who = "the webhook" if case.injected else "the pod"
         return Value(name, case.evidence.node or None, f"{who}: the name of the node")
     if variable.value_from.file_key_ref is not None:
-        return Value(name, _resolved(case).get(name), "the remap program, through its file")
+        who = "the remap program, through its file"
+        return Value(name, _resolved(case).get(name), who, "Look what the remap container logged")
     return Value(name, None, "the pod, from a source that is not looked at")
 
 
-def _literal_setter(case: Case, name: str, text: str) -> str:
+def _written_at_binding(key: str) -> str:
+    own = f"Remove annotation {key} if you wrote it. " if key == names.NCCL_P2P_LEVEL else ""
+    return f"{own}The webhook writes annotation {key} at the Binding: see told-at-binding, and create the pod again"
+
+
+def _literal_setter(case: Case, name: str, text: str) -> tuple[str, str]:
+    """Who set it, and what to do if it is wrong."""
     key = f"{names.PREFIX}{names.ENV_PREFIX}{name}"
     for holder, annotations in (
         ("pod", case.evidence.pod.annotations),
         ("namespace", case.evidence.namespace.annotations),
     ):
         if case.injected and annotations.get(key) == text:
-            return f"the webhook, for annotation {key} of the {holder}"
+            correction = f"Correct annotation {key} of the {holder} and create the pod again"
+            return f"the webhook, for annotation {key} of the {holder}", correction
     if not case.injected:
-        return "the pod"
+        return "the pod", ""
+    correction = "Correct the webhook's configuration and create the pod again"
     if any(variable.name == name and variable.value == text for variable in case.options.env):
-        return "the webhook, for the configuration's defaults"
-    return "the webhook" if _ours(case).get(name) == text else "the pod"
+        return "the webhook, for the configuration's defaults", correction
+    return ("the webhook", correction) if _ours(case).get(name) == text else ("the pod", "")
 
 
 def _ours(case: Case) -> Mapping[str, str]:
@@ -116,9 +130,9 @@ def _judged(case: Case, value: Value, found: list[PodContainer]) -> Finding:
     if value.text is None:
         return unknown(value.name, said, "Look up its value: it may turn NVLink off")
     verdict = judge(case, value.text)
-    return msgspec.structs.replace(
-        verdict, condition=value.name, evidence=" ".join(filter(None, (said, verdict.evidence)))
-    )
+    evidence = " ".join(filter(None, (said, verdict.evidence)))
+    remedy = value.correction if verdict.remedy.startswith(_REMOVE) and value.correction else verdict.remedy
+    return msgspec.structs.replace(verdict, condition=value.name, evidence=evidence, remedy=remedy)
 
 
 def _integer(text: str) -> int:
@@ -133,10 +147,17 @@ def _p2p_disable(_: Case, text: str) -> Finding:
 
 
 def _p2p_level(_: Case, text: str) -> Finding:
-    if text == "LOC" or re.match(r"0+(?!\d)", text):
+    if shuts_p2p(text):
         remedy = f"{_REMOVE}, or set it to NVL"
         return fails("", "(it allows P2P to no other GPU, and with it no NVLink)", remedy, stops=True)
+    if text and text not in _LEVELS and not re.match(r"[0-9]", text):
+        return holds("", "(NCCL knows no such level, and ignores it)")
     return holds("", "")
+
+
+def shuts_p2p(level: str) -> bool:
+    """Whether that ``NCCL_P2P_LEVEL`` leaves no P2P."""
+    return level == "LOC" or re.match(r"0+(?!\d)", level) is not None
 
 
 def _shm_disable(case: Case, text: str) -> Finding:
@@ -164,6 +185,13 @@ def _host_id(_: Case, text: str) -> Finding:
     if text:
         return holds("", "")
     return fails("", "(empty, it makes all nodes one, so that NCCL looks for NVLink between nodes)", _REMOVE)
+
+
+def _conf_file(_: Case, text: str) -> Finding:
+    if text:
+        remedy = "Look there for variables that begin with NCCL_"
+        return unknown("", "(NCCL reads more variables from that file, which is not looked at)", remedy)
+    return holds("", "(NCCL looks for its usual files)")
 
 
 def _graph_file(_: Case, text: str) -> Finding:
@@ -197,6 +225,7 @@ _JUDGES: Mapping[str, Callable[[Case, str], Finding]] = {
     names.ENV_NCCL_NVLS_ENABLE: _nvls,
     names.ENV_NCCL_HOSTID: _host_id,
     GRAPH_FILE: _graph_file,
+    CONF_FILE: _conf_file,
     names.ENV_NCCL_TOPO_FILE: _topo_file,
     UCX_TLS: _ucx_tls,
 }

@@ -5,6 +5,9 @@ from collections.abc import Iterable, Sequence
 from webhook.admit.container import PodContainer
 from webhook.topology.model import Gpu
 
+HAVE = "Have the permission"
+"""Begins a remedy for what may not be read."""
+
 
 def listed(words: Iterable[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""

@@ -35,7 +35,9 @@ def _from_cluster(configuration: Configuration) -> None:
 
 
 def _from_file(configuration: Configuration, path: Path) -> None:
-    read_yaml(path)  # says better than the client what is wrong with a file
+    documents = read_yaml(path)  # says better than the client what is wrong with a file
+    if not all(isinstance(document, dict) for document in documents):
+        raise ConfigError(f"{path}: expected a kubeconfig: it is no mapping")
     try:
         config.load_kube_config(  # type: ignore[no-untyped-call]  # kubernetes has no annotations there
             str(path), client_configuration=configuration, persist_config=False

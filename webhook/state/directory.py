@@ -9,7 +9,7 @@ import msgspec
 
 from webhook.manifest.documents import read_yaml
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import ManifestError
+from webhook.model.errors import ManifestError, printable
 from webhook.model.pod import Fields, Metadata, Namespace
 from webhook.model.version import Version
 from webhook.resolve.node import KnownNode, Origin, Sources
@@ -104,7 +104,7 @@ def load_directory(root: Path) -> DirectoryState:
 def _read_namespace(path: Path, document: Any) -> Namespace:
     manifest = _convert(path, document, _NamespaceManifest)
     if manifest.kind != "Namespace" or not manifest.metadata.name:
-        raise ManifestError(f"{path}: expected a Namespace with a name, found {manifest.kind}")
+        raise ManifestError(f"{path}: expected a Namespace with a name, found {printable(manifest.kind)}")
     metadata = manifest.metadata
     return Namespace(manifest.metadata.name, metadata.labels or {}, metadata.annotations or {})
 

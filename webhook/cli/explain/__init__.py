@@ -43,6 +43,9 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     from webhook.explain.explain import explain as judge
 
     wanted = _parse_name(pod)
+    if file == topology == "-":
+        raise typer.BadParameter("standard input can be read once: give one of them as a file", param_hint="--topology")
+    _check_version(hami_version)
     _, policy = read_settings(config)
     known = _look(wanted, file, state, kubeconfig)
     report = judge(evidence_of(known, policy, node=node, topology=topology, hami_version=hami_version))
@@ -60,6 +63,18 @@ def _parse_name(text: str | None) -> tuple[str, str] | None:
 
         raise typer.BadParameter(f"expected NAMESPACE/POD, found {shorten(text)}", param_hint="NAMESPACE/POD")
     return match[1], match[2]
+
+
+def _check_version(text: str) -> None:
+    from webhook.model.errors import FormatError, shorten
+    from webhook.model.version import Version
+
+    try:
+        if text:
+            Version.parse(text, source="--hami-version")
+    except FormatError as error:
+        said = f"expected {error.expected}, found {shorten(error.found)}"
+        raise typer.BadParameter(said, param_hint="--hami-version") from None
 
 
 def _look(wanted: tuple[str, str] | None, file: str | None, state: Path | None, kubeconfig: Path | None) -> "Known":
@@ -80,10 +95,24 @@ def _look(wanted: tuple[str, str] | None, file: str | None, state: Path | None, 
 
 
 def _usual_kubeconfig() -> Path | None:
-    """Where kubectl looks: the first file of ``KUBECONFIG``, the pod's own account, ``~/.kube/config``."""
+    """Where kubectl looks: the first file of ``KUBECONFIG``, the pod's own account (``None``), ``~/.kube/config``.
+
+    Raises:
+        ConfigError: there is none of them.
+    """
     named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    if named:
-        return next((path for path in named if path.exists()), named[0])
+    found = next((path for path in named if path.exists()), None)
+    if found is not None:
+        return found
+    if not named and "KUBERNETES_SERVICE_HOST" in os.environ:
+        return None
     usual = Path(os.environ.get("HOME", "/")) / ".kube" / "config"
-    in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
-    return usual if not in_cluster and usual.exists() else None
+    if not named and usual.exists():
+        return usual
+    from webhook.model.errors import ConfigError, shorten
+
+    if named:
+        said = f"$KUBECONFIG names {shorten(os.environ['KUBECONFIG'])}, of which nothing exists"
+    else:
+        said = f"$KUBECONFIG is not set, and ~/.kube/config ({usual}) does not exist"
+    raise ConfigError(f"no kubeconfig: {said}. Give --kubeconfig FILE, or --file or --state to do without a cluster")

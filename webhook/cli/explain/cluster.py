@@ -1,20 +1,22 @@
 """A pod from a cluster, with everything around it that the caller is allowed to see."""
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 import typer
 
 from webhook import __version__
 from webhook.cli.explain.known import Known, read_pod
+from webhook.explain.evidence import Reading
 from webhook.kube.client import ApiServer, Object, connect
-from webhook.kube.errors import NotFound
+from webhook.kube.errors import ApiRefused, NotFound
+from webhook.manifest.pods import to_json
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import GpuTopologyError
+from webhook.model.errors import GpuTopologyError, printable
 from webhook.model.lease import renewed_at
 from webhook.model.node_names import node_label
 from webhook.model.pod import Namespace, Pod
@@ -40,73 +42,89 @@ def known_from_cluster(namespace: str, name: str, kubeconfig: Path | None) -> Kn
         found = api.pod(namespace, name)
     except NotFound:
         raise GpuTopologyError(f"there is no pod {namespace}/{name} in this cluster") from None
-    document = json.dumps(found).encode()
-    pod = read_pod(document, f"pod {namespace}/{name}")
+    source = f"pod {namespace}/{name}"
+    document = to_json(found, source)
+    pod = read_pod(document, source)
+    around, problem = _namespace(api, namespace)
     return Known(
         document=document,
         pod=pod,
-        namespace=_namespace(api, namespace),
+        namespace=around,
         cluster=_cluster(api),
         group=lambda group: _group(api, pod, group),
         node=lambda node: _node(api, node),
+        namespace_problem=problem,
     )
 
 
-def _try(ask: Callable[[], _T], otherwise: _T) -> _T:
-    """The answer, or ``otherwise`` and a note."""
+def _try(ask: Callable[[], _T], otherwise: _T) -> tuple[_T, str]:
+    """The answer, or ``otherwise`` and a note; and why the API server did not let the caller read it, if that is so."""
     try:
-        return ask()
+        return ask(), ""
     except GpuTopologyError as error:
-        typer.echo(f"gpu-topology: left out: {error}", err=True)
-        return otherwise
+        said = printable(str(error))
+        typer.echo(f"gpu-topology: left out: {said}", err=True)
+        refused = isinstance(error, ApiRefused) and not isinstance(error, NotFound)
+        return otherwise, said if refused else ""
 
 
-def _namespace(api: ApiServer, name: str) -> Namespace:
-    found = _try(lambda: api.namespace(name), None)
+def _namespace(api: ApiServer, name: str) -> tuple[Namespace, str]:
+    found, problem = _try(lambda: api.namespace(name), None)
     if found is None:
-        return Namespace(name, known=False)
+        return Namespace(name, known=False), problem
     metadata = found.get("metadata") or {}
-    return Namespace(name, metadata.get("labels") or {}, metadata.get("annotations") or {})
+    return Namespace(name, metadata.get("labels") or {}, metadata.get("annotations") or {}), ""
 
 
 def _cluster(api: ApiServer) -> ClusterFacts:
     """Kubernetes' version; HAMi does not tell its own."""
-    version = _try(lambda: Version.parse(api.version(), source="the version of the API server"), None)
+    version, _ = _try(lambda: Version.parse(api.version(), source="the version of the API server"), None)
     return ClusterFacts(kubernetes=version)
 
 
-def _group(api: ApiServer, pod: Pod, group: str) -> tuple[Pod, ...] | None:
+def _group(api: ApiServer, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | None, str]:
     namespace = (pod.metadata.namespace if pod.metadata else None) or ""
-    found = _try(lambda: api.pods(namespace, label=f"{names.GROUP}={group}"), None)
+    found, problem = _try(lambda: api.pods(namespace, label=f"{names.GROUP}={group}"), None)
     if found is None:
-        return None
-    pods = [read_pod(json.dumps(one).encode(), f"a pod of group {group}") for one in found]
-    return tuple(other for other in pods if other.display_name != pod.display_name)
+        return None, problem
+    source = f"a pod of group {group}"
+    pods = [read_pod(to_json(one, source), source) for one in found]
+    return tuple(other for other in pods if other.display_name != pod.display_name), ""
 
 
-def _node(api: ApiServer, name: str) -> Sources:
-    published, age = _published(api, name)
-    return Sources(published=published, age=age, annotated=_try(lambda: _annotated(api, name), None))
+def _node(api: ApiServer, name: str) -> tuple[Sources, Reading]:
+    published, age, reading = _published(api, name)
+    annotated, problem = _try(lambda: _annotated(api, name), None)
+    problems = "; ".join(filter(None, (reading.node_problem, problem)))
+    sources = Sources(published=published, age=age, annotated=annotated)
+    return sources, msgspec.structs.replace(reading, node_problem=problems)
 
 
-def _published(api: ApiServer, name: str) -> tuple[KnownNode | None, float | None]:
+def _published(api: ApiServer, name: str) -> tuple[KnownNode | None, float | None, Reading]:
     """What the agent published, and how many seconds ago it was true; the agent's Lease says that."""
-    found = _try(lambda: api.config_maps(label=f"{names.NODE}={node_label(name)}"), _NONE)
+    found, problem = _try(lambda: api.config_maps(label=f"{names.NODE}={node_label(name)}"), _NONE)
     if not found:
-        return None, None
+        return None, None, Reading(node_problem=problem)
     if len(found) > 1:
         typer.echo(
             f"gpu-topology: {len(found)} ConfigMaps say that they are of node {name}; the first is taken", err=True
         )
     manifest: Object = {"apiVersion": "v1", "kind": "ConfigMap"} | found[0]  # the items of a list say neither
-    topology = _try(lambda: topology_of_config_map(manifest, _SOURCE), None)
+    topology, _ = _try(lambda: topology_of_config_map(manifest, _SOURCE), None)
     if topology is None or topology.node != name:
-        return None, None
-    metadata = manifest["metadata"]
-    lease = _try(lambda: api.lease(metadata["namespace"], metadata["name"]), None)
+        return None, None, Reading()
+    age, problem = _age(api, manifest["metadata"])
+    return KnownNode(topology, origin=Origin.AGENT), age, Reading(age_problem=problem)
+
+
+def _age(api: ApiServer, metadata: Object) -> tuple[float | None, str]:
+    """Seconds since the agent's last sign of life, or why they are not known."""
+    where = f"{metadata['namespace']}/{metadata['name']}"
+    lease, problem = _try(lambda: api.lease(metadata["namespace"], metadata["name"]), None)
     renewed = renewed_at(lease) if lease else None
-    age = (datetime.now(UTC) - renewed).total_seconds() if renewed else None
-    return KnownNode(topology, origin=Origin.AGENT), age
+    if renewed is None:
+        return None, problem or f"there is no Lease {where} that says it"
+    return (datetime.now(UTC) - renewed).total_seconds(), ""
 
 
 def _annotated(api: ApiServer, name: str) -> KnownNode | None:

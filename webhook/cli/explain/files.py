@@ -1,21 +1,22 @@
 """A pod from files: manifests, and a state directory."""
 
-import sys
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from webhook.cli.explain.known import Known, read_pod
+from webhook.cli.explain.known import STANDARD_INPUT, Known, read_pod
+from webhook.cli.standard_input import standard_input
+from webhook.explain.evidence import Reading
 from webhook.manifest.documents import parse_yaml, read_yaml
+from webhook.manifest.pods import to_json
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import FormatError, ManifestError
+from webhook.model.errors import FormatError, ManifestError, printable, shorten
 from webhook.model.pod import Namespace, Pod
 from webhook.resolve.node import Sources
 from webhook.state.directory import DirectoryState, load_directory
-from webhook.workload import to_json
 
-STANDARD_INPUT = "-"
 _Found = list[tuple[bytes, Pod]]
 _LISTED = 8
 
@@ -44,9 +45,17 @@ def known_from_files(wanted: tuple[str, str] | None, file: str | None, state: Pa
         pod=pod,
         namespace=_namespace(directory, _key(pod)[0]),
         cluster=directory.cluster() if directory else ClusterFacts(),
-        group=lambda group: _group([other for _, other in listed], pod, group),
-        node=directory.node if directory else lambda _: Sources(),
+        group=lambda group: (_group([other for _, other in listed], pod, group), ""),
+        node=lambda node: _node(directory, state, node),
     )
+
+
+def _node(directory: DirectoryState | None, state: Path | None, node: str) -> tuple[Sources, Reading]:
+    if directory is None or state is None:
+        return Sources(), Reading()
+    shown = printable(str(state))
+    show = f"--state {shlex.quote(shown)} --node {shlex.quote(printable(node))}"
+    return directory.node(node), Reading(node_teller=f"state directory {shown}", show=show)
 
 
 def _namespace(directory: DirectoryState | None, name: str) -> Namespace:
@@ -59,7 +68,7 @@ def _source(file: str) -> str:
 
 def _documents(file: str) -> list[Any]:
     if file == STANDARD_INPUT:
-        return parse_yaml(sys.stdin.buffer.read().decode(errors="replace"), _source(file))
+        return parse_yaml(standard_input().read().decode(errors="replace"), _source(file))
     return read_yaml(Path(file))
 
 
@@ -68,25 +77,34 @@ def _pods_of_state(state: Path) -> _Found:
 
 
 def _pods(documents: list[Any], source: str) -> _Found:
-    """Each Pod of a text, Lists written out.
+    """Each Pod of a text, Lists written out. What else is among them, as in ``kubectl get all``, is passed over.
 
     Raises:
-        ManifestError: something else is among them, or a field has another type than in a pod.
+        ManifestError: there is something, but no Pod, or a field has another type than in a pod.
     """
-    found = []
-    for document in _written_out(documents):
-        kind = document.get("kind") if isinstance(document, dict) else type(document).__name__
-        if kind != "Pod":
-            raise ManifestError(f"{source}: expected Pods, found {kind}")
-        text = to_json(document)
-        found.append((text, read_pod(text, source)))
-    return found
+    every = list(_written_out(documents))
+    pods = [document for document in every if isinstance(document, dict) and document.get("kind") == "Pod"]
+    if every and not pods:
+        remedy = "Give the Pods themselves: kubectl get pods -l KEY=VALUE -o yaml"
+        raise ManifestError(f"{source}: expected Pods, found {_kind(every[0])}. {remedy}")
+    texts = [to_json(document, source) for document in pods]
+    return [(text, read_pod(text, source)) for text in texts]
+
+
+def _kind(document: Any) -> str:
+    """What a document is, in words."""
+    if isinstance(document, dict):
+        kind = document.get("kind")
+        return shorten(kind) if isinstance(kind, str) else "an object without a kind"
+    if isinstance(document, list):
+        return "a list"
+    return "nothing" if document is None else "a text" if isinstance(document, str) else "a single value"
 
 
 def _written_out(documents: list[Any]) -> Iterator[Any]:
     for document in documents:
         items = document.get("items") if isinstance(document, dict) else None
-        if isinstance(items, list) and str(document.get("kind")).endswith("List"):
+        if isinstance(items, list) and str(document.get("kind") or "").endswith("List"):
             # In a PodList the items have no kind of their own: apimachinery pkg/runtime.
             yield from ({"kind": "Pod"} | item if isinstance(item, dict) else item for item in items)
         else:

@@ -1,19 +1,22 @@
 """What was read of a pod and its surroundings, and the evidence that it makes."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 
 from webhook.config import AdmitPolicy
-from webhook.explain.evidence import Evidence, containers_with_env_from, group_of, node_of
+from webhook.explain.evidence import Evidence, Reading, containers_with_env_from, group_of, node_of
+from webhook.manifest.pods import decode_pod
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import ManifestError
+from webhook.model.errors import printable
 from webhook.model.pod import Metadata, Namespace, Pod
 from webhook.model.version import Version
 from webhook.resolve.node import KnownNode, Origin, Sources
 
 DEFAULT_NAMESPACE = "default"
+STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,22 +28,21 @@ class Known:
     pod: Pod
     namespace: Namespace
     cluster: ClusterFacts
-    group: Callable[[str], tuple[Pod, ...] | None]
-    """The other pods of a group in its namespace; ``None`` if they cannot be read."""
-    node: Callable[[str], Sources]
-    """What is known of a node."""
+    group: Callable[[str], tuple[tuple[Pod, ...] | None, str]]
+    """The other pods of a group in its namespace; ``None`` if they cannot be read, and why."""
+    node: Callable[[str], tuple[Sources, Reading]]
+    """What is known of a node, and how that was come by."""
+    namespace_problem: str = ""
+    """Why the namespace could not be read; empty if nobody tried."""
 
 
 def read_pod(document: bytes, source: str) -> Pod:
     """A pod from JSON.
 
     Raises:
-        ManifestError: a field has another type than in a pod.
+        ManifestError: a field has another type than in a pod, or a text is none.
     """
-    try:
-        pod = msgspec.json.decode(document, type=Pod)
-    except msgspec.ValidationError as error:
-        raise ManifestError(f"{source}: {error}") from None
+    pod = decode_pod(document, source)
     metadata = pod.metadata or Metadata()
     named = msgspec.structs.replace(metadata, namespace=metadata.namespace or DEFAULT_NAMESPACE)
     return msgspec.structs.replace(pod, metadata=named)
@@ -61,6 +63,8 @@ def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str |
     """
     where = node or node_of(known.pod)
     group = group_of(known.pod, known.namespace, policy)
+    others, group_problem = known.group(group) if group else (None, "")
+    sources, reading = _look(known, where, topology)
     if hami_version:
         told = ClusterFacts(hami=Version.parse(hami_version, source="--hami-version"))
         policy = msgspec.structs.replace(policy, versions=policy.versions.overruled_by(told))
@@ -69,16 +73,27 @@ def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str |
         namespace=known.namespace,
         policy=policy,
         cluster=known.cluster,
-        sources=_of_file(topology, where) if topology else known.node(where) if where else Sources(),
+        sources=sources,
         node=where,
-        others=known.group(group) if group else None,
+        others=others,
         env_from=containers_with_env_from(known.document),
+        reading=msgspec.structs.replace(
+            reading, namespace_problem=known.namespace_problem, group_problem=group_problem
+        ),
     )
 
 
-def _of_file(file: str, node: str) -> Sources:
+def _look(known: Known, node: str, topology: str | None) -> tuple[Sources, Reading]:
+    if topology:
+        return _of_file(topology, node)
+    return known.node(node) if node else (Sources(), Reading())
+
+
+def _of_file(file: str, node: str) -> tuple[Sources, Reading]:
     from webhook.cli.topology.source import read_text
 
     topology = read_text(file, node or None)
     origin = Origin.HAMI if topology.source == "hami" else Origin.AGENT
-    return Sources(published=KnownNode(topology, origin=origin))
+    teller = "standard input" if file == STANDARD_INPUT else f"file {printable(file)}"
+    sources = Sources(published=KnownNode(topology, origin=origin))
+    return sources, Reading(node_teller=teller, show=f"-f {shlex.quote(printable(file))}")
