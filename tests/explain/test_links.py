@@ -47,6 +47,12 @@ def test_the_gpus_of_a_pod_that_nobody_prepared_are_looked_at_too() -> None:
     assert said(report, "told-at-binding") == ("not-needed", "only pods that the webhook prepared are told")
 
 
+def test_peers_that_nobody_prepared_have_an_allocation_too() -> None:
+    wish = pod(annotations={"gpu.topology/profile": "node-peers"})
+    verdict, evidence = said(told(on(wish, "h20-node-1", list(H20[:2]))), "allocation")
+    assert (verdict, evidence) == ("holds", "node h20-node-1 gives GPU0 and GPU1 to container train")
+
+
 def test_pairs_without_nvlink_are_named() -> None:
     found = finding(told(on(four(), "dgx1-v100", v100(0, 1, 4, 5)), sources=DGX1), "links")
     assert found.verdict == "fails"

@@ -54,7 +54,7 @@ def read_wanted(
     asking = [(one, one.request) for one in requests.containers if one.request]
     selected = select_containers(requests.containers, options, pod, namespace)
     found = [_container(one, request, selected=one.name in selected) for one, request in asking]
-    if profile.shares_gpus:  # what admission chose stands in the pod; the namespace may have changed its mind since
+    if any(one.visible_key for one in found):  # what admission chose; the namespace may have changed its mind since
         found = [replace(one, selected=bool(one.visible_key)) for one in found]
     containers = tuple(found)
     family = family_of(requests.containers) or policy.resources[0].family
