@@ -42,7 +42,6 @@ from webhook.model.mark import Mark
 from webhook.model.options import Options, parse_option, resolve_options
 from webhook.model.outcome import SENTENCES, Kind, Outcome, Reason, Refused, fit
 from webhook.model.pod import Namespace, Pod, PodSpec
-from webhook.resolve.wanted import GpuContainer
 
 
 def admit(  # noqa: PLR0913 - all that a decision depends on
@@ -190,17 +189,24 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
         files_volume=files_volume,
         has_company=company,
         reads_file=keeps_file and reads_file(case.policy, case.cluster, containers, remap_container),
-        allocated=_allocated(case, family, gpu_containers(containers, selected, keys), profile),
+        allocated=_allocated(case, family, containers, selected, keys, profile),
         family=family,
         remap_container=remap_container,
         remap_document=remap_document,
     )
 
 
-def _allocated(case: _Case, family: str, asking: tuple[GpuContainer, ...], profile: Profile) -> Mapping[str, str]:
+def _allocated(
+    case: _Case,
+    family: str,
+    containers: list[PodContainer],
+    selected: set[str],
+    keys: dict[str, str],
+    profile: Profile,
+) -> Mapping[str, str]:
     if not has_allocation(case.pod):
         return {}
-    wanted = wanted_of(asking, case.policy, case.options, profile)
+    wanted = wanted_of(gpu_containers(containers, selected, keys), case.policy, case.options, profile)
     return allocated_annotations(case.pod, case.namespace, family, wanted, case.nodes, case.policy)
 
 

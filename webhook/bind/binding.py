@@ -20,9 +20,9 @@ from webhook.model.options import resolve_options
 from webhook.model.outcome import Kind, Refused
 from webhook.model.pod import Namespace, Pod
 from webhook.model.references import referred_annotations
-from webhook.resolve.nccl import NVLS_DEFAULT, P2P_DEFAULT
+from webhook.resolve.nccl import nccl_defaults
 from webhook.resolve.node import KnownNode, Origin, Sources, choose_node
-from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, satisfied_text
+from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, nccl_annotations, satisfied_text
 from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, resolve
 
 _POD_GONE = BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
@@ -253,13 +253,8 @@ def _defaults(case: Case, policy: AdmitPolicy) -> dict[str, str]:
     """What admission writes of GPUs that are not known, for a pod that was told of others when it was created."""
     if case.annotations.get(names.LINK) is None:
         return {}
-    found = {
-        names.NCCL_P2P_LEVEL: P2P_DEFAULT,
-        names.NCCL_NVLS: NVLS_DEFAULT,
-        names.NODE_TOPOLOGY: names.UNKNOWN_TOPOLOGY,
-    }
-    found |= {names.NCCL_ENV_PREFIX + name: value for name, value in policy.bound_nccl}
-    found |= {names.VISIBLE_UUIDS: names.NO_VISIBLE_DEVICE}
+    found = nccl_annotations(nccl_defaults(policy.nccl_tables))
+    found |= {names.NODE_TOPOLOGY: names.UNKNOWN_TOPOLOGY, names.VISIBLE_UUIDS: names.NO_VISIBLE_DEVICE}
     for_people = dict.fromkeys(FOR_PEOPLE, "") | {names.SATISFIED: UNKNOWN}
     return {key: value for key, value in found.items() if key in case.wish.referred} | for_people
 

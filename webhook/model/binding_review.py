@@ -7,14 +7,12 @@ import msgspec
 from webhook.model.binding import BIND_SENTENCES, Binding, BindOutcome
 from webhook.model.envelope import (
     AnyRequest,
-    MalformedReview,
     Reply,
     Response,
     Review,
     Status,
     decode_request,
     is_binding,
-    misdirected,
 )
 from webhook.model.outcome import fit
 from webhook.model.patch import Operation, pointer
@@ -27,10 +25,8 @@ LONG = 1024
 """Characters of an annotation whose JSON is worth keeping."""
 
 
-class BindingRequest(AnyRequest):
+class BindingRequest(AnyRequest[Binding]):
     """``request`` of a review."""
-
-    object: Binding | None = None
 
     @property
     def pod_name(self) -> str:
@@ -50,12 +46,8 @@ def decode_binding_review(body: bytes) -> BindingRequest:
         MalformedReview: the body is not JSON, no ``admission.k8s.io/v1`` AdmissionReview, about something else than
             Bindings, or a field that we read has another type than in a Binding.
     """
-    request = decode_request(body, _decoder)
-    if not is_binding(request):
-        raise misdirected(request, expected="pods/binding or bindings of v1")
-    if request.operation == "CREATE" and request.object is None:
-        raise MalformedReview("request.object: expected the Binding that is being created, found none")
-    return request
+    resources = "pods/binding or bindings of v1"
+    return decode_request(body, _decoder, is_ours=is_binding, resources=resources, kind="Binding")
 
 
 def binding_patch(binding: Binding, annotations: dict[str, str]) -> list[Operation]:

@@ -1,6 +1,7 @@
 """The AdmissionReview envelope, ``admission.k8s.io/v1``: what reviews of pods and of Bindings have in common."""
 
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -27,8 +28,11 @@ class Resource(Fields):
     resource: str = ""
 
 
-class AnyRequest(Fields):
-    """``request`` of a review, without the object that it is about."""
+T = TypeVar("T")
+
+
+class AnyRequest(Fields, Generic[T]):
+    """``request`` of a review about an object of a kind."""
 
     uid: str
     operation: str
@@ -37,9 +41,10 @@ class AnyRequest(Fields):
     name: str = ""
     sub_resource: str = ""
     dry_run: bool | None = None
+    object: T | None = None
 
 
-R = TypeVar("R", bound=AnyRequest)
+R = TypeVar("R", bound="AnyRequest[Any]")
 
 
 class Review(Fields, Generic[R]):
@@ -79,12 +84,26 @@ class Reply(msgspec.Struct, frozen=True, rename="camel"):
     kind: str = KIND
 
 
-def decode_request(body: bytes, decoder: msgspec.json.Decoder[Review[R]]) -> R:
-    """The request of a review, whatever it is about.
+def decode_request(
+    body: bytes,
+    decoder: msgspec.json.Decoder[Review[R]],
+    *,
+    is_ours: Callable[[AnyRequest[Any]], bool],
+    resources: str,
+    kind: str,
+) -> R:
+    """The request of a review.
+
+    Args:
+        body: Of the HTTP request.
+        decoder: Of reviews about objects of this kind.
+        is_ours: Whether a request is about them.
+        resources: What messages call the resources that are meant.
+        kind: What they call an object.
 
     Raises:
-        MalformedReview: the body is not JSON, no ``admission.k8s.io/v1`` AdmissionReview, or a field that we read has
-            another type than it should.
+        MalformedReview: the body is not JSON, no ``admission.k8s.io/v1`` AdmissionReview, about something else, without
+            the object that is created, or a field that we read has another type than it should.
     """
     try:
         review = decoder.decode(body)
@@ -97,16 +116,21 @@ def decode_request(body: bytes, decoder: msgspec.json.Decoder[Review[R]]) -> R:
     _check_version(review.api_version, review.kind)
     if review.request is None:
         raise MalformedReview("request: expected the request of an AdmissionReview, found none")
-    return review.request
+    request = review.request
+    if not is_ours(request):
+        raise _misdirected(request, expected=resources)
+    if request.operation == "CREATE" and request.object is None:
+        raise MalformedReview(f"request.object: expected the {kind} that is being created, found none")
+    return request
 
 
-def is_pod(request: AnyRequest) -> bool:
+def is_pod(request: AnyRequest[Any]) -> bool:
     """Whether the request is about a pod itself."""
     resource = request.resource
     return (resource.group, resource.version, resource.resource, request.sub_resource) == ("", "v1", "pods", "")
 
 
-def is_binding(request: AnyRequest) -> bool:
+def is_binding(request: AnyRequest[Any]) -> bool:
     """Whether the request is about the Binding of a pod: ``pods/binding``, or ``bindings`` of old.
 
     Both run the same code of the API server (kubernetes pkg/registry/core/pod/storage/storage.go, BindingREST and
@@ -118,7 +142,7 @@ def is_binding(request: AnyRequest) -> bool:
     return (resource.resource, request.sub_resource) in (("pods", "binding"), ("bindings", ""))
 
 
-def misdirected(request: AnyRequest, *, expected: str) -> MalformedReview:
+def _misdirected(request: AnyRequest[Any], *, expected: str) -> MalformedReview:
     """A review that came to the wrong path, or is about something that no path of ours is for."""
     resource, sub_resource = request.resource, request.sub_resource
     name = f"{resource.resource}/{sub_resource}" if sub_resource else resource.resource

@@ -4,14 +4,12 @@ import msgspec
 
 from webhook.model.envelope import (
     AnyRequest,
-    MalformedReview,
     Reply,
     Response,
     Review,
     Status,
     decode_request,
     is_pod,
-    misdirected,
 )
 from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.model.patch import Operation
@@ -20,11 +18,7 @@ from webhook.model.pod import Pod
 _FORBIDDEN = frozenset({Reason.MISSING_PERMISSION})
 
 
-class Request(AnyRequest):
-    """``request`` of a review."""
-
-    object: Pod | None = None
-
+Request = AnyRequest[Pod]
 
 _decoder = msgspec.json.Decoder(Review[Request])
 _encoder = msgspec.json.Encoder()
@@ -37,12 +31,7 @@ def decode_review(body: bytes) -> Request:
         MalformedReview: the body is not JSON, no ``admission.k8s.io/v1`` AdmissionReview, about something else than
             pods, or a field that we read has another type than in a pod.
     """
-    request = decode_request(body, _decoder)
-    if not is_pod(request):
-        raise misdirected(request, expected="pods of v1")
-    if request.operation == "CREATE" and request.object is None:
-        raise MalformedReview("request.object: expected the pod that is being created, found none")
-    return request
+    return decode_request(body, _decoder, is_ours=is_pod, resources="pods of v1", kind="pod")
 
 
 def encode_patch(operations: list[Operation]) -> bytes:

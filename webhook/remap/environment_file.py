@@ -12,14 +12,12 @@ from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError
 from webhook.remap.inputs import Inputs
-from webhook.resolve.nccl import NVLS_DEFAULT, PCIE
+from webhook.resolve.nccl import nccl_defaults
 from webhook.resolve.resolve import ContainerGpus, Resolution
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LONGEST = 32 * 1024
 """Characters of a value: KEP-3721."""
-_P2P_DEFAULT = "PXB"
-"""NCCL's own: src/graph/paths.cc."""
 
 
 class EnvFormat(StrEnum):
@@ -32,8 +30,7 @@ class EnvFormat(StrEnum):
 def environment_values(inputs: Inputs, resolution: Resolution | None) -> tuple[tuple[str, str], ...]:
     """The variables of the containers; those of admission where nothing is known of the GPUs."""
     if resolution is None:
-        own = ((name, values[PCIE]) for name, values in inputs.wanted.nccl.variables.items())
-        return (names.ENV_NCCL_P2P_LEVEL, _P2P_DEFAULT), (names.ENV_NCCL_NVLS_ENABLE, NVLS_DEFAULT), *own
+        return nccl_defaults(inputs.wanted.nccl)
     seeing = [one for one in resolution.containers if one.cuda_indices and one.container.visible_key]
     visible = tuple((_line_of(one), one.cuda_visible_devices) for one in seeing)
     if inputs.profile is Profile.POD_PEERS:

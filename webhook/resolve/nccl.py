@@ -23,11 +23,7 @@ def nccl_values(sets: Sequence[GpuSet], node: KnownNode, tables: NcclTables) -> 
     Where it is not known how they are linked, NCCL's own defaults, as until bind.
     """
     if any(map(node.doubt, sets)):
-        return (
-            (names.ENV_NCCL_P2P_LEVEL, P2P_DEFAULT),
-            (names.ENV_NCCL_NVLS_ENABLE, NVLS_DEFAULT),
-            *((name, values[PCIE]) for name, values in tables.variables.items()),
-        )
+        return nccl_defaults(tables)
     table = max((_table(one, node) for one in sets), key=(NVSWITCH, NVLINK, PCIE).index)
     own = tuple((name, values[table]) for name, values in tables.variables.items())
     return (
@@ -35,6 +31,12 @@ def nccl_values(sets: Sequence[GpuSet], node: KnownNode, tables: NcclTables) -> 
         (names.ENV_NCCL_NVLS_ENABLE, _nvls(sets, node, table)),
         *own,
     )
+
+
+def nccl_defaults(tables: NcclTables) -> tuple[tuple[str, str], ...]:
+    """The variables of a pod of whose GPUs nothing is known: NCCL's own defaults (src/graph/paths.cc)."""
+    own = tuple((name, values[PCIE]) for name, values in tables.variables.items())
+    return ((names.ENV_NCCL_P2P_LEVEL, P2P_DEFAULT), (names.ENV_NCCL_NVLS_ENABLE, NVLS_DEFAULT), *own)
 
 
 def _table(one: GpuSet, node: KnownNode) -> str:

@@ -1,6 +1,6 @@
 """What is written onto the pod: annotations."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from webhook.model import names
 from webhook.resolve.resolve import Resolution
@@ -44,9 +44,12 @@ def all_annotations(resolution: Resolution) -> dict[str, str]:
 def _for_containers(resolution: Resolution) -> dict[str, str]:
     found = {one.container.visible_key: one.cuda_visible_devices for one in resolution.containers if one.cuda_indices}
     found[names.VISIBLE_UUIDS] = resolution.visible_uuids
-    for variable, value in resolution.nccl:
-        found[_BY_VARIABLE.get(variable, names.NCCL_ENV_PREFIX + variable)] = value
-    return found
+    return found | nccl_annotations(resolution.nccl)
+
+
+def nccl_annotations(values: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The annotations from which containers take these variables of NCCL."""
+    return {_BY_VARIABLE.get(name, names.NCCL_ENV_PREFIX + name): value for name, value in values}
 
 
 def _for_people(resolution: Resolution) -> dict[str, str]:

@@ -11,10 +11,10 @@ from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.mark import Mark
 from webhook.model.references import annotation_of
+from webhook.resolve.outputs import FOR_PEOPLE
 
 PURPOSE = "mark it"
 
-_FOR_PEOPLE = frozenset({names.LINK, names.BANDWIDTH, names.RING_ORDER, names.NUMA, names.SATISFIED})
 _MARKS = {profile: Mark(__version__, profile).format() for profile in Profile}
 
 
@@ -22,7 +22,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     """The mark, and what people may want to know of GPUs that are known already; runs last."""
     patch.annotate(names.INJECTED, _MARKS[subject.profile])
     for key, value in subject.allocated.items():
-        if key in _FOR_PEOPLE:
+        if key in FOR_PEOPLE:
             patch.annotate(key, value)
     stale = [key for key in subject.options.outputs if key not in patch.annotated]
     referred = _referred(subject) if stale else frozenset()

@@ -12,6 +12,7 @@ from webhook.admit.variables import offer_reference, offer_value
 from webhook.model import names
 from webhook.model.choices import Nvls, P2pLevel
 from webhook.model.pod import annotation_reference
+from webhook.resolve.nccl import NVLS_DEFAULT, P2P_DEFAULT
 
 PURPOSE = "set NCCL up for the links between its GPUs"
 
@@ -26,8 +27,8 @@ class NcclVariable(msgspec.Struct, frozen=True):
     key: str = ""
 
 
-_P2P_LEVEL = NcclVariable(names.ENV_NCCL_P2P_LEVEL, "PXB", names.NCCL_P2P_LEVEL)
-_NVLS = NcclVariable(names.ENV_NCCL_NVLS_ENABLE, "2", names.NCCL_NVLS)
+_P2P_LEVEL = NcclVariable(names.ENV_NCCL_P2P_LEVEL, P2P_DEFAULT, names.NCCL_P2P_LEVEL)
+_NVLS = NcclVariable(names.ENV_NCCL_NVLS_ENABLE, NVLS_DEFAULT, names.NCCL_NVLS)
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
