@@ -60,15 +60,18 @@ class KnownPods:
     others: Sequence[Manifest] | str = ()
     """The group, or why it cannot be read."""
     asked: list[tuple[str, ...]] = field(default_factory=list)
+    deadlines: list[float | None] = field(default_factory=list)
 
-    async def pod(self, namespace: str, name: str) -> bytes | None:
+    async def pod(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
         self.asked.append(("pod", namespace, name))
+        self.deadlines.append(deadline)
         if isinstance(self.live, bytes) or self.live is None:
             return self.live
         return json.dumps(self.live).encode()
 
-    async def group(self, namespace: str, group: str, node: str) -> list[bytes]:
+    async def group(self, namespace: str, group: str, node: str, *, deadline: float | None = None) -> list[bytes]:
         self.asked.append(("group", namespace, group, node))
+        self.deadlines.append(deadline)
         if isinstance(self.others, str):
             raise PodsUnreadable(self.others)
         return [json.dumps(one).encode() for one in self.others]
@@ -77,18 +80,23 @@ class KnownPods:
 class NoApiServer(KnownPods):
     """An API server that is away."""
 
-    async def pod(self, namespace: str, name: str) -> bytes | None:
+    async def pod(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
+        self.deadlines.append(deadline)
         raise PodsUnreadable(f"get pod {namespace}/{name}: connection refused. The scheduler tries again")
 
 
 @dataclass
 class SlowApiServer(KnownPods):
-    """An API server that answers when it is told to, and until then not at all."""
+    """An API server that answers when it is told to, and until the deadline not at all."""
 
     answers: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def pod(self, namespace: str, name: str) -> bytes | None:
-        await self.answers.wait()
+    async def pod(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self.answers.wait()
+        except TimeoutError:
+            raise PodsUnreadable(f"get pod {namespace}/{name}: no answer in time") from None
         return await super().pod(namespace, name)
 
 
@@ -280,12 +288,10 @@ def test_an_api_server_that_is_away_refuses_the_binding_with_503_for_the_schedul
     assert result.lines[0]["error"] == result.status["message"]
 
 
-def test_an_api_server_that_is_slow_refuses_the_binding_with_503_and_names_the_setting() -> None:
+def test_an_api_server_that_is_slow_has_until_the_deadline_and_then_the_binding_is_refused_with_503() -> None:
     result = ask(SlowApiServer(), binding={"readSeconds": 0.01})
     assert (result.status["code"], result.status["reason"]) == (503, "ServiceUnavailable")
-    assert result.status["message"] == (
-        "pod ml-workloads/train: expected an answer within 0.01 s (binding.readSeconds), found none"
-    )
+    assert result.status["message"] == "get pod ml-workloads/train: no answer in time"
 
 
 def test_reviews_of_pods_are_answered_while_a_binding_waits_for_its_pod(log: IO[bytes]) -> None:
@@ -414,6 +420,9 @@ def test_the_other_pods_of_the_group_on_the_node_count_for_a_requirement_of_node
     pods = KnownPods(live, [other, live])
     result = ask(pods)
     assert pods.asked == [("pod", "ml-workloads", "train"), ("group", "ml-workloads", "pd", "a100-pcie")]
+    first, second = pods.deadlines
+    assert first is not None
+    assert first == second  # the scheduler holds the node for as long as both take together
     assert result.audit["reason"] == "requirement-not-met"
     assert ask(KnownPods(live, [live])).audit["reason"] == "resolved"
 

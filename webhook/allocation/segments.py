@@ -5,7 +5,7 @@ pkg/scheduler/api/devices/nvidia/vgpu/utils.go. Their decoders take the first fo
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from webhook.allocation.limit import check_length
@@ -37,8 +37,14 @@ def read_segments(text: str, source: str) -> Segments:
     check_length(text, source)
     if not text.isprintable():
         raise FormatError(source, expected="printable characters", found=text)
-    pieces = enumerate(text.split(";"), start=1)
-    return tuple(tuple(_devices(piece, f"{source}: segment {position}")) for position, piece in pieces)
+    segments = []
+    for position, piece in enumerate(text.split(";"), start=1):
+        try:
+            segments.append(_devices(piece))
+        except _BadFieldError as error:
+            where = f"{source}: segment {position}"
+            raise FormatError(where, expected=error.expected, found=error.found) from None
+    return tuple(segments)
 
 
 def write_segments(segments: Sequence[Sequence[Device]]) -> list[str]:
@@ -57,21 +63,16 @@ def check_read_back(text: str, read: Allocation, allocation: Allocation, key: st
     return text
 
 
-def _devices(segment: str, where: str) -> Iterator[Device]:
-    for piece in segment.split(":"):
-        if piece:
-            try:
-                device = _device(piece)
-            except _BadFieldError as error:
-                raise FormatError(where, expected=error.expected, found=error.found) from None
-            if device:
-                yield device
-
-
 class _BadFieldError(Exception):
     def __init__(self, expected: str, found: str) -> None:
         self.expected, self.found = expected, found
         super().__init__(expected)
+
+
+# Cards that are linked well are given away whole, and together, again and again.
+@lru_cache(maxsize=1024)
+def _devices(segment: str) -> tuple[Device, ...]:
+    return tuple([device for piece in segment.split(":") if piece and (device := _device(piece))])
 
 
 # A card is written in the same way each time that it is given away whole.

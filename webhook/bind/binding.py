@@ -280,12 +280,17 @@ def _fitting(case: Case, written: dict[str, str]) -> dict[str, str]:
     The API server does not count them at a Binding, but at each later update, the status of the kubelet among them: a
     pod with too many could never be updated again.
     """
-    if (
-        names.NODE_TOPOLOGY not in written
-        or _size({**case.annotations, **written}) <= ANNOTATIONS_LIMIT - ROOM_FOR_OTHERS
-    ):
+    limit = ANNOTATIONS_LIMIT - ROOM_FOR_OTHERS
+    if names.NODE_TOPOLOGY not in written or _are_few(case.annotations, written, limit=limit):
+        return written
+    if _size({**case.annotations, **written}) <= limit:
         return written
     return {key: value for key, value in written.items() if key != names.NODE_TOPOLOGY}
+
+
+def _are_few(*annotations: Mapping[str, str], limit: int) -> bool:
+    """Whether they fit without a look at each: no character has more bytes in UTF-8 than four."""
+    return 4 * sum([sum(map(len, one)) + sum(map(len, one.values())) for one in annotations]) <= limit
 
 
 def _size(found: Mapping[str, str]) -> int:

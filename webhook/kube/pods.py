@@ -1,6 +1,5 @@
 """Pods as they are at this moment, each read from the API server when it is asked for."""
 
-import asyncio
 import re
 from urllib.parse import quote
 
@@ -55,17 +54,18 @@ class LivePods:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def pod(self, namespace: str, name: str) -> bytes | None:
+    async def pod(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
         """The pod as JSON, or ``None`` if there is none of that name.
 
         Raises:
-            PodsUnreadable: no answer within ``binding.readSeconds``, or one that is no pod.
+            PodsUnreadable: no answer at the deadline, by default within ``binding.readSeconds``; or one that is no pod.
         """
         if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
             return None
         what = f"get pod {namespace}/{name}"
         try:
-            answer = await self._session.get(what, f"/api/v1/namespaces/{namespace}/pods/{name}", limit=POD_BYTES)
+            path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+            answer = await self._session.get(what, path, limit=POD_BYTES, deadline=deadline)
         except ApiServerAway as error:
             raise _unreadable(str(error)) from None
         if answer.status == 200 and answer.body.startswith(b"{"):
@@ -74,7 +74,7 @@ class LivePods:
             return None
         raise self._refused(what, answer)
 
-    async def group(self, namespace: str, group: str, node: str) -> list[bytes]:
+    async def group(self, namespace: str, group: str, node: str, *, deadline: float | None = None) -> list[bytes]:
         """The pods with the label ``gpu.topology/group`` of this value that hold GPUs of a node, as JSON.
 
         Raises:
@@ -87,19 +87,15 @@ class LivePods:
         selectors = f"labelSelector={_query(f'{names.GROUP}={group}')}&fieldSelector={_query(running)}"
         path = f"/api/v1/namespaces/{namespace}/pods?{selectors}&limit={PAGE_PODS}"
         try:
-            async with asyncio.timeout(self._session.seconds):
-                return await self._pages(what, path)
-        except TimeoutError:
-            seconds = self._session.seconds
-            raise _unreadable(f"{what}: no whole answer within {seconds:g} s (binding.readSeconds)") from None
+            return await self._pages(what, path, self._session.deadline if deadline is None else deadline)
         except ApiServerAway as error:
             raise _unreadable(str(error)) from None
 
-    async def _pages(self, what: str, path: str) -> list[bytes]:
+    async def _pages(self, what: str, path: str, deadline: float) -> list[bytes]:
         pods: list[bytes] = []
         following: str | None = ""
         while following is not None:
-            answer = await self._session.get(what, path + following, limit=PAGE_BYTES)
+            answer = await self._session.get(what, path + following, limit=PAGE_BYTES, deadline=deadline)
             if answer.status != 200:
                 raise self._refused(what, answer)
             try:

@@ -75,9 +75,15 @@ class Session:
         """Why the credentials could not be renewed; empty when they were."""
         return self._credentials.problem
 
-    async def get(self, what: str, path: str, *, limit: int) -> Answer:
-        """GET. Arguments and errors are those of :meth:`post`."""
-        return await self._ask(what, f"GET {self._address.path}{path}{self._headers}", b"", limit)
+    @property
+    def deadline(self) -> float:
+        """Until when a request that begins now may take, on the clock of the running event loop."""
+        return asyncio.get_running_loop().time() + self.seconds
+
+    async def get(self, what: str, path: str, *, limit: int, deadline: float | None = None) -> Answer:
+        """GET. Arguments and errors are those of :meth:`post`; several requests may share a :attr:`deadline`."""
+        head = f"GET {self._address.path}{path}{self._headers}"
+        return await self._ask(what, head, b"", limit, self.deadline if deadline is None else deadline)
 
     async def post(self, what: str, path: str, body: bytes, *, limit: int) -> Answer:
         """POST of JSON. It may be sent twice, so the object must have a name.
@@ -92,7 +98,7 @@ class Session:
             ApiServerAway: no whole answer in time, or one that is longer.
         """
         head = f"POST {self._address.path}{path}{self._headers}Content-Type: application/json\r\n"
-        return await self._ask(what, f"{head}Content-Length: {len(body)}\r\n", body, limit)
+        return await self._ask(what, f"{head}Content-Length: {len(body)}\r\n", body, limit, self.deadline)
 
     async def close(self) -> None:
         """Close the connections; whoever waits for an answer gets an error."""
@@ -104,8 +110,7 @@ class Session:
         self._idle.clear()
         await asyncio.sleep(0)  # let them hear of it
 
-    async def _ask(self, what: str, head: str, body: bytes, limit: int) -> Answer:
-        deadline = asyncio.get_running_loop().time() + self.seconds
+    async def _ask(self, what: str, head: str, body: bytes, limit: int, deadline: float) -> Answer:
         try:
             self._check_open()
             authorization = self._credentials.header()

@@ -88,7 +88,6 @@ class _Reading:
 
     def __init__(self, pods: Pods, seconds: float, counts: Counts) -> None:
         self._pods = pods
-        self._seconds = seconds
         self._deadline = asyncio.get_running_loop().time() + seconds
         self._counts = counts
         self.waited = 0
@@ -101,7 +100,7 @@ class _Reading:
             PodsUnreadable: it cannot be read, or not in time.
             MalformedPod: what was read is no pod.
         """
-        document = await self._wait(self._pods.pod(namespace, name), "pod", f"pod {namespace}/{name}")
+        document = await self._wait(self._pods.pod(namespace, name, deadline=self._deadline), "pod")
         return None if document is None else _decode(document, f"pod {namespace}/{name}")
 
     async def group(self, namespace: str, group: str, node: str) -> list[Pod]:
@@ -112,20 +111,16 @@ class _Reading:
             MalformedPod: what was read is no pod.
         """
         source = f"the pods of group {namespace}/{group}"
-        documents = await self._wait(self._pods.group(namespace, group, node), "group", source)
+        documents = await self._wait(self._pods.group(namespace, group, node, deadline=self._deadline), "group")
         return [_decode(document, source) for document in documents]
 
-    async def _wait(self, answer: Awaitable[_T], what: str, source: str) -> _T:
+    async def _wait(self, answer: Awaitable[_T], what: str) -> _T:
         started = perf_counter_ns()
         try:
-            async with asyncio.timeout_at(self._deadline):
-                return await answer
-        except (PodsUnreadable, TimeoutError) as error:
+            return await answer
+        except PodsUnreadable:
             self._counts.failed_reads[what] += 1
-            if isinstance(error, PodsUnreadable):
-                raise
-            late = f"{source}: expected an answer within {self._seconds:g} s (binding.readSeconds), found none"
-            raise PodsUnreadable(late) from None
+            raise
         finally:
             self.waited += perf_counter_ns() - started
 

@@ -27,14 +27,20 @@ class State(Protocol):
 class Pods(Protocol):
     """Pods as they are this very moment: HAMi annotates one milliseconds before it is bound."""
 
-    async def pod(self, namespace: str, name: str) -> bytes | None:
+    async def pod(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
         """The pod as JSON, or ``None`` if there is none of that name.
+
+        Args:
+            namespace: Of the pod.
+            name: Of the pod.
+            deadline: Until when to wait for the answer, on the clock of the running event loop; ``None``: as long as
+                whoever knows it deems right.
 
         Raises:
             PodsUnreadable: whoever knows it gives no answer in time.
         """
 
-    async def group(self, namespace: str, group: str, node: str) -> list[bytes]:
+    async def group(self, namespace: str, group: str, node: str, *, deadline: float | None = None) -> list[bytes]:
         """The pods with the label ``gpu.topology/group`` of this value on a node, as JSON.
 
         Raises:

@@ -1,8 +1,9 @@
 """Pods from files: ``pods/*.yaml`` of a state directory, read anew whenever one is asked for."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from webhook.manifest.documents import read_yaml
 from webhook.manifest.pods import decode_pod, to_json
@@ -11,6 +12,8 @@ from webhook.model.errors import ManifestError, PodsUnreadable
 from webhook.model.pod import Pod
 
 DEFAULT_NAMESPACE = "default"
+
+_T = TypeVar("_T")
 
 
 class DirectoryPods:
@@ -23,21 +26,23 @@ class DirectoryPods:
     def __init__(self, root: Path) -> None:
         self._directory = root / "pods"
 
-    async def pod(self, namespace: str, name: str) -> bytes | None:
+    async def pod(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
         """The pod as JSON, or ``None`` if no file has it.
 
         Raises:
-            PodsUnreadable: a file cannot be read as pods, and none of the others has it; or two have it.
+            PodsUnreadable: a file cannot be read as pods, and none of the others has it; or two have it; or it took
+                too long.
         """
-        return await asyncio.to_thread(self._find, namespace, name)
+        return await _in_time(asyncio.to_thread(self._find, namespace, name), f"pod {namespace}/{name}", deadline)
 
-    async def group(self, namespace: str, group: str, node: str) -> list[bytes]:
+    async def group(self, namespace: str, group: str, node: str, *, deadline: float | None = None) -> list[bytes]:
         """The pods of a group that are on a node, as JSON.
 
         Raises:
-            PodsUnreadable: a file cannot be read as pods.
+            PodsUnreadable: a file cannot be read as pods, or it took too long.
         """
-        return await asyncio.to_thread(self._find_group, namespace, group, node)
+        found = asyncio.to_thread(self._find_group, namespace, group, node)
+        return await _in_time(found, f"the pods of group {namespace}/{group}", deadline)
 
     def _find(self, namespace: str, name: str) -> bytes | None:
         found: dict[Path, bytes] = {}
@@ -75,6 +80,14 @@ class DirectoryPods:
 
     def _files(self) -> list[Path]:
         return sorted(self._directory.glob("*.yaml"))
+
+
+async def _in_time(found: Awaitable[_T], what: str, deadline: float | None) -> _T:
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await found
+    except TimeoutError:
+        raise PodsUnreadable(f"{what}: expected the files to be read in time, found none yet") from None
 
 
 def _read(path: Path) -> Iterator[tuple[bytes, Pod]]:
