@@ -27,9 +27,10 @@ check: .venv/installed      ## style, types, import contracts
 run: .venv/installed        ## the webhook on https://localhost:8443 with the example cluster
 	$(BIN)/gpu-topology serve --state examples/state --self-signed --ca-file .venv/ca.crt --host 127.0.0.1
 
-bench: .venv/installed      ## what a review costs beside a bare server, and a choice of GPUs beside a plain loop
+bench: .venv/installed      ## what a review costs beside a bare server, a choice of GPUs beside a plain loop, a restart in reviews
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.selection
+	$(BIN)/python -m bench.restart
 
 lock: .venv/installed       ## renew requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet pip-tools

@@ -178,7 +178,7 @@ def _answer(channel: ssl.SSLSocket) -> bytes:
     while b"\r\n\r\n" not in answer:
         answer += _receive(channel)
     head, separator, _ = answer.partition(b"\r\n\r\n")
-    length = len(head) + len(separator) + _content_length(head)
+    length = len(head) + len(separator) + content_length(head)
     while len(answer) < length:
         answer += _receive(channel)
     return answer
@@ -191,7 +191,8 @@ def _receive(channel: ssl.SSLSocket) -> bytes:
     return received
 
 
-def _content_length(head: bytes) -> int:
+def content_length(head: bytes) -> int:
+    """Bytes of the body that follows this head; `ConnectionError` if it does not say."""
     for line in head.splitlines():
         name, _, value = line.partition(b":")
         if name.lower() == b"content-length":
