@@ -9,14 +9,14 @@ demo: .venv/installed .venv/driver/environment ## the main job, end to end, on t
 
 test: check                 ## everything that CI runs; the control plane is built while the fast tests run
 	$(MAKE) --no-print-directory -j2 fast control-plane
-	$(BIN)/python -m pytest -m cluster tests/cluster
+	$(BIN)/python -m pytest -m cluster
 
 fast: .venv/installed       ## the tests that need no cluster, with coverage
 	$(BIN)/python -m pytest --cov --cov-report=term
 
-# Without Go it fails here and is no error: the cluster tests decide whether they may be left out.
-control-plane: .venv/installed ## etcd and kube-apiserver for the cluster tests, built once and kept in ~/.cache
-	-nice $(BIN)/python -m tests.cluster.binaries
+# Without Go it fails here and is no error: the tests decide whether they may be left out.
+control-plane: .venv/installed ## the programs that tests need from Go, such as kube-apiserver, built once and kept in ~/.cache
+	-nice $(BIN)/python -m tests.programs
 
 check: .venv/installed      ## style, types, import contracts
 	$(BIN)/ruff format --check .

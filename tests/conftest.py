@@ -1,6 +1,8 @@
-"""How much hypothesis looks at: the same examples in each run, and many more with ``--hypothesis-profile=explore``."""
+"""For all tests: how much hypothesis looks at (more with ``--hypothesis-profile=explore``), and programs from Go."""
 
 from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["tests.programs.left_out"]
 
 SLOW_MACHINES = (HealthCheck.too_slow, HealthCheck.data_too_large)
 

@@ -1,34 +1,21 @@
-"""A real API server for tests marked ``cluster``; when it cannot be had, they are left out, and the summary says so."""
+"""A real API server for tests marked ``cluster``; when it cannot be had, they are left out."""
 
-import os
 import shutil
 from collections.abc import Iterator
-from typing import NoReturn
 
 import pytest
 from kubernetes.client import CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
 
-from tests.cluster.binaries import Binaries, Missing, find_or_build
-from tests.cluster.control_plane import ControlPlane, running_control_plane
+from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
 from tests.cluster.processes import NotRunningError
-
-LEFT_OUT = "no control plane for this test"
-REASON = pytest.StashKey[str]()
+from tests.programs.catalogue import ETCD, KUBE_APISERVER
+from tests.programs.left_out import GetProgram
 
 
 @pytest.fixture(scope="session")
-def binaries(request: pytest.FixtureRequest) -> Binaries:
-    """The programs of the control plane. Without them the test is skipped; with ``CI=true`` it is an error."""
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-
-    def say(line: str) -> None:
-        with capture.global_and_fixture_disabled():
-            print(f"\n{line}", flush=True)
-
-    found = find_or_build(os.environ, say=say)
-    if isinstance(found, Binaries):
-        return found
-    return leave_out(found, request.config)
+def binaries(go_program: GetProgram) -> Binaries:
+    """The programs of the control plane."""
+    return Binaries(etcd=go_program(ETCD), kube_apiserver=go_program(KUBE_APISERVER))
 
 
 @pytest.fixture(scope="session")
@@ -61,23 +48,3 @@ def namespace(admin: CoreV1Api) -> str:
     # In a whole cluster the controller manager does it.
     admin.create_namespaced_service_account(name, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
     return name
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say it at the end of the run, where it is read."""
-    reason = config.stash.get(REASON, None)
-    if reason is None:
-        return
-    reports = [*terminalreporter.getreports("skipped"), *terminalreporter.getreports("error")]
-    count = sum(LEFT_OUT in str(report.longrepr) for report in reports)
-    tests = "1 test" if count == 1 else f"{count} tests"
-    terminalreporter.write_sep("!", red=True, bold=True)
-    terminalreporter.write_line(f"CLUSTER TESTS LEFT OUT: {tests}, because {reason}", red=True, bold=True)
-    terminalreporter.write_sep("!", red=True, bold=True)
-
-
-def leave_out(missing: Missing, config: pytest.Config) -> NoReturn:
-    config.stash[REASON] = missing.reason
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{LEFT_OUT}: {missing.reason}", pytrace=False)
-    pytest.skip(f"{LEFT_OUT}: {missing.reason}")

@@ -31,8 +31,8 @@ from kubernetes.client import (
 from kubernetes.config import load_kube_config
 
 from certs.issue import issue
-from tests.cluster.binaries import ETCD, KUBE_APISERVER, Binaries
 from tests.cluster.processes import POLL_S, reserved_port, running
+from tests.programs.catalogue import ETCD, KUBE_APISERVER
 
 ISSUER = "https://kubernetes.default.svc"
 SERVING_NAMES = ("127.0.0.1", "localhost", "kubernetes.default.svc")
@@ -40,6 +40,14 @@ CERTIFICATE_LIFETIME = timedelta(days=1)
 TOKEN_LIFETIME_S = 3600
 REQUEST_TIMEOUT_S = 10.0
 PERMISSION_DEADLINE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """Executable files of one control plane."""
+
+    etcd: Path
+    kube_apiserver: Path
 
 
 @dataclass(frozen=True)
@@ -102,10 +110,12 @@ def running_control_plane(binaries: Binaries, directory: Path) -> Iterator[Contr
     with ExitStack() as stack:
         etcd_port, port = (stack.enter_context(reserved_port()) for _ in range(2))
         etcd_url, url = f"http://127.0.0.1:{etcd_port}", f"https://127.0.0.1:{port}"
-        etcd = stack.enter_context(running(ETCD, _etcd_command(binaries, directory, etcd_url), directory / "etcd.log"))
+        etcd = stack.enter_context(
+            running(ETCD.name, _etcd_command(binaries, directory, etcd_url), directory / "etcd.log")
+        )
         etcd.wait_until(lambda: _answers_ok(f"{etcd_url}/health", trust))
         command = _api_server_command(binaries, directory, etcd_url, port)
-        api_server = stack.enter_context(running(KUBE_APISERVER, command, directory / "kube-apiserver.log"))
+        api_server = stack.enter_context(running(KUBE_APISERVER.name, command, directory / "kube-apiserver.log"))
         api_server.wait_until(lambda: _answers_ok(f"{url}/readyz", trust, token))
         _write_kubeconfig(directory / "admin.kubeconfig", url, directory / "ca.crt", token)
         yield ControlPlane(url, directory / "ca.crt", directory / "admin.kubeconfig", directory)

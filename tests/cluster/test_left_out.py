@@ -30,14 +30,19 @@ def run_two_tests(directory: Path, **environment: str) -> subprocess.CompletedPr
 def test_tests_that_are_left_out_are_counted_at_the_end_with_the_reason(tmp_path: Path) -> None:
     done = run_two_tests(tmp_path)
     assert done.returncode == 0
-    assert (
-        f"CLUSTER TESTS LEFT OUT: 2 tests, because KUBEBUILDER_ASSETS={tmp_path}: expected executables" in done.stdout
-    )
+    assert f"TESTS LEFT OUT: 2 tests without etcd, because KUBEBUILDER_ASSETS={tmp_path}: expected an" in done.stdout
     assert "2 skipped" in done.stdout
 
 
 def test_ci_fails_when_tests_are_left_out(tmp_path: Path) -> None:
     done = run_two_tests(tmp_path, CI="true")
     assert done.returncode == 1
-    assert "CLUSTER TESTS LEFT OUT: 2 tests, because" in done.stdout
+    assert "TESTS LEFT OUT: 2 tests without etcd, because" in done.stdout
     assert "2 errors" in done.stdout
+
+
+def test_ci_goes_on_without_what_it_is_told_that_it_may_lack(tmp_path: Path) -> None:
+    done = run_two_tests(tmp_path, CI="true", CI_MAY_LACK="promtool,etcd")
+    assert done.returncode == 0
+    assert "TESTS LEFT OUT: 2 tests without etcd, because" in done.stdout
+    assert "2 skipped" in done.stdout

@@ -2,7 +2,7 @@
 //
 // etcd has the version that this Kubernetes is itself built with. To renew: change the versions of k8s.io/kubernetes and
 // go.etcd.io/etcd/server/v3, give every replace line the staging version (Kubernetes v1.X.Y has v0.X.Y), run go mod tidy.
-module gpu-topology-webhook/tests/cluster/tools
+module gpu-topology-webhook/tests/programs/kubernetes
 
 go 1.26.0
 

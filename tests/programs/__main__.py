@@ -1,0 +1,30 @@
+"""``python -m tests.programs [NAME...]``: builds what the tests need ahead of time, one program after the other."""
+
+import os
+import sys
+
+from tests.programs.build import Missing, find_or_build
+from tests.programs.catalogue import ALL
+
+
+def main(names: list[str]) -> int:
+    """Prints the paths of the executables, or why there is none; returns the exit code."""
+    known = [program.name for program in ALL]
+    if unknown := [name for name in names if name not in known]:
+        print(f"unknown: {', '.join(unknown)}; expected some of {', '.join(known)}", file=sys.stderr)
+        return 2
+    code = 0
+    for program in ALL:
+        if names and program.name not in names:
+            continue
+        found = find_or_build(program, os.environ)
+        if isinstance(found, Missing):
+            print(found.reason, file=sys.stderr)
+            code = 1
+        else:
+            print(found)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

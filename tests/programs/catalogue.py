@@ -1,0 +1,31 @@
+"""Every program that tests build, one declaration each; ``python -m tests.programs`` builds them all ahead of time.
+
+To add one: a directory under ``modules/`` with a ``go.mod`` (``go mod init``, ``go get -tool PACKAGE@VERSION``), a
+``GoProgram`` here and in ``ALL``, and a fixture that returns ``go_program(THAT)``.
+"""
+
+from pathlib import Path
+
+from tests.programs.build import GoProgram
+
+MODULES = Path(__file__).with_name("modules")
+KUBEBUILDER_ASSETS = "KUBEBUILDER_ASSETS"
+
+# Without them a component says that it is v0.0.0 (component-base/version/base.go).
+_KUBERNETES_STAMPS = {
+    "k8s.io/component-base/version.gitVersion": "{version}",
+    "k8s.io/component-base/version.gitMajor": "{major}",
+    "k8s.io/component-base/version.gitMinor": "{minor}",
+    "k8s.io/component-base/version.gitTreeState": "clean",
+}
+
+ETCD = GoProgram("etcd", "go.etcd.io/etcd/server/v3", MODULES / "kubernetes", assets=KUBEBUILDER_ASSETS)
+KUBE_APISERVER = GoProgram(
+    "kube-apiserver",
+    "k8s.io/kubernetes/cmd/kube-apiserver",
+    MODULES / "kubernetes",
+    stamps=_KUBERNETES_STAMPS,
+    assets=KUBEBUILDER_ASSETS,
+)
+
+ALL = (ETCD, KUBE_APISERVER)
