@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,12 +48,26 @@ class Program:
 
 
 @contextmanager
-def running(name: str, command: Sequence[str | Path], log: Path) -> Iterator[Program]:
-    """Starts ``command`` in a process group of its own; kills the group at the end, or when this process dies."""
+def running(
+    name: str, command: Sequence[str | Path], log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[Program]:
+    """Starts ``command`` in a process group of its own; kills the group at the end, or when this process dies.
+
+    Args:
+        name: For messages.
+        command: The program, by its path, and its arguments.
+        log: Takes what it writes.
+        environment: Its variables; those of this process if there are none.
+    """
     leashed = [sys.executable, "-I", str(LEASH), str(os.getpid()), *map(str, command)]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            leashed, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            leashed,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
         )
     try:
         yield Program(name, process, log)
@@ -68,10 +82,12 @@ def running(name: str, command: Sequence[str | Path], log: Path) -> Iterator[Pro
 def reserved_port() -> Iterator[int]:
     """A port of the loopback interface that is ours until the end.
 
-    The socket that holds it never listens, so it gets no connections. A program of the same user can listen there if it
-    sets SO_REUSEPORT too (socket(7)); no other can take the port between our choice and its start.
+    The socket that holds it never listens, so it gets no connections. A program can listen there if it sets
+    SO_REUSEADDR, as Go and asyncio do, or SO_REUSEPORT and has the same user (socket(7)); and nobody who asks for any
+    free port gets this one between our choice and the program's start.
     """
     with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         holder.bind(("127.0.0.1", 0))
         port: int = holder.getsockname()[1]

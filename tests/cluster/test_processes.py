@@ -75,11 +75,12 @@ def test_a_program_killed_by_a_signal_is_named_too(tmp_path: Path) -> None:
             sleeper.wait_until(lambda: False)
 
 
-def test_a_reserved_port_is_refused_to_others_and_open_to_those_who_share() -> None:
+@pytest.mark.parametrize("option", [socket.SO_REUSEPORT, socket.SO_REUSEADDR], ids=["port", "address"])
+def test_a_reserved_port_is_refused_to_others_and_open_to_those_who_share(option: int) -> None:
     with reserved_port() as port, socket.socket() as other, socket.socket() as sharer:
         with pytest.raises(OSError, match="Address already in use"):
             other.bind(("127.0.0.1", port))
-        sharer.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        sharer.setsockopt(socket.SOL_SOCKET, option, 1)
         sharer.bind(("127.0.0.1", port))
         sharer.listen()
         with socket.create_connection(("127.0.0.1", port)) as connection:

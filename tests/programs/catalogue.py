@@ -27,5 +27,26 @@ KUBE_APISERVER = GoProgram(
     stamps=_KUBERNETES_STAMPS,
     assets=KUBEBUILDER_ASSETS,
 )
+KUBE_SCHEDULER = GoProgram(
+    "kube-scheduler",
+    "k8s.io/kubernetes/cmd/kube-scheduler",
+    MODULES / "kubernetes",
+    stamps=_KUBERNETES_STAMPS,
+    assets=KUBEBUILDER_ASSETS,
+    assets_are_whole=False,  # the archives of kubebuilder have none
+)
 
-ALL = (ETCD, KUBE_APISERVER)
+
+def _hami_scheduler(release: str) -> GoProgram:
+    return GoProgram(
+        f"hami-scheduler-{release}",
+        "github.com/Project-HAMi/HAMi/cmd/scheduler",
+        MODULES / f"hami-{release}",
+        cgo=True,  # through NVIDIA's bindings for NVML, which the scheduler never calls
+        clones={"github.com/Project-HAMi/HAMi": "HAMI_REPOSITORY"},
+    )
+
+
+HAMI_SCHEDULERS = {release: _hami_scheduler(release) for release in ("2.9.0", "2.10.0")}
+
+ALL = (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, *HAMI_SCHEDULERS.values())

@@ -1,0 +1,71 @@
+"""One control plane with one release of HAMi, our installation, and the nodes that the tests schedule to."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kubernetes.client import CoreV1Api
+
+from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
+from tests.cluster.hami.device_plugin import running_device_plugin
+from tests.cluster.hami.nodes import create_node
+from tests.cluster.hami.scheduler import Hami, Programs, running_hami
+from tests.cluster.installation import Installation, installed
+from tests.nvml import machines as played
+from tests.topology.machines import a100_pcie_bridged, h20
+from webhook.topology.model import NodeTopology
+
+H20, BRIDGED = "h20-node-1", "a100-bridged"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """All that runs."""
+
+    control_plane: ControlPlane
+    hami: Hami
+    ours: Installation
+
+
+@contextmanager
+def running_cluster(
+    binaries: Binaries, programs: Programs, release: str, directory: Path, nvml: Path, *, overwrite_env: bool = False
+) -> Iterator[Cluster]:
+    """Starts everything; nothing of ours is registered yet.
+
+    Raises:
+        NotRunningError: a program ended or does not become ready.
+    """
+    for part in ("control-plane", "hami", "ours"):
+        (directory / part).mkdir()
+    with ExitStack() as stack:
+        control_plane = stack.enter_context(running_control_plane(binaries, directory / "control-plane"))
+        hami = stack.enter_context(
+            running_hami(control_plane, programs, release, directory / "hami", overwrite_env=overwrite_env)
+        )
+        stack.enter_context(running_device_plugin(control_plane))
+        with control_plane.client() as client:
+            for topology in topologies():
+                create_node(CoreV1Api(client), topology)
+        machines = {H20: played.h20(), BRIDGED: _bridged_machine()}
+        ours = stack.enter_context(installed(control_plane, directory / "ours", machines, nvml, hami=release))
+        yield Cluster(control_plane, hami, ours)
+
+
+def topologies() -> tuple[NodeTopology, ...]:
+    """Eight H20 on NVSwitches; four A100 of which bridges join 0 to 1 and 2 to 3."""
+    bridged = a100_pcie_bridged()
+    gpus = tuple(replace(gpu, uuid=_bridged_uuid(gpu.index)) for gpu in bridged.gpus)
+    return h20(), replace(bridged, node=BRIDGED, gpus=gpus)
+
+
+def _bridged_machine() -> played.Machine:
+    machine = played.a100_pcie_bridged()
+    for index in range(len(machine.cards)):
+        machine = machine.with_card(index, uuid=_bridged_uuid(index))
+    return machine
+
+
+def _bridged_uuid(index: int) -> str:
+    return f"GPU-a1000000-7c21-4be9-9d3e-00000000000{index}"

@@ -1,0 +1,96 @@
+"""Clusters with HAMi, each started when the first test wants it, and a namespace in one of them for each test."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from kubernetes.client import CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
+
+from tests.cluster.control_plane import Binaries
+from tests.cluster.hami.cluster import Cluster, running_cluster
+from tests.cluster.hami.scheduler import USER, Programs
+from tests.cluster.hami.team import Team
+from tests.cluster.installation import registered
+from tests.cluster.processes import NotRunningError
+from tests.nvml.stub import nvml_library
+from tests.programs.catalogue import HAMI_SCHEDULERS, KUBE_SCHEDULER
+from tests.programs.left_out import GetProgram
+
+__all__ = ["nvml_library"]
+
+Clusters: TypeAlias = Callable[[str], Cluster]
+NewTeam: TypeAlias = Callable[..., Team]
+
+
+@pytest.fixture(scope="session")
+def clusters(
+    binaries: Binaries,
+    go_program: GetProgram,
+    nvml_library: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Clusters]:
+    """Gives the cluster with this release of HAMi; ``+overwriteEnv`` behind it turns that setting on."""
+    started: dict[str, Cluster] = {}
+
+    def get(kind: str) -> Cluster:
+        if kind not in started:
+            release, _, setting = kind.partition("+")
+            programs = Programs(go_program(KUBE_SCHEDULER), go_program(HAMI_SCHEDULERS[release]))
+            directory = tmp_path_factory.mktemp("cluster")
+            stack.callback(shutil.rmtree, directory)
+            try:
+                started[kind] = stack.enter_context(
+                    running_cluster(
+                        binaries, programs, release, directory, nvml_library, overwrite_env=setting == "overwriteEnv"
+                    )
+                )
+            except NotRunningError as error:
+                pytest.fail(str(error), pytrace=False)
+        return started[kind]
+
+    with ExitStack() as stack:
+        yield get
+
+
+@pytest.fixture(params=list(HAMI_SCHEDULERS))
+def release(request: pytest.FixtureRequest) -> str:
+    """Each release of HAMi, unless the test names one."""
+    release: str = request.param
+    return release
+
+
+@pytest.fixture
+def cluster(clusters: Clusters, release: str) -> Cluster:
+    return clusters(release)
+
+
+@pytest.fixture
+def registration(cluster: Cluster) -> Iterator[None]:
+    """Our webhook is registered, before HAMi's in the order of names as the chart has it."""
+    with registered(cluster.control_plane, cluster.ours.registration(scheduler=USER)):
+        yield
+
+
+@pytest.fixture
+def new_team(cluster: Cluster) -> Iterator[NewTeam]:
+    """Makes a namespace with these labels (see ``Team.label``), and pods of which nothing is left in the end."""
+    teams: list[Team] = []
+    with cluster.control_plane.client() as client:
+        admin = CoreV1Api(client)
+
+        def make(**labels: str) -> Team:
+            created = admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(generate_name="team-")))
+            assert created.metadata is not None
+            name = created.metadata.name or ""
+            admin.create_namespaced_service_account(name, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+            team = Team(cluster.control_plane, admin, name, cluster.ours.learn)
+            teams.append(team)
+            team.label(**labels)
+            return team
+
+        yield make
+        for team in teams:
+            team.ends()

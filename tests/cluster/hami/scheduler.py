@@ -1,0 +1,230 @@
+"""HAMi as its chart installs it: its scheduler beside a kube-scheduler, its permissions, its webhook.
+
+What the chart's templates say is repeated here in few words (charts/hami/templates/scheduler); the two programs are
+real. They run as the service account ``hami-scheduler``, and it is this account that posts the Bindings.
+"""
+
+import base64
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+from kubernetes.client import (
+    AdmissionregistrationV1Api,
+    CoreV1Api,
+    RbacAuthorizationV1Api,
+    RbacV1Subject,
+    V1ClusterRole,
+    V1ClusterRoleBinding,
+    V1Namespace,
+    V1ObjectMeta,
+    V1PolicyRule,
+    V1RoleRef,
+    V1ServiceAccount,
+)
+
+from certs.issue import issue
+from tests.cluster.accounts import RBAC
+from tests.cluster.control_plane import CERTIFICATE_LIFETIME, ControlPlane, wait_until_allowed
+from tests.cluster.processes import reserved_port, running
+
+NAMESPACE, ACCOUNT = "hami-system", "hami-scheduler"
+USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+WEBHOOK = "hami-webhook"
+"""Name of the configuration with a release that is called ``hami``, as everybody calls it."""
+ROLE = V1ClusterRole(
+    metadata=V1ObjectMeta(name=ACCOUNT),
+    rules=[
+        V1PolicyRule(api_groups=[""], resources=resources, verbs=verbs)
+        for resources, verbs in (
+            (["pods", "configmaps"], ["get", "list", "watch", "patch"]),
+            (["pods/binding"], ["create"]),
+            (["nodes"], ["get", "list", "patch", "watch"]),
+            (["events"], ["create", "get", "list"]),
+            (["resourcequotas"], ["get", "list", "watch"]),
+        )
+    ],
+)
+RESOURCES = ("gpu", "gpumem", "gpucores", "gpumem-percentage", "priority")
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Executable files of one release."""
+
+    kube_scheduler: Path
+    hami_scheduler: Path
+
+
+@dataclass(frozen=True)
+class Hami:
+    """A running HAMi.
+
+    Attributes:
+        release: Such as ``2.10.0``.
+        url: Of its extender and webhook.
+        authority: PEM, of its serving certificate.
+        log: Of its scheduler.
+    """
+
+    release: str
+    url: str
+    authority: bytes
+    log: Path
+
+    def webhook(self, name: str = WEBHOOK) -> dict[str, Any]:
+        """Its MutatingWebhookConfiguration, at an address in place of a Service."""
+        unless = {"matchExpressions": [{"key": "hami.io/webhook", "operator": "NotIn", "values": ["ignore"]}]}
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"], "scope": "*"}
+        authority = base64.b64encode(self.authority).decode()
+        webhook = {
+            "name": "vgpu.hami.io",
+            "admissionReviewVersions": ["v1beta1"],
+            "clientConfig": {"url": f"{self.url}/webhook", "caBundle": authority},
+            "failurePolicy": "Ignore",
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": unless,
+            "objectSelector": unless,
+            "reinvocationPolicy": "Never",
+            "rules": [rule],
+            "sideEffects": "None",
+            "timeoutSeconds": 10,
+        }
+        return {"metadata": {"name": name}, "webhooks": [webhook]}
+
+
+@contextmanager
+def running_hami(
+    control_plane: ControlPlane, programs: Programs, release: str, directory: Path, *, overwrite_env: bool = False
+) -> Iterator[Hami]:
+    """Starts both schedulers and waits until they answer; the webhook is registered too.
+
+    Args:
+        control_plane: Where.
+        programs: What.
+        release: Of HAMi.
+        directory: Empty; takes configuration, keys and logs.
+        overwrite_env: HAMi's setting ``scheduler.overwriteEnv``.
+
+    Raises:
+        NotRunningError: one of them ended or does not become ready.
+    """
+    kubeconfig = _account(control_plane)
+    bundle = issue(("127.0.0.1",), now=datetime.now(UTC), lifetime=CERTIFICATE_LIFETIME)
+    for name, content in (("tls.crt", bundle.certificate), ("tls.key", bundle.key), ("ca.crt", bundle.authority)):
+        (directory / name).touch(mode=0o600)
+        (directory / name).write_bytes(content)
+    devices = {"nvidia": _device_config(overwrite_env=overwrite_env)}
+    (directory / "device-config.yaml").write_text(json.dumps(devices))
+    environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+    with ExitStack() as stack:
+        port = stack.enter_context(reserved_port())
+        hami = Hami(release, f"https://127.0.0.1:{port}", bundle.authority, directory / "hami-scheduler.log")
+        extender = stack.enter_context(
+            running("hami-scheduler", _hami_command(programs, directory, port), hami.log, environment)
+        )
+        extender.wait_until(lambda: _is_healthy(hami))
+        (directory / "kube-scheduler.yaml").write_text(json.dumps(_kube_scheduler_config(hami, kubeconfig)))
+        flags = [f"--config={directory / 'kube-scheduler.yaml'}", "--secure-port=0"]
+        log = directory / "kube-scheduler.log"
+        stack.enter_context(running("kube-scheduler", [programs.kube_scheduler, *flags], log))
+        body: Any = hami.webhook()
+        with control_plane.client() as client:
+            AdmissionregistrationV1Api(client).create_mutating_webhook_configuration(body)
+        yield hami
+
+
+def _account(control_plane: ControlPlane) -> Path:
+    """A kubeconfig for the service account, with the roles that the chart gives it."""
+    subjects = [RbacV1Subject(kind="ServiceAccount", name=ACCOUNT, namespace=NAMESPACE)]
+    with control_plane.client() as client:
+        core, rbac = CoreV1Api(client), RbacAuthorizationV1Api(client)
+        core.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=NAMESPACE)))
+        core.create_namespaced_service_account(NAMESPACE, V1ServiceAccount(metadata=V1ObjectMeta(name=ACCOUNT)))
+        rbac.create_cluster_role(ROLE)
+        for role in (ACCOUNT, "system:kube-scheduler", "system:volume-scheduler"):
+            reference = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=role)
+            metadata = V1ObjectMeta(name=f"{ACCOUNT}-{role}")
+            rbac.create_cluster_role_binding(
+                V1ClusterRoleBinding(metadata=metadata, role_ref=reference, subjects=subjects)
+            )
+    kubeconfig = control_plane.kubeconfig_for(NAMESPACE, ACCOUNT)
+    with control_plane.client(kubeconfig) as client:
+        wait_until_allowed(client, "", "watch", "resourcequotas")
+        wait_until_allowed(client, "", "watch", "storageclasses", group="storage.k8s.io")
+    return kubeconfig
+
+
+def _hami_command(programs: Programs, directory: Path, port: int) -> list[str | Path]:
+    return [
+        programs.hami_scheduler,
+        f"--http_bind=127.0.0.1:{port}",
+        f"--cert_file={directory / 'tls.crt'}",
+        f"--key_file={directory / 'tls.key'}",
+        "--scheduler-name=hami-scheduler",
+        "--metrics-bind-address=127.0.0.1:0",
+        "--node-scheduler-policy=binpack",
+        "--gpu-scheduler-policy=spread",
+        "--force-overwrite-default-scheduler=true",
+        f"--device-config-file={directory / 'device-config.yaml'}",
+        "-v=4",
+    ]
+
+
+def _device_config(*, overwrite_env: bool) -> dict[str, Any]:
+    return {
+        "resourceCountName": "nvidia.com/gpu",
+        "resourceMemoryName": "nvidia.com/gpumem",
+        "resourceMemoryPercentageName": "nvidia.com/gpumem-percentage",
+        "resourceCoreName": "nvidia.com/gpucores",
+        "resourcePriorityName": "nvidia.com/priority",
+        "overwriteEnv": overwrite_env,
+        "defaultMemory": 0,
+        "defaultCores": 0,
+        "defaultGPUNum": 1,
+        "memoryFactor": 1,
+        "deviceSplitCount": 10,
+        "deviceMemoryScaling": 1,
+        "deviceCoreScaling": 1,
+        "gpuCorePolicy": "default",
+    }
+
+
+def _kube_scheduler_config(hami: Hami, kubeconfig: Path) -> dict[str, Any]:
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig)},
+        "leaderElection": {"leaderElect": False},
+        "profiles": [{"schedulerName": "hami-scheduler"}],
+        "extenders": [
+            {
+                "urlPrefix": hami.url,
+                "enableHTTPS": True,
+                "tlsConfig": {"insecure": True},
+                "filterVerb": "filter",
+                "bindVerb": "bind",
+                "nodeCacheCapable": True,
+                "weight": 1,
+                "httpTimeout": "30s",
+                "managedResources": [
+                    {"name": f"nvidia.com/{resource}", "ignoredByScheduler": True} for resource in RESOURCES
+                ],
+            }
+        ],
+    }
+
+
+def _is_healthy(hami: Hami) -> bool:
+    try:
+        # It is the process that is waited for; the API server checks the certificate.
+        answer = httpx.get(f"{hami.url}/healthz", verify=False, trust_env=False)  # noqa: S501
+    except httpx.TransportError:
+        return False
+    return answer.status_code == httpx.codes.OK

@@ -1,0 +1,124 @@
+"""A namespace of one test, and what its people, the kubelet and an onlooker do there."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubernetes.client import CoreV1Api, EventsV1Api
+
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.registration import Answer, create_pod
+from tests.cluster.scheduling import stored_pod
+from tests.server.conftest import until
+from webhook.model.names import HAMI_DEVICES_ALLOCATED
+
+RUNNING = {"running": {"startedAt": "2026-11-20T21:51:20Z"}}
+SUCCEEDED = {"terminated": {"exitCode": 0}}
+
+
+@dataclass(frozen=True)
+class Team:
+    """One namespace.
+
+    Attributes:
+        learn: Has our servers see the namespace as it is now.
+    """
+
+    control_plane: ControlPlane
+    admin: CoreV1Api
+    namespace: str
+    learn: Callable[[], None]
+
+    def label(self, **labels: str | None) -> None:
+        """Labels of the namespace, without the prefix and with ``_`` for ``-``, by an administrator."""
+        named = {f"gpu.topology/{name.replace('_', '-')}": value for name, value in labels.items()}
+        body: Any = {"metadata": {"labels": named}}
+        self.admin.patch_namespace(self.namespace, body)
+        self.learn()
+
+    def asks_for(self, pod: dict[str, Any], *, dry_run: bool = False) -> Answer:
+        """What the API server says to the pod."""
+        return create_pod(self.control_plane, self.namespace, pod, dry_run=dry_run)
+
+    def creates(self, pod: dict[str, Any]) -> dict[str, Any]:
+        """The pod as it was stored at its creation."""
+        answer = self.asks_for(pod)
+        assert answer.status == 201, answer.message
+        stored: dict[str, Any] = answer.body
+        return stored
+
+    def pod(self, name: str) -> dict[str, Any]:
+        """The pod as the kubelet reads it."""
+        return stored_pod(self.admin, self.namespace, name)
+
+    def bound(self, name: str) -> dict[str, Any]:
+        """The pod once HAMi's device plugin has done its part on its node."""
+        until(lambda: annotations_of(self.pod(name)).get("hami.io/bind-phase") == "success", f"{name} bound")
+        return self.pod(name)
+
+    def told(self, name: str, text: str) -> str:
+        """The first Event on the pod with this text, once there is one."""
+        found: list[str] = []
+
+        def is_told() -> bool:
+            found[:] = [note for note in self.events(name) if text in note]
+            return bool(found)
+
+        until(is_told, f"an Event on {name} with {text!r}")
+        return found[0]
+
+    def events(self, name: str) -> list[str]:
+        """The notes of all Events on the pod."""
+        events = EventsV1Api(self.admin.api_client).list_namespaced_event(self.namespace).items
+        return [event.note or "" for event in events if event.regarding and event.regarding.name == name]
+
+    def started(self, name: str) -> None:
+        """What the kubelet reports of a pod that runs: its ordinary init containers are done."""
+        spec = self.pod(name)["spec"]
+        statuses = [
+            _status(container["name"], RUNNING if container.get("restartPolicy") == "Always" else SUCCEEDED)
+            for container in spec.get("initContainers", [])
+        ]
+        running = [_status(container["name"], RUNNING) for container in spec["containers"]]
+        body: Any = {"status": {"phase": "Running", "initContainerStatuses": statuses, "containerStatuses": running}}
+        self.admin.patch_namespaced_pod_status(name, self.namespace, body)
+
+    def deletes(self, name: str) -> None:
+        """Gone at once, as after the kubelet's last word."""
+        self.admin.delete_namespaced_pod(name, self.namespace, grace_period_seconds=0)
+
+    def ends(self) -> None:
+        """All pods are gone."""
+        self.admin.delete_collection_namespaced_pod(self.namespace, grace_period_seconds=0)
+
+        def is_empty() -> bool:
+            answer: Any = self.admin.list_namespaced_pod(self.namespace, _preload_content=False)
+            return not json.loads(answer.data)["items"]
+
+        until(is_empty, f"no pod in {self.namespace}")
+
+
+def annotations_of(pod: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = pod["metadata"].get("annotations", {})
+    return found
+
+
+def cards_of(pod: Mapping[str, Any]) -> list[list[str]]:
+    """The UUIDs in HAMi's annotation: of each container that has any."""
+    segments = annotations_of(pod).get(HAMI_DEVICES_ALLOCATED, "").split(";")
+    cards = [[device.split(",")[0] for device in segment.split(":") if device] for segment in segments]
+    return [uuids for uuids in cards if uuids]
+
+
+def variables_of(container: Mapping[str, Any]) -> dict[str, Any]:
+    """Literals as text; of a reference its field path."""
+    return {
+        variable["name"]: variable.get("value", variable.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath"))
+        for variable in container.get("env", [])
+    }
+
+
+def _status(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    ready = "running" in state
+    return {"name": name, "image": "x", "imageID": "x", "ready": ready, "restartCount": 0, "state": state}

@@ -1,0 +1,104 @@
+"""Containers and pods that exchange GPU memory: each computes on its own cards and sees those of the others."""
+
+from typing import Any
+
+import pytest
+
+from tests.cluster.hami.cluster import H20, topologies
+from tests.cluster.hami.conftest import NewTeam
+from tests.cluster.hami.pods import CUDA, container, owned_by, pod
+from tests.cluster.hami.team import annotations_of, cards_of, variables_of
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
+
+PERMISSIONS = {"allow_host_ipc": "true", "allow_host_pid": "true", "allow_node_gpus": "true"}
+PEERS = {"profile": "node-peers"}
+APART = {"hami.io/node-scheduler-policy": "spread"}
+"""Has HAMi choose the emptiest node."""
+
+
+def half(name: str, annotations: dict[str, str], **fields: Any) -> dict[str, Any]:
+    """One pod of a pair of Deployments, as a ReplicaSet creates it."""
+    written = pod(name, container(gpus=2), annotations=annotations, **fields)
+    return owned_by("ReplicaSet", f"{name}-5d9c7b8f64", written)
+
+
+def indices_on(node: str, cards: list[str]) -> list[int]:
+    """NVML indices on that node, in order."""
+    (topology,) = (each for each in topologies() if each.node == node)
+    return sorted(gpu.index for gpu in topology.gpus if gpu.uuid in cards)
+
+
+def written_out(indices: list[int]) -> str:
+    return ",".join(map(str, indices))
+
+
+def test_a_pair_is_refused_until_an_administrator_allows_it(new_team: NewTeam) -> None:
+    team = new_team(injection="enabled")
+    refused = team.asks_for(half("prefill", PEERS))
+    assert refused.status == 403
+    for label in ("allow-host-ipc", "allow-host-pid", "allow-node-gpus"):
+        assert f"gpu.topology/{label}" in refused.message
+    team.label(**PERMISSIONS)
+    team.creates(half("prefill", PEERS))
+    assert annotations_of(team.bound("prefill"))[f"{CUDA}.0"] != "-1"
+
+
+def test_each_half_of_a_pair_gets_the_indices_of_its_own_cards_on_one_node(new_team: NewTeam) -> None:
+    team = new_team(injection="enabled", **PERMISSIONS)
+    bound = []
+    for name in ("prefill", "decode"):
+        team.creates(half(name, {**PEERS, **APART, "group": "qwen"}))
+        bound.append(team.bound(name))
+    nodes = {each["spec"]["nodeName"] for each in bound}
+    assert len(nodes) == 1
+    cards = [cards_of(each)[0] for each in bound]
+    assert len({card for pair in cards for card in pair}) == 4
+    for each, own in zip(bound, cards, strict=True):
+        assert annotations_of(each)[f"{CUDA}.0"] == written_out(indices_on(*nodes, own))
+        variables = variables_of(each["spec"]["containers"][0])
+        assert variables["NVIDIA_VISIBLE_DEVICES"] == "all"
+        assert variables["CUDA_VISIBLE_DEVICES"] == f"metadata.annotations['{CUDA}.0']"
+        assert variables["NCCL_HOSTID"] == "spec.nodeName"
+        assert (each["spec"]["hostIPC"], each["spec"]["hostPID"]) == (True, True)
+
+
+def test_without_a_group_hami_puts_the_halves_on_two_nodes(new_team: NewTeam) -> None:
+    team = new_team(injection="enabled", **PERMISSIONS)
+    nodes = []
+    for name in ("prefill", "decode"):
+        team.creates(half(name, {**PEERS, **APART}))
+        nodes.append(team.bound(name)["spec"]["nodeName"])
+    assert len(set(nodes)) == 2
+
+
+@pytest.mark.parametrize("sidecar", [False, True], ids=["two-containers", "with-init-container-and-sidecar"])
+def test_containers_of_one_pod_share_the_list_and_keep_their_own_positions(new_team: NewTeam, *, sidecar: bool) -> None:
+    team = new_team(injection="enabled")
+    before = [container("fetch"), container("mesh", restartPolicy="Always")] if sidecar else []
+    halves = [container("prefill", gpus=2), container("router"), container("decode", gpus=2)]
+    team.creates(pod("pair", *halves, node=H20, annotations={"profile": "pod-peers"}, initContainers=before))
+    bound = team.bound("pair")
+    first, second = (indices_on(H20, cards) for cards in cards_of(bound))
+    union = sorted(first + second)
+    annotations = annotations_of(bound)
+    assert len(union) == len(set(union)) == 4
+    assert annotations[f"{CUDA}.0"] == written_out([union.index(index) for index in first])
+    assert annotations[f"{CUDA}.1"] == written_out([union.index(index) for index in second])
+    assert indices_on(H20, annotations["gpu.topology/visible-uuids"].split(",")) == union
+    assert bound["spec"]["shareProcessNamespace"] is True
+    names = [each["name"] for each in bound["spec"]["initContainers"]]
+    assert names == ["gpu-topology-remap", *(["fetch", "mesh"] if sidecar else [])]
+    for each in (*bound["spec"]["initContainers"], *bound["spec"]["containers"]):
+        assert variables_of(each)["CUDA_DISABLE_CONTROL"] == "true"
+
+
+@pytest.mark.parametrize("kind", ["Job", "StatefulSet"])
+def test_pods_of_other_controllers_are_served_alike(new_team: NewTeam, kind: str) -> None:
+    team = new_team(injection="enabled", **PERMISSIONS)
+    written = pod("train-0", container(gpus=2), node=H20, annotations=PEERS)
+    if kind == "Job":
+        written["spec"]["restartPolicy"] = "Never"
+    team.creates(owned_by(kind, "train", written))
+    bound = team.bound("train-0")
+    assert annotations_of(bound)[f"{CUDA}.0"] == written_out(indices_on(H20, cards_of(bound)[0]))

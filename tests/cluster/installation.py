@@ -1,0 +1,210 @@
+"""Our side as it is installed: two replicas behind a Service, certificates, roles, agents, the registration."""
+
+import base64
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1Namespace, V1ObjectMeta
+
+from certs.issue import issue
+from tests.cluster.accounts import permitted
+from tests.cluster.control_plane import CERTIFICATE_LIFETIME, ControlPlane
+from tests.cluster.processes import Program, reserved_port, running
+from tests.cluster.service import running_service
+from tests.nvml.machines import Machine, write_machine
+from tests.nvml.stub import environment_of
+from webhook.kube.permissions import AGENT, WEBHOOK
+from webhook.model.names import NODE, TOPOLOGY_KEY
+
+NAMESPACE = "gpu-topology"
+CONFIGURATION = "gpu-topology-webhook"
+
+
+@dataclass
+class Installation:
+    """A running webhook.
+
+    Attributes:
+        control_plane: Where it is installed.
+        url: Of the Service.
+        authority: PEM, of the serving certificate.
+        replicas: The server processes.
+    """
+
+    control_plane: ControlPlane
+    url: str
+    authority: bytes
+    directory: Path
+    ports: Sequence[tuple[int, int]]
+    kubeconfig: Path
+    replicas: list[Program] = field(default_factory=list)
+    _running: ExitStack = field(default_factory=ExitStack)
+
+    def registration(self, name: str = CONFIGURATION, *, scheduler: str) -> dict[str, Any]:
+        """The MutatingWebhookConfiguration of the chart, at an address in place of the Service.
+
+        Args:
+            name: Another one changes the order among webhooks.
+            scheduler: User name of HAMi's scheduler.
+        """
+        namespaces = {
+            "matchLabels": {"gpu.topology/injection": "enabled"},
+            "matchExpressions": [
+                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", NAMESPACE]}
+            ],
+        }
+        not_disabled = {"key": "gpu.topology/injection", "operator": "NotIn", "values": ["disabled"]}
+        pods = self._webhook("pods", ["pods"], namespaces) | {
+            "objectSelector": {"matchExpressions": [not_disabled]},
+            "reinvocationPolicy": "IfNeeded",
+            "sideEffects": "None",
+        }
+        conditions = [{"name": "by-a-scheduler-of-gpus", "expression": f"request.userInfo.username in ['{scheduler}']"}]
+        bindings = self._webhook("bindings", ["pods/binding", "bindings"], namespaces) | {
+            "matchConditions": conditions,
+            "reinvocationPolicy": "Never",
+            "sideEffects": "NoneOnDryRun",
+        }
+        return {"metadata": {"name": name}, "webhooks": [pods, bindings]}
+
+    def _webhook(self, kind: str, resources: list[str], namespaces: Mapping[str, Any]) -> dict[str, Any]:
+        authority = base64.b64encode(self.authority).decode()
+        return {
+            "name": f"{kind}.gpu.topology",
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": f"{self.url}/mutate/{kind}", "caBundle": authority},
+            "rules": [
+                {
+                    "apiGroups": [""],
+                    "apiVersions": ["v1"],
+                    "operations": ["CREATE"],
+                    "resources": resources,
+                    "scope": "Namespaced",
+                }
+            ],
+            "namespaceSelector": namespaces,
+            "failurePolicy": "Fail",
+            "matchPolicy": "Equivalent",
+            "timeoutSeconds": 5,
+        }
+
+    def learn(self) -> None:
+        """Returns once the replicas know the namespaces and topologies that the API server has now.
+
+        The server reads a directory, once; this writes one from the cluster and starts the replicas anew. A server with
+        the cluster's own state has to be waited for instead.
+        """
+        self.stop()
+        state = self.directory / "state"
+        shutil.rmtree(state, ignore_errors=True)
+        _write_state(self.control_plane, state)
+        for number, (port, ops_port) in enumerate(self.ports):
+            command: list[str | Path] = [sys.executable, "-m", "webhook", "serve", "--state", state]
+            command += ["--kubeconfig", self.kubeconfig, "--tls", self.directory / "tls"]
+            command += ["--config", self.directory / "config.yaml"]
+            command += ["--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)]
+            log = self.directory / f"replica-{number}.log"
+            self.replicas.append(self._running.enter_context(running(f"replica {number}", command, log)))
+        for replica, (_, ops_port) in zip(self.replicas, self.ports, strict=True):
+            replica.wait_until(lambda port=ops_port: _is_ready(port))  # type: ignore[misc]  # bound in the loop
+
+    def stop(self) -> None:
+        """Ends the replicas at once, as a crash of both would."""
+        self._running.close()
+        self.replicas.clear()
+
+
+@contextmanager
+def installed(
+    control_plane: ControlPlane,
+    directory: Path,
+    machines: Mapping[str, Machine],
+    nvml: Path,
+    *,
+    hami: str,
+) -> Iterator[Installation]:
+    """Roles, certificate, agents and replicas; the registration is up to the caller.
+
+    Args:
+        control_plane: Where.
+        directory: Empty; takes certificates, configuration, logs.
+        machines: What the agents of the nodes of these names find there.
+        nvml: Directory of the stand-in for NVML.
+        hami: Release of HAMi.
+    """
+    with control_plane.client() as client:
+        admin = CoreV1Api(client)
+        admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=NAMESPACE)))
+        kubeconfig = permitted(admin, control_plane, NAMESPACE, "webhook", WEBHOOK)
+        agent = permitted(admin, control_plane, NAMESPACE, "agent", AGENT)
+    bundle = issue(("127.0.0.1",), now=datetime.now(UTC), lifetime=CERTIFICATE_LIFETIME)
+    (directory / "tls").mkdir()
+    for name, content in (("tls.crt", bundle.certificate), ("tls.key", bundle.key)):
+        (directory / "tls" / name).touch(mode=0o600)
+        (directory / "tls" / name).write_bytes(content)
+    facts = {"hamiVersion": hami, "kubernetesVersion": "1.36"}
+    (directory / "config.yaml").write_text(json.dumps({"cluster": facts}))
+    with ExitStack() as stack:
+        for node, machine in machines.items():
+            stack.enter_context(_running_agent(node, machine, directory, nvml, agent))
+        ports = [(stack.enter_context(reserved_port()), stack.enter_context(reserved_port())) for _ in range(2)]
+        port = stack.enter_context(running_service([port for port, _ in ports]))
+        url = f"https://127.0.0.1:{port}"
+        installation = Installation(control_plane, url, bundle.authority, directory, ports, kubeconfig)
+        stack.callback(installation.stop)
+        installation.learn()
+        yield installation
+
+
+@contextmanager
+def registered(control_plane: ControlPlane, *configurations: dict[str, Any]) -> Iterator[None]:
+    """MutatingWebhookConfigurations, until the end. The API server learns of them a moment after."""
+    with control_plane.client() as client, ExitStack() as stack:
+        api = AdmissionregistrationV1Api(client)
+        for body in configurations:
+            api.create_mutating_webhook_configuration(body)  # type: ignore[arg-type]  # a model, says its annotation
+            stack.callback(api.delete_mutating_webhook_configuration, body["metadata"]["name"])
+        yield
+
+
+@contextmanager
+def _running_agent(node: str, machine: Machine, directory: Path, nvml: Path, kubeconfig: Path) -> Iterator[None]:
+    """An agent that finds this machine; it has published once this returns."""
+    root = directory / f"root-of-{node}"
+    environment = environment_of(nvml, write_machine(machine, root))
+    with reserved_port() as port:
+        command = [sys.executable, "-m", "webhook", "agent", "--node", node, "--namespace", NAMESPACE]
+        command += ["--root", str(root), "--kubeconfig", str(kubeconfig), "--host", "127.0.0.1", "--port", str(port)]
+        with running(f"agent of {node}", command, directory / f"agent-{node}.log", environment) as agent:
+            agent.wait_until(lambda: _is_ready(port))
+            yield
+
+
+def _write_state(control_plane: ControlPlane, directory: Path) -> None:
+    for part in ("namespaces", "nodes"):
+        (directory / part).mkdir(parents=True)
+    with control_plane.client() as client:
+        admin = CoreV1Api(client)
+        namespaces: Any = admin.list_namespace(_preload_content=False)
+        for namespace in json.loads(namespaces.data)["items"]:
+            manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": namespace["metadata"]}
+            (directory / "namespaces" / f"{namespace['metadata']['name']}.yaml").write_text(json.dumps(manifest))
+        for published in admin.list_namespaced_config_map(NAMESPACE, label_selector=NODE).items:
+            assert published.metadata is not None
+            name = (published.metadata.labels or {})[NODE]
+            (directory / "nodes" / f"{name}.json").write_text((published.data or {})[TOPOLOGY_KEY])
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == httpx.codes.OK
+    except httpx.TransportError:
+        return False

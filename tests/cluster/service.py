@@ -1,0 +1,68 @@
+"""Stands in for a Service: one address before several replicas."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import count
+
+from tests.cluster.processes import reserved_port
+
+CHUNK = 65536
+ENDED = (ConnectionError, OSError, asyncio.IncompleteReadError)
+
+
+@contextmanager
+def running_service(replicas: Sequence[int]) -> Iterator[int]:
+    """A port of the loopback interface whose connections go to the ports of ``replicas`` in turn.
+
+    One that refuses a connection is passed over, as a replica that is not ready gets none from a Service.
+    """
+    loop = asyncio.new_event_loop()
+    turns = count()
+
+    async def serve(incoming: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        turn = next(turns)
+        for place in range(len(replicas)):
+            try:
+                outgoing = await asyncio.open_connection("127.0.0.1", replicas[(turn + place) % len(replicas)])
+            except OSError:
+                continue
+            # When one side ends, the connection is over: reviews are whole requests with whole answers.
+            ways = [
+                asyncio.ensure_future(_copy(incoming, outgoing[1])),
+                asyncio.ensure_future(_copy(outgoing[0], back)),
+            ]
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            for way in ways:
+                way.cancel()
+            outgoing[1].close()
+            break
+        back.close()
+
+    with reserved_port() as port:
+        server = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", port))
+        thread = threading.Thread(target=loop.run_forever, name="service")
+        thread.start()
+        try:
+            yield port
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            server.close()
+            loop.run_until_complete(_end_all())
+            loop.close()
+
+
+async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    with suppress(*ENDED):
+        while chunk := await source.read(CHUNK):
+            sink.write(chunk)
+            await sink.drain()
+
+
+async def _end_all() -> None:
+    open_still = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in open_still:
+        task.cancel()
+    await asyncio.gather(*open_still, return_exceptions=True)
