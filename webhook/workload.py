@@ -19,7 +19,7 @@ from webhook.model.outcome import SENTENCES, Kind, Outcome
 from webhook.model.patch import Operation
 from webhook.model.pod import Namespace, Pod
 from webhook.model.review import encode_patch
-from webhook.state import State
+from webhook.state.directory import DirectoryState
 
 
 class Injected(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class Injection(msgspec.Struct, frozen=True):
 
 
 def inject_manifest(
-    text: str, source: str, policy: AdmitPolicy, state: State | None, *, default_namespace: str = "default"
+    text: str, source: str, policy: AdmitPolicy, state: DirectoryState | None, *, default_namespace: str = "default"
 ) -> Injection:
     """Decide about each pod template of ``text`` and apply the patches to it.
 
@@ -134,7 +134,12 @@ def namespace_of(document: Any, default: str) -> str:
 
 
 def _inject(
-    index: int, document: Any, template: Template, policy: AdmitPolicy, state: State | None, default_namespace: str
+    index: int,
+    document: Any,
+    template: Template,
+    policy: AdmitPolicy,
+    state: DirectoryState | None,
+    default_namespace: str,
 ) -> Injected:
     pod_json = to_json(template.value, _label(document, template))
     pod = read_pod(pod_json, document, template)

@@ -106,6 +106,7 @@ async def serving(
         task = asyncio.get_running_loop().create_task(connected(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
+        task.add_done_callback(lambda _: writer.transport.abort())  # also of one that ends before it begins
 
     server = await asyncio.start_server(accept, host, port, ssl=tls)
     stand_in.port = server.sockets[0].getsockname()[1]

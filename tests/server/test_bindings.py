@@ -32,7 +32,7 @@ class KnownCluster:
     """A state with one namespace and these nodes."""
 
     nodes: dict[str, Sources] = field(default_factory=lambda: {"a100-pcie": KNOWN_NODE})
-    ready: bool = True
+    waiting_for: str = ""
 
     def namespace(self, name: str) -> Namespace:
         return Namespace(name, {"gpu.topology/injection": "enabled"}, known=name == "ml-workloads")

@@ -23,7 +23,7 @@ KNOWN = DirectoryState(
 class BrokenState:
     """A state with a bug."""
 
-    ready = True
+    waiting_for = ""
 
     def namespace(self, name: str) -> Namespace:
         raise ZeroDivisionError(f"looking for {name}")

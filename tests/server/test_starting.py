@@ -128,7 +128,7 @@ def test_a_state_is_required() -> None:
     command = [sys.executable, "-m", "webhook", "serve", "--self-signed"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert "name a state directory" in " ".join(done.stderr.split())
+    assert "expected kubernetes, or a state directory" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("arguments", [[], ["--tls", "x", "--self-signed"]])

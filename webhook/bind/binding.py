@@ -1,6 +1,7 @@
 """The decision about one Binding: docs/binding.md."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isinf
 
 import msgspec
 
@@ -219,9 +220,10 @@ def _choose(case: Case, allocation: Allocation, policy: AdmitPolicy, sources: So
 
 def _unknown_node(name: str, sources: Sources) -> str:
     if sources.published and sources.age is not None:
+        old = "of unknown age" if isinf(sources.age) else f"{sources.age / 60:.0f} minutes old"
         return (
-            f"the topology of node {name} is {sources.age / 60:.0f} minutes old, and the pod has no remap container "
-            "that would verify it. Is the agent running there?"
+            f"the topology of node {name} is {old}, and the pod has no remap container that would verify it. "
+            "Is the agent running there?"
         )
     return f"the topology of node {name} is not known. Is the agent running there?"
 

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from webhook.model import names
+
 if TYPE_CHECKING:
     from certs.bundle import TlsBundle
-    from webhook.config import Config
+    from webhook.config import AdmitPolicy, Config
     from webhook.server.events import Events
     from webhook.server.run import Background
-    from webhook.state import Pods
+    from webhook.state import Pods, State
 
+KUBERNETES = Path("kubernetes")
 SELF_SIGNED_LIFETIME = timedelta(days=30)
 SELF_SIGNED_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -21,12 +24,23 @@ SELF_SIGNED_NAMES = ("localhost", "127.0.0.1", "::1")
 def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     state: Annotated[
         Path | None,
-        typer.Option(help="State directory (required): namespaces/*.yaml, cluster.yaml, nodes/*.json, pods/*.yaml."),
+        typer.Option(
+            metavar="kubernetes|DIR",
+            help="What is known of the cluster (required): from the cluster itself, or from a directory with "
+            "namespaces/*.yaml, cluster.yaml, nodes/*.json, pods/*.yaml.",
+        ),
     ] = None,
     kubeconfig: Annotated[
         Path | None,
-        typer.Option(help="Read pods from this API server, and write Events there, instead of pods/*.yaml."),
+        typer.Option(
+            help="With --state kubernetes: the cluster, if not the one in which this runs as a pod. With a directory: "
+            "read pods from there, and write Events, instead of pods/*.yaml."
+        ),
     ] = None,
+    namespace: Annotated[
+        str,
+        typer.Option(envvar=names.AGENT_NAMESPACE, help="With --state kubernetes: where the agents publish."),
+    ] = "",
     config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
     tls: Annotated[Path | None, typer.Option(help="Directory with tls.crt and tls.key; this or --self-signed.")] = None,
     self_signed: Annotated[
@@ -49,9 +63,9 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         typer.echo(f"{config or 'built-in defaults'}: ok")
         return
     if state is None:
-        raise typer.BadParameter(
-            "name a state directory; the cluster's own state is not implemented yet", param_hint="--state"
-        )
+        raise typer.BadParameter("expected kubernetes, or a state directory", param_hint="--state")
+    if state == KUBERNETES and not namespace:
+        raise typer.BadParameter(f"expected a name, or the variable {names.AGENT_NAMESPACE}", param_hint="--namespace")
     if (tls is None) != self_signed:
         raise typer.BadParameter("give either --tls DIR or --self-signed", param_hint="--tls")
 
@@ -59,28 +73,51 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     from webhook.server.app import create_app
     from webhook.server.log import ReviewLog
     from webhook.server.run import run
-    from webhook.state.directory import load_directory
 
     bundle = _bundle(tls, ca_file)
+    if state == KUBERNETES:
+        known, pods, events, background = _live(kubeconfig, namespace, policy)
+    else:
+        known, pods, events, background = _directory(state, kubeconfig, policy)
+    reviews = create_app(settings, policy, known, ReviewLog(sys.stdout.fileno()), pods, events)
+    context = server_context(bundle)
+    run(settings, reviews, known, context, lambda: _announce(settings), background=background)
+
+
+def _live(
+    kubeconfig: Path | None, namespace: str, policy: "AdmitPolicy"
+) -> "tuple[State, Pods, Events, tuple[Background, ...]]":
+    """The cluster: its state, where pods are read and Events go, and what has to be opened and closed."""
+    from webhook.server.live import LiveCluster
+    from webhook.server.log import StateLog
+
+    live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
+    caches = live.caches(
+        namespace,
+        configured=policy.versions,
+        max_age=policy.binding.topology_max_age_seconds,
+        log=StateLog(sys.stdout.fileno()),
+    )
+    return caches.state, live.pods, live, (live, caches)
+
+
+def _directory(
+    state: Path, kubeconfig: Path | None, policy: "AdmitPolicy"
+) -> "tuple[State, Pods, Events, tuple[Background, ...]]":
+    """The same from a state directory; pods and Events may be those of a cluster."""
+    from webhook.state.directory import load_directory
+
     directory = load_directory(state)
     directory.check_nodes()
-    pods, events, background = _cluster(state, kubeconfig, settings)
-    reviews = create_app(settings, policy, directory, ReviewLog(sys.stdout.fileno()), pods, events)
-    context = server_context(bundle)
-    run(settings, reviews, directory, context, lambda: _announce(settings), background=background)
-
-
-def _cluster(state: Path, kubeconfig: Path | None, config: "Config") -> "tuple[Pods, Events, tuple[Background, ...]]":
-    """Where pods are read and Events go, and what has to be closed in the end."""
     if kubeconfig is None:
         from webhook.server.events import NoEvents
         from webhook.state.pods import DirectoryPods
 
-        return DirectoryPods(state), NoEvents(), ()
+        return directory, DirectoryPods(state), NoEvents(), ()
     from webhook.server.live import LiveCluster
 
-    live = LiveCluster(kubeconfig, seconds=config.binding.read_seconds)
-    return live.pods, live, (live,)
+    live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
+    return directory, live.pods, live, (live,)
 
 
 def _overlay(config: "Config", host: str | None, port: int | None, ops_port: int | None) -> "Config":

@@ -37,9 +37,16 @@ AGENT = (
 WEBHOOK = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list")),
     Permission(Scope.CLUSTER, "events.k8s.io", "events", ("create",)),
+    Permission(Scope.CLUSTER, "", "namespaces", ("get", "list", "watch")),
+    Permission(Scope.CLUSTER, "", "nodes", ("list", "watch")),
+    Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
+    Permission(Scope.OWN_NAMESPACE, "", "configmaps", ("list", "watch")),
+    Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("list", "watch")),
 )
 """What ``gpu-topology serve`` does: it reads the pod of each Binding, lists those of its group, and tells of what went
-wrong."""
+wrong. With ``--state kubernetes`` it keeps namespaces, the metadata of Nodes, and what the agents publish; gets a
+namespace in doubt; and looks for HAMi's scheduler, if its version is not configured. ``/version`` needs no role but
+``system:public-info-viewer``, which everybody has."""
 
 EXPLAIN = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list")),

@@ -1,5 +1,6 @@
 """Pods as they are at this moment, each read from the API server when it is asked for."""
 
+import asyncio
 import re
 from urllib.parse import quote
 
@@ -86,8 +87,10 @@ class LivePods:
         running = f"spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed"  # others have given theirs back
         selectors = f"labelSelector={_query(f'{names.GROUP}={group}')}&fieldSelector={_query(running)}"
         path = f"/api/v1/namespaces/{namespace}/pods?{selectors}&limit={PAGE_PODS}"
+        if deadline is None:
+            deadline = asyncio.get_running_loop().time() + self._session.seconds
         try:
-            return await self._pages(what, path, self._session.deadline if deadline is None else deadline)
+            return await self._pages(what, path, deadline)
         except ApiServerAway as error:
             raise _unreadable(str(error)) from None
 

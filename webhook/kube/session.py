@@ -6,9 +6,10 @@ here 33 us with eight that wait at once and 86 with one; with aiohttp 126 and 20
 """
 
 import asyncio
-import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from kubernetes.client import Configuration
@@ -18,6 +19,8 @@ from webhook.kube.configuration import load_configuration
 from webhook.kube.connection import Answer, Connection, Lost, TooLong
 from webhook.kube.credentials import Credentials, problem_of
 from webhook.kube.errors import ApiServerAway
+from webhook.kube.stream import Stream
+from webhook.kube.trust import Trust
 from webhook.model.errors import ConfigError
 
 MAX_CONNECTIONS = 64
@@ -26,6 +29,9 @@ IDLE_SECONDS = 30.0
 below what load balancers in between grant."""
 ATTEMPTS = 2
 """A connection that was kept may be dead: the API server is replaced, or a load balancer has forgotten it."""
+JSON = "application/json"
+
+_C = TypeVar("_C", Connection, Stream)
 
 
 class Address(NamedTuple):
@@ -37,7 +43,8 @@ class Address(NamedTuple):
     """Host and port as they stand in a request."""
     path: str
     """What all paths begin with; mostly nothing."""
-    tls: ssl.SSLContext | None
+    trust: Trust | None
+    """For TLS."""
     tls_name: str | None
     """The name in its certificate."""
 
@@ -62,12 +69,10 @@ class Session:
             self._credentials = Credentials(configuration)
         except Exception as error:  # of the client's code for OIDC and exec plugins anything may come
             raise ConfigError(f"expected credentials for {self._url}: {problem_of(error)}") from None
-        self._headers = (
-            f" HTTP/1.1\r\nHost: {self._address.authority}\r\nUser-Agent: {user_agent}\r\nAccept: application/json\r\n"
-        )
+        self._headers = f" HTTP/1.1\r\nHost: {self._address.authority}\r\nUser-Agent: {user_agent}\r\nAccept: "
         self._room = asyncio.Semaphore(MAX_CONNECTIONS)
         self._idle: list[Connection] = []
-        self._open: set[Connection] = set()
+        self._open: set[Connection | Stream] = set()
         self._closed = False
 
     @property
@@ -75,15 +80,68 @@ class Session:
         """Why the credentials could not be renewed; empty when they were."""
         return self._credentials.problem
 
-    @property
-    def deadline(self) -> float:
-        """Until when a request that begins now may take, on the clock of the running event loop."""
-        return asyncio.get_running_loop().time() + self.seconds
+    async def get(
+        self,
+        what: str,
+        path: str,
+        *,
+        limit: int,
+        accept: str = JSON,
+        seconds: float | None = None,
+        deadline: float | None = None,
+    ) -> Answer:
+        """GET. What is not said here is as for :meth:`post`.
 
-    async def get(self, what: str, path: str, *, limit: int, deadline: float | None = None) -> Answer:
-        """GET. Arguments and errors are those of :meth:`post`; several requests may share a :attr:`deadline`."""
-        head = f"GET {self._address.path}{path}{self._headers}"
-        return await self._ask(what, head, b"", limit, self.deadline if deadline is None else deadline)
+        Args:
+            what: What is asked for; errors begin with it.
+            path: With the query, escaped.
+            limit: Bytes that the answer may have.
+            accept: The form of the answer.
+            seconds: How long it may take, if that is not ``binding.readSeconds``.
+            deadline: Until when, on the clock of the event loop: several requests may share ``binding.readSeconds``.
+
+        Raises:
+            ApiServerAway: no whole answer in time, or one that is longer.
+        """
+        head = f"GET {self._address.path}{path}{self._headers}{accept}\r\n"
+        return await self._ask(what, head, b"", limit, seconds, deadline)
+
+    @asynccontextmanager
+    async def watch(self, what: str, path: str, *, limit: int, accept: str, seconds: float) -> AsyncIterator[Stream]:
+        """GET of an answer that goes on, over a connection of its own; its ``status`` is known.
+
+        Args:
+            what: What is asked for; errors begin with it.
+            path: With the query, escaped.
+            limit: Bytes that one line may have.
+            accept: The form of the lines.
+            seconds: How long it may go on.
+
+        Raises:
+            ApiServerAway: it cannot be begun, it went on for too long or was cut off. Also from within the block.
+        """
+        head = f"GET {self._address.path}{path}{self._headers}{accept}\r\n"
+        stream: Stream | None = None
+        try:
+            async with asyncio.timeout(seconds):
+                async with asyncio.timeout(self.seconds):
+                    self._check_open()
+                    authorization = self._credentials.header()
+                    if authorization is None:
+                        authorization = await self._credentials.renewed()
+                    stream = await self._dial(lambda: Stream(limit))
+                    await stream.ask(f"{head}{authorization}\r\n".encode())
+                yield stream
+        except TimeoutError:
+            raise ApiServerAway(f"{what}: {self._url} gives no answer in time") from None
+        except TooLong:
+            raise ApiServerAway(f"{what}: expected lines of at most {limit} bytes, found a longer one") from None
+        except (Lost, OSError) as error:
+            raise ApiServerAway(f"{what}: {self._url} gives no answer: {_words(error)}") from None
+        finally:
+            if stream is not None:
+                self._open.discard(stream)
+                stream.close()
 
     async def post(self, what: str, path: str, body: bytes, *, limit: int) -> Answer:
         """POST of JSON. It may be sent twice, so the object must have a name.
@@ -97,8 +155,8 @@ class Session:
         Raises:
             ApiServerAway: no whole answer in time, or one that is longer.
         """
-        head = f"POST {self._address.path}{path}{self._headers}Content-Type: application/json\r\n"
-        return await self._ask(what, f"{head}Content-Length: {len(body)}\r\n", body, limit, self.deadline)
+        head = f"POST {self._address.path}{path}{self._headers}{JSON}\r\nContent-Type: {JSON}\r\n"
+        return await self._ask(what, f"{head}Content-Length: {len(body)}\r\n", body, limit)
 
     async def close(self) -> None:
         """Close the connections; whoever waits for an answer gets an error."""
@@ -110,7 +168,17 @@ class Session:
         self._idle.clear()
         await asyncio.sleep(0)  # let them hear of it
 
-    async def _ask(self, what: str, head: str, body: bytes, limit: int, deadline: float) -> Answer:
+    async def _ask(
+        self,
+        what: str,
+        head: str,
+        body: bytes,
+        limit: int,
+        seconds: float | None = None,
+        deadline: float | None = None,
+    ) -> Answer:
+        if deadline is None:
+            deadline = asyncio.get_running_loop().time() + (seconds or self.seconds)
         try:
             self._check_open()
             authorization = self._credentials.header()
@@ -128,13 +196,12 @@ class Session:
             finally:
                 self._room.release()
         except TimeoutError:
-            text = f"{what}: no answer from {self._url} within {self.seconds:g} s (binding.readSeconds)"
-            raise ApiServerAway(text) from None
+            within = f"{seconds:g} s" if seconds else f"{self.seconds:g} s (binding.readSeconds)"
+            raise ApiServerAway(f"{what}: no answer from {self._url} within {within}") from None
         except TooLong:
             raise ApiServerAway(f"{what}: expected an answer of at most {limit} bytes, found more") from None
         except (Lost, OSError) as error:
-            words = " ".join(str(error).split()) or type(error).__name__
-            raise ApiServerAway(f"{what}: {self._url} gives no answer: {words}") from None
+            raise ApiServerAway(f"{what}: {self._url} gives no answer: {_words(error)}") from None
 
     async def _attempt(self, message: bytes, limit: int, deadline: float) -> Answer:
         """Ask over a connection that was kept, if there is one; if that is lost, over a new one."""
@@ -155,10 +222,15 @@ class Session:
 
     async def _connect(self, deadline: float) -> Connection:
         self._check_open()
-        host, port, _, _, tls, tls_name = self._address
-        loop = asyncio.get_running_loop()
         async with asyncio.timeout_at(deadline):
-            _, connection = await loop.create_connection(Connection, host, port, ssl=tls, server_hostname=tls_name)
+            return await self._dial(Connection)
+
+    async def _dial(self, make: Callable[[], _C]) -> _C:
+        """A new connection."""
+        host, port, _, _, trust, tls_name = self._address
+        tls = trust.context() if trust else None
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(make, host, port, ssl=tls, server_hostname=tls_name)
         if self._closed:  # meanwhile
             connection.close()
         self._check_open()
@@ -222,26 +294,8 @@ def address(configuration: Configuration) -> Address:
     path, authority = parts.path.rstrip("/"), parts.netloc.rpartition("@")[2]
     if parts.scheme == "http":
         return Address(host, port or 80, authority, path, None, None)
-    return Address(
-        host, port or 443, authority, path, tls_context(configuration), configuration.tls_server_name or host
-    )
+    return Address(host, port or 443, authority, path, Trust(configuration), configuration.tls_server_name or host)
 
 
-def tls_context(configuration: Configuration) -> ssl.SSLContext:
-    """Whom to trust and who we are, as the client's configuration says it.
-
-    Raises:
-        ConfigError: a certificate or key cannot be read.
-    """
-    try:
-        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data)
-        if configuration.cert_file:
-            context.load_cert_chain(configuration.cert_file, configuration.key_file)
-    except (OSError, ValueError) as error:  # of OpenSSL's errors some are the one, some the other
-        files = configuration.ssl_ca_cert or "the configuration", configuration.cert_file or "no client certificate"
-        raise ConfigError(f"expected certificates for {configuration.host} in {' and '.join(files)}: {error}") from None
-    context.set_alpn_protocols(["http/1.1"])
-    context.check_hostname = configuration.verify_ssl and configuration.assert_hostname is not False
-    if not configuration.verify_ssl:
-        context.verify_mode = ssl.CERT_NONE
-    return context
+def _words(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

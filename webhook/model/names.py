@@ -64,6 +64,10 @@ HAMI_SCHEDULER_POLICY = "hami.io/gpu-scheduler-policy"
 HAMI_DEVICES_ALLOCATED = "hami.io/vgpu-devices-allocated"
 HAMI_NODE_REGISTER = "hami.io/node-nvidia-register"
 HAMI_NODE_SCORE = "hami.io/node-nvidia-score"
+# HAMi's scheduler and its own container in it: charts/hami/templates/scheduler/deployment.yaml of its repository.
+HAMI_SCHEDULER_LABEL = ("app.kubernetes.io/component", "hami-scheduler")
+HAMI_SCHEDULER_CONTAINER = "vgpu-scheduler-extender"
+VERSION_LABEL = "app.kubernetes.io/version"
 HAMI_DEVICES_TO_ALLOCATE = "hami.io/vgpu-devices-to-allocate"
 HAMI_ALLOCATED_NODE = "hami.io/vgpu-node"
 HAMI_MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"

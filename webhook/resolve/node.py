@@ -5,6 +5,7 @@ from copy import copy
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
+from math import isinf
 
 from webhook.topology.connections import Connections
 from webhook.topology.document import format_topology
@@ -154,7 +155,9 @@ class Sources:
     published: KnownNode | None = None
     """From the agent's ConfigMap."""
     age: float | None = None
-    """Seconds since the agent's last sign of life; None for what does not get old, such as a file."""
+    """Seconds since the agent's last sign of life; infinite if there was none. None: it gets no older, like a file."""
+    lasts: float = 0.0
+    """Seconds for which the agent itself said that it would hold."""
     annotated: KnownNode | None = None
     """From HAMi's annotations."""
 
@@ -165,23 +168,25 @@ def choose_node(sources: Sources, uuids: Sequence[str], *, max_age: float, verif
     Args:
         sources: What there is.
         uuids: Of the GPUs in question, as far as they are known: HAMi's annotations help only if they list them.
-        max_age: Seconds after which what the agent published counts as old.
+        max_age: Seconds after which what the agent published counts as old, if it did not promise more.
         verified: Whether something old does no harm, because the pod verifies it when it starts or needs no mapping.
     """
     published, age, annotated = sources.published, sources.age, sources.annotated
     if annotated and not all(annotated.gpu(uuid, None) for uuid in uuids):
         annotated = None
-    if published and (age is None or age <= max_age):
+    if published and (age is None or age <= max(max_age, sources.lasts)):
         sees_some = any(published.gpu(uuid, None) for uuid in uuids)
         return annotated if annotated and not sees_some else published
     old = None
     if published and verified:
-        old = published.aged(
-            f"the agent of node {published.name} has not been heard of for {(age or 0) / 60:.0f} minutes"
-        )
+        old = published.aged(f"the agent of node {published.name} has {_silence(age or 0.0)}")
     if annotated and old and annotated.unread and not old.unread:
         return old
     return annotated or old
+
+
+def _silence(age: float) -> str:
+    return "never been heard of" if isinf(age) else f"not been heard of for {age / 60:.0f} minutes"
 
 
 def _in_cuda_order(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:

@@ -47,6 +47,7 @@ class BindingReviews:
         Raises:
             MalformedReview: it is none that we can answer.
             MalformedPod: the pod that the API server sent is none.
+            StateUnknown: not enough is known of the cluster.
         """
         request = decode_binding_review(body)
         reading = _Reading(self._pods, self._policy.binding.read_seconds, self._counts)
@@ -65,7 +66,8 @@ class BindingReviews:
         binding = request.object
         if request.operation != "CREATE" or binding is None or not binding.node or not request.pod_name:
             return _NOT_A_BINDING, ""
-        namespace = self._state.namespace(request.namespace)
+        found = self._state.namespace(request.namespace)
+        namespace = found if isinstance(found, Namespace) else await found
         try:
             pod = await reading.pod(request.namespace, request.pod_name)
             case = begin(pod, binding, namespace, self._policy, self._memory)

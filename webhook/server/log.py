@@ -43,12 +43,34 @@ class _BindingLine(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=T
     error: str = ""
 
 
-class ReviewLog:
+class _Lines:
     """Writes lines to the file descriptor ``descriptor``, each with one write so that lines never mix."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._encoder = msgspec.json.Encoder()
+
+    def _write(self, line: Any) -> None:
+        try:  # noqa: SIM105 - suppress() costs as much as the write
+            os.write(self._descriptor, self._encoder.encode(line) + b"\n")
+        except OSError:
+            pass  # pods must not wait for whoever no longer reads the log
+
+
+class StateLog(_Lines):
+    """What the server hears of the cluster, one line for each thing that changed."""
+
+    def said(self, text: str) -> None:
+        """Something was found, is wrong, or is right again."""
+        self._write({"message": "state", "text": text})
+
+    def failed(self, traceback: str) -> None:
+        """What keeps the state met a bug of ours."""
+        self._write({"message": "bug", "error": traceback})
+
+
+class ReviewLog(_Lines):
+    """One line for each review."""
 
     def admitted(self, request: Request, outcome: Outcome, microseconds: int) -> None:
         """A review of a pod was answered."""
@@ -97,9 +119,3 @@ class ReviewLog:
     def failed(self, traceback: str) -> None:
         """A review met a bug of ours."""
         self._write({"message": "bug", "status": 500, "error": traceback})
-
-    def _write(self, line: Any) -> None:
-        try:  # noqa: SIM105 - suppress() costs as much as the write
-            os.write(self._descriptor, self._encoder.encode(line) + b"\n")
-        except OSError:
-            pass  # pods must not wait for whoever no longer reads the log

@@ -1,12 +1,13 @@
-"""Reviews of pods: answered from memory, so that none of them waits."""
+"""Reviews of pods: answered from memory, so that none of them waits; only a namespace in doubt is asked for."""
 
+from collections.abc import Awaitable
 from time import perf_counter_ns
 
 from webhook.admit.admission import admit
 from webhook.admit.memory import Memory
 from webhook.config import AdmitPolicy
 from webhook.model.outcome import Kind, Outcome, Reason
-from webhook.model.pod import MalformedPod
+from webhook.model.pod import MalformedPod, Namespace, Pod
 from webhook.model.review import Request, decode_review, encode_reply
 from webhook.server.counts import Counts
 from webhook.server.log import ReviewLog
@@ -26,29 +27,37 @@ class PodReviews:
         self._counts = counts
         self._memory: Memory[Outcome] = Memory()
 
-    def answer(self, body: bytes, started: int) -> bytes:
+    def answer(self, body: bytes, started: int) -> bytes | Awaitable[bytes]:
         """The reply to a review.
 
         Raises:
             MalformedReview: it is none that we can answer.
             BadRequest: a field of the pod has another type than in a pod.
+            StateUnknown: not enough is known of the cluster. What is waited for may raise it too.
         """
         request = decode_review(body)
+        pod = request.object
+        if request.operation != "CREATE" or pod is None:
+            return self._reply(request, _NOT_A_CREATE, started)
+        namespace = self._state.namespace(request.namespace)
+        if isinstance(namespace, Namespace):
+            return self._reply(request, self._decide(pod, namespace), started)
+        return self._answer_later(request, pod, namespace, started)
+
+    async def _answer_later(self, request: Request, pod: Pod, namespace: Awaitable[Namespace], started: int) -> bytes:
+        return self._reply(request, self._decide(pod, await namespace), started)
+
+    def _decide(self, pod: Pod, namespace: Namespace) -> Outcome:
+        """The outcome of one review, from the state as it is now."""
+        state = self._state
         try:
-            outcome = self._decide(request)
+            return admit(pod, namespace, self._policy, state.cluster(), nodes=state.node, memory=self._memory)
         except MalformedPod as error:
             raise BadRequest(400, str(error)) from None
+
+    def _reply(self, request: Request, outcome: Outcome, started: int) -> bytes:
         reply = encode_reply(request.uid, outcome)
         if not request.dry_run:
             self._counts.admitted(outcome)
         self._log.admitted(request, outcome, (perf_counter_ns() - started) // 1000)
         return reply
-
-    def _decide(self, request: Request) -> Outcome:
-        """The outcome of one review, from the state as it is now."""
-        pod = request.object
-        if request.operation != "CREATE" or pod is None:
-            return _NOT_A_CREATE
-        state = self._state
-        namespace = state.namespace(request.namespace)
-        return admit(pod, namespace, self._policy, state.cluster(), nodes=state.node, memory=self._memory)

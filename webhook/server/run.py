@@ -130,7 +130,8 @@ class _Runner:
     def _unready(self) -> str:
         if self._reviews.draining:
             return "stopping"
-        return "" if self._state.ready else "waiting for the cluster's state"
+        waiting_for = self._state.waiting_for
+        return f"waiting for {waiting_for}" if waiting_for else ""
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()

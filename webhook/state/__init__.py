@@ -1,5 +1,6 @@
 """Where decisions get what they know of the cluster. One small interface; a directory is the embedded default."""
 
+from collections.abc import Awaitable
 from typing import Protocol
 
 from webhook.model.cluster import ClusterFacts
@@ -8,20 +9,32 @@ from webhook.resolve.node import Sources
 
 
 class State(Protocol):
-    """What is known of the cluster right now. Every answer comes from memory: reviews never wait for it."""
+    """What is known of the cluster right now. Answers come from memory, and reviews do not wait for them."""
 
     @property
-    def ready(self) -> bool:
-        """Whether the answers can be relied on."""
+    def waiting_for(self) -> str:
+        """What was never known yet, so that nothing can be answered; empty when all was."""
 
-    def namespace(self, name: str) -> Namespace:
-        """The namespace; one with ``known`` unset if nothing is known of it."""
+    def namespace(self, name: str) -> Namespace | Awaitable[Namespace]:
+        """The namespace; one with ``known`` unset if there is none. Where memory may be behind, something to wait for.
+
+        Raises:
+            StateUnknown: not all is known yet. What is waited for may raise it too.
+        """
 
     def cluster(self) -> ClusterFacts:
-        """Versions of HAMi and Kubernetes, as far as they are known."""
+        """Versions of HAMi and Kubernetes, as far as they are known.
+
+        Raises:
+            StateUnknown: not all is known yet.
+        """
 
     def node(self, name: str) -> Sources:
-        """What is known of the GPUs of a node; empty if nothing is."""
+        """What is known of the GPUs of a node; empty if nothing is.
+
+        Raises:
+            StateUnknown: not all is known yet.
+        """
 
 
 class Pods(Protocol):

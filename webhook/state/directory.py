@@ -40,7 +40,7 @@ class DirectoryState:
             commands need none, and a file that cannot be read does not hinder them.
     """
 
-    ready = True
+    waiting_for = ""
 
     def __init__(
         self,

@@ -66,7 +66,21 @@ def topology_of_config_map(manifest: Manifest, source: str) -> NodeTopology:
         found = ", ".join(sorted(map(str, data))) or "nothing"
         raise FormatError(f"{where}: data", expected=names.TOPOLOGY_KEY, found=found, fix=fix)
     where = f"{where}: data {names.TOPOLOGY_KEY}"
-    topology = parse_topology(_text(data[names.TOPOLOGY_KEY], where), source=where)
+    return own_topology(_text(data[names.TOPOLOGY_KEY], where), name, where)
+
+
+def own_topology(text: str, name: str, where: str) -> NodeTopology:
+    """The topology that stands in the ConfigMap of that name.
+
+    Args:
+        text: What it says.
+        name: Of the ConfigMap.
+        where: How messages call the text.
+
+    Raises:
+        FormatError: it does not parse, or is that of another node.
+    """
+    topology = parse_topology(text, source=where)
     expected = config_map_name(topology.node)
     if name != expected:
         found = f"that of node {topology.node}, which belongs to {expected}"

@@ -11,12 +11,18 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from webhook.config import AdmitPolicy
-    from webhook.state import State
+    from webhook.state.directory import DirectoryState
     from webhook.workload import Injected
 
 
 def send_workload(
-    console: "Console", client: "httpx.Client", path: Path, policy: "AdmitPolicy", state: "State", *, diff: bool
+    console: "Console",
+    client: "httpx.Client",
+    path: Path,
+    policy: "AdmitPolicy",
+    state: "DirectoryState",
+    *,
+    diff: bool,
 ) -> list[bool]:
     """Put one file through the webhook; says for each pod whether the server and the command line agree."""
     from rich.syntax import Syntax

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     import httpx
 
     from webhook.config import AdmitPolicy
-    from webhook.state import State
+    from webhook.state.directory import DirectoryState
     from webhook.topology.model import Gpu
 
 Manifest = dict[str, Any]
 
 
-def create_pods(path: Path, policy: "AdmitPolicy", state: "State") -> Iterator[Manifest]:
+def create_pods(path: Path, policy: "AdmitPolicy", state: "DirectoryState") -> Iterator[Manifest]:
     """The pods of a workload as the API server stores them once the webhook has patched them."""
     from webhook.workload import apply_in_place, inject_manifest
 

@@ -1,0 +1,222 @@
+"""Whatever the order in which it is told, a cache ends with what the server has."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.model.errors import FormatError
+from webhook.state.cache import Cache, Document
+
+NAMES = ("a", "b", "c", "d")
+
+
+class State(NamedTuple):
+    """One state of an object."""
+
+    name: str
+    version: int
+    document: bytes = b"0"
+
+
+@dataclass
+class Told:
+    """What was logged, and the time."""
+
+    lines: list[str] = field(default_factory=list)
+    now: float = 0.0
+
+
+def read(document: Document, name: str, _: int | None) -> int:
+    value: Any = json.loads(bytes(document))
+    if not isinstance(value, int):
+        raise FormatError(name, expected="a number", found=value)
+    return value
+
+
+def make(told: Told | None = None) -> Cache[int]:
+    told = told or Told()
+    return Cache("things", read, lambda _: 10, tell=told.lines.append, clock=lambda: told.now)
+
+
+def test_an_older_state_never_takes_the_place_of_a_newer_one() -> None:
+    cache = make()
+    cache.put(State("a", 5, b"5"))
+    cache.put(State("a", 4, b"4"))
+    assert cache.get("a") == 5
+
+
+def test_what_was_deleted_does_not_come_back_with_an_old_message() -> None:
+    cache = make()
+    cache.put(State("a", 5, b"5"))
+    cache.drop(State("a", 7))
+    cache.put(State("a", 6, b"6"))
+    assert cache.get("a") is None
+    cache.put(State("a", 8, b"8"))
+    assert cache.get("a") == 8
+
+
+def test_the_end_of_an_earlier_object_does_not_end_the_new_one_of_that_name() -> None:
+    cache = make()
+    cache.put(State("a", 8, b"8"))
+    cache.drop(State("a", 7))
+    assert cache.get("a") == 8
+
+
+def test_a_list_ends_what_it_does_not_name_but_not_what_is_newer_than_it() -> None:
+    cache = make()
+    cache.put(State("old", 3))
+    cache.put(State("live", 12))
+    cache.put(State("listed", 4))
+    cache.listed(10, {"listed"})
+    assert cache.values().keys() == {"live", "listed"}
+
+
+def test_it_is_filled_only_by_a_whole_list() -> None:
+    cache = make()
+    cache.put(State("a", 3))
+    assert not cache.filled
+    cache.listed(10, {"a"})
+    assert cache.filled
+
+
+def test_an_object_that_cannot_be_read_is_its_own_problem_and_said_once() -> None:
+    told = Told()
+    cache = make(told)
+    cache.put(State("good", 1, b"1"))
+    cache.put(State("bad", 2, b'"x"'))
+    cache.put(State("bad", 3, b'"x"'))
+    assert (cache.get("good"), cache.get("bad")) == (1, None)
+    assert told.lines == ['things: bad: bad: expected a number, found "x"']
+    cache.put(State("bad", 4, b"4"))
+    assert cache.get("bad") == 4
+
+
+def test_a_readable_state_is_gone_when_the_next_cannot_be_read() -> None:
+    cache = make()
+    cache.put(State("a", 1, b"1"))
+    cache.put(State("a", 2, b'"x"'))
+    assert cache.get("a") is None
+
+
+def test_the_weight_is_that_of_what_is_there() -> None:
+    cache = make()
+    cache.put(State("a", 1))
+    cache.put(State("a", 2))
+    cache.put(State("bb", 3))
+    assert cache.weight == 11 + 12
+    cache.drop(State("bb", 4))
+    assert cache.weight == 11
+    cache.listed(9, set())
+    assert (cache.weight, len(cache)) == (0, 0)
+
+
+def test_after_a_restore_from_a_backup_lower_versions_are_believed() -> None:
+    told = Told()
+    cache = make(told)
+    cache.put(State("a", 500, b"1"))
+    cache.put(State("b", 600, b"1"))
+    cache.listed(700, {"a", "b"})
+    cache.forget_versions()
+    cache.put(State("a", 20, b"2"))
+    cache.listed(30, {"a"})
+    assert dict(cache.values()) == {"a": 2}
+    cache.put(State("c", 31, b"3"))
+    assert cache.get("c") == 3
+    assert "restored from a backup" in told.lines[0]
+
+
+@dataclass
+class Server:
+    """The truth, and what it may still send."""
+
+    version: int = 0
+    objects: dict[str, State] = field(default_factory=dict)
+    unsent: list[tuple[str, State]] = field(default_factory=list)
+    sent: list[tuple[str, State]] = field(default_factory=list)
+
+    def put(self, name: str) -> None:
+        self.version += 1
+        self.objects[name] = State(name, self.version, str(self.version).encode())
+        self.unsent.append(("put", self.objects[name]))
+
+    def delete(self, name: str) -> None:
+        if name in self.objects:
+            self.version += 1
+            del self.objects[name]
+            self.unsent.append(("drop", State(name, self.version)))
+
+    def values(self) -> dict[str, int]:
+        return {name: one.version for name, one in self.objects.items()}
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.sampled_from(NAMES)),
+        st.tuples(st.just("delete"), st.sampled_from(NAMES)),
+        st.tuples(st.just("events"), st.integers(0, 6)),
+        st.tuples(st.just("again"), st.integers(0, 20)),
+        st.tuples(st.just("bookmark"), st.none()),
+        st.tuples(st.just("lost"), st.none()),
+        st.tuples(st.just("pages"), st.integers(0, 4)),
+        st.tuples(st.just("get"), st.sampled_from(NAMES)),
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS, st.randoms(use_true_random=False))
+def test_after_any_lists_events_errors_bookmarks_duplicates_and_disorder_it_has_what_the_server_has(
+    steps: list[tuple[str, Any]], chance: Any
+) -> None:
+    server, cache = Server(), make()
+    snapshots: list[tuple[int, list[State]]] = []
+    for step, argument in steps:
+        if step == "put":
+            server.put(argument)
+        elif step == "delete":
+            server.delete(argument)
+        elif step == "events":
+            deliver(cache, server, argument, chance)
+        elif step == "again" and server.sent:
+            tell(cache, server.sent[argument % len(server.sent)])
+        elif step == "bookmark":
+            deliver(cache, server, len(server.unsent), chance)
+            cache.caught_up(server.version)
+        elif step == "lost":
+            server.unsent.clear()  # the watch broke and its version expired: only a list helps
+            relist(cache, server, server.version, list(server.objects.values()))
+        elif step == "pages":  # a list that breaks off, or that ends after events and other lists
+            snapshots.append((server.version, list(server.objects.values())))
+            for one in snapshots[-1][1][:argument]:
+                cache.put(one)
+        elif step == "get" and argument in server.objects:
+            cache.put(server.objects[argument])
+    if snapshots and snapshots[-1][0] == server.version:
+        relist(cache, server, *snapshots[-1])
+    deliver(cache, server, len(server.unsent), chance)
+    assert dict(cache.values()) == server.values()
+
+
+def deliver(cache: Cache[int], server: Server, count: int, chance: Any) -> None:
+    """The next events, in any order, some of them twice."""
+    events, server.unsent = server.unsent[:count], server.unsent[count:]
+    server.sent += events
+    mixed = events + [one for one in events if chance.random() < 0.3]
+    chance.shuffle(mixed)
+    for one in mixed:
+        tell(cache, one)
+
+
+def tell(cache: Cache[int], event: tuple[str, State]) -> None:
+    kind, state = event
+    (cache.put if kind == "put" else cache.drop)(state)
+
+
+def relist(cache: Cache[int], server: Server, version: int, objects: list[State]) -> None:
+    for one in objects:
+        cache.put(one)
+    cache.listed(version, {one.name for one in objects})
+    server.unsent = [(kind, one) for kind, one in server.unsent if one.version > version]

@@ -1,0 +1,381 @@
+"""Keeps a mirror of a collection at the API server: a list in pages, then a watch, then again what is needed.
+
+It runs on the event loop of the reviews, without threads, and never does much at once: one C call that decodes a big
+list holds the GIL for its whole length, in whatever thread it is made, and every review waits for it. So pages stay
+near :data:`PAGE_AIM` bytes (to find the objects in one takes about half a millisecond), objects are decoded one by one,
+and after :data:`SLICE_SECONDS` of that the reviews have their turn. Nothing is kept of a page once it is read, and the
+watch takes no more from the network than it has read.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Set
+from time import perf_counter
+from typing import NoReturn, Protocol
+from urllib.parse import quote
+
+import msgspec
+
+from webhook.kube.connection import Answer
+from webhook.kube.errors import ApiServerAway
+from webhook.kube.resources import Resource
+from webhook.kube.seen import Seen, read_seen
+from webhook.kube.session import Session
+from webhook.kube.status import words
+from webhook.kube.stream import Stream
+from webhook.model.errors import printable
+
+FIRST_PAGE, MOST_PER_PAGE = 20, 500
+PAGE_AIM = 256 * 1024
+PAGE_BYTES = 32 * 1024 * 1024
+LINE_BYTES = 4 * 1024 * 1024
+"""More than an object may have: etcd refuses requests above 1.5 MiB (etcd server/embed/config.go)."""
+LIST_SECONDS = 30.0
+"""For one page."""
+SLICE_SECONDS = 0.0005
+
+WATCH_SECONDS = (300, 600)
+"""After so long the API server is asked to end a watch, as client-go does (tools/cache/reflector.go)."""
+GRACE_SECONDS = 30.0
+LIVELY_SECONDS = 0.5
+"""A watch that lasted so long was one, even if nothing happened meanwhile."""
+
+FIRST_DELAY, LONGEST_DELAY = 0.2, 30.0
+SHORT_PAUSE = 0.1
+OLD_LISTS = 3
+"""So many lists in a row that are older than what is known, and the cluster was restored from a backup."""
+FAILED_WATCHES = 3
+"""So many watches in a row that the API server refused, and only a new list can help: for example of a version that a
+restored cluster will have one day (apiserver storage/errors.go, NewTooLargeResourceVersionError)."""
+
+
+class Mirror(Protocol):
+    """What holds the objects."""
+
+    @property
+    def filled(self) -> bool:
+        """Whether it has been complete once."""
+
+    def put(self, seen: Seen) -> None:
+        """The object was like that."""
+
+    def drop(self, seen: Seen) -> None:
+        """The object was deleted; the version is that of its end."""
+
+    def listed(self, version: int, names: Set[str]) -> None:
+        """At that version there were objects of these names, all of them put already, and no others."""
+
+    def caught_up(self, version: int) -> None:
+        """All that happened up to that version has been told."""
+
+    def forget_versions(self) -> None:
+        """What comes next is newer, whatever its version says."""
+
+    def confirm(self) -> None:
+        """The API server has been heard."""
+
+    def doubt(self, name: str, problem: str) -> None:
+        """An object of that name, or of none, was sent in a form that it cannot have."""
+
+    def failed(self, problem: str) -> None:
+        """The API server could not be asked; empty when it can again."""
+
+
+class ErrorKind:
+    """Words for what can go wrong, in counts."""
+
+    AWAY = "away"
+    """No answer, or one of 429 or 5xx."""
+    DENIED = "denied"
+    """401 or 403."""
+    EXPIRED = "expired"
+    """410: the version is no longer there. Part of normal life."""
+    REFUSED = "refused"
+    """Any other code."""
+    MALFORMED = "malformed"
+    """An answer that is none, or older than one before."""
+
+    ALL = (AWAY, DENIED, EXPIRED, REFUSED, MALFORMED)
+
+
+class _FailedError(Exception):
+    def __init__(self, kind: str, text: str) -> None:
+        self.kind = kind
+        super().__init__(text)
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str
+    continue_: str | None = msgspec.field(default=None, name="continue")
+
+
+class _Page(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _BookmarkMeta(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _BookmarkMeta
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+
+
+_PAGE = msgspec.json.Decoder(_Page)
+_EVENT = msgspec.json.Decoder(_Event)
+_BOOKMARK = msgspec.json.Decoder(_Bookmark)
+_STATUS = msgspec.json.Decoder(_Status)
+
+
+class Reflector:
+    """One collection, mirrored for as long as :meth:`run` runs.
+
+    Args:
+        session: To the API server.
+        resource: What to mirror.
+        mirror: Where to.
+        errors: Counts failures, by resource and kind.
+        chance: Between 0 and 1, another one each time.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        resource: Resource,
+        mirror: Mirror,
+        *,
+        errors: Counter[tuple[str, str]],
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._session = session
+        self._resource = resource
+        self._mirror = mirror
+        self._errors = errors
+        self._chance = chance
+        self._version: int | None = None
+        """From which to watch; None: a list is needed."""
+        self._newest = 0
+        self._old_lists = 0
+        self._failures = 0
+        """In a row, without anything heard in between."""
+        self._failed_watches = 0
+
+    async def run(self) -> NoReturn:
+        """Mirror it until this is cancelled."""
+        while True:
+            try:
+                if self._version is None:
+                    self._version = await self._list()
+                    self._mirror.failed("")
+                await self._watch(self._version)
+                delay = SHORT_PAUSE * self._chance()
+            except _FailedError as error:
+                delay = self._after(error.kind, str(error))
+            except ApiServerAway as error:
+                delay = self._after(ErrorKind.AWAY, str(error))
+            await asyncio.sleep(delay)
+
+    def _after(self, kind: str, problem: str) -> float:
+        """Note a failure; returns for how long to leave the API server alone."""
+        self._errors[self._resource.name, kind] += 1
+        self._failures += 1
+        if kind == ErrorKind.EXPIRED:
+            self._version = None
+        else:
+            self._mirror.failed(problem)
+        longest = FIRST_DELAY * 2.0 ** min(self._failures - 1, 20)
+        return min(LONGEST_DELAY, longest) * (0.5 + self._chance())
+
+    def _heard(self) -> None:
+        self._mirror.confirm()
+        if self._failures or self._failed_watches:
+            self._failures = self._failed_watches = 0
+            self._mirror.failed("")
+
+    async def _list(self) -> int:
+        """All objects, in pages; returns the version of the list."""
+        what, version = f"list {self._resource.name}", 0
+        names: set[str] = set()
+        pace, limit, following = _Pace(busy=self._mirror.filled), FIRST_PAGE, ""
+        while True:
+            query = "&".join(filter(None, (self._resource.query, f"limit={limit}", following)))
+            answer = await self._session.get(
+                what,
+                f"{self._resource.path}?{query}",
+                limit=PAGE_BYTES,
+                accept=self._resource.list_form,
+                seconds=LIST_SECONDS,
+            )
+            page = _read_page(what, answer)
+            if not version:
+                version = _number(what, page.metadata.resource_version)
+                self._check_age(what, version)
+            for item in page.items or ():
+                if (name := self._put(item)) is not None:
+                    names.add(name)
+                await pace.breathe()
+            if not page.metadata.continue_:
+                break
+            following = f"continue={quote(page.metadata.continue_, safe='')}"
+            limit = max(1, min(MOST_PER_PAGE, limit * PAGE_AIM // max(len(answer.body), 1)))
+        self._mirror.listed(version, names)
+        self._mirror.confirm()
+        self._newest = version
+        return version
+
+    def _check_age(self, what: str, version: int) -> None:
+        """A list without a version is the newest there is. One that is older all the same is not believed at once."""
+        if version >= self._newest:
+            self._old_lists = 0
+            return
+        self._old_lists += 1
+        if self._old_lists < OLD_LISTS:
+            raise _FailedError(
+                ErrorKind.MALFORMED, f"{what}: expected version {self._newest} or later, found {version}"
+            )
+        self._old_lists = 0
+        self._mirror.forget_versions()
+
+    def _put(self, document: msgspec.Raw) -> str | None:
+        """Hand an object on; returns its name if it can be told."""
+        try:
+            seen = read_seen(document)
+        except ValueError as error:
+            self._mirror.doubt("", str(error))
+            return None
+        self._mirror.put(seen)
+        return seen.name
+
+    async def _watch(self, version: int) -> None:
+        """What happens after that version, until the API server ends it."""
+        least, most = WATCH_SECONDS
+        seconds = least + int((most - least) * self._chance())
+        what = f"watch {self._resource.name}"
+        wish = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
+        query = "&".join(filter(None, (self._resource.query, wish)))
+        loop = asyncio.get_running_loop()
+        async with self._session.watch(
+            what,
+            f"{self._resource.path}?{query}",
+            limit=LINE_BYTES,
+            accept=self._resource.watch_form,
+            seconds=seconds + GRACE_SECONDS,
+        ) as stream:
+            if stream.status != 200:
+                self._refused_watch()
+                raise _refused(what, await stream.rest())
+            began = loop.time()
+            try:
+                await self._follow(what, stream)
+            finally:
+                lively = loop.time() - began >= LIVELY_SECONDS
+                self._failures = 0 if lively else self._failures
+            if lively:
+                self._heard()
+            elif not self._failures:  # ended before anything was said: once is chance
+                self._failures = 1
+            else:
+                raise _FailedError(ErrorKind.AWAY, f"{what}: the API server ends each watch at once")
+
+    async def _follow(self, what: str, stream: Stream) -> None:
+        pace = _Pace(busy=False)
+        while (line := await stream.line()) is not None:
+            try:
+                event = _EVENT.decode(line)
+            except msgspec.MsgspecError as error:
+                raise _FailedError(ErrorKind.MALFORMED, f"{what}: expected an event, found none: {error}") from None
+            if event.type == "ERROR":
+                self._refused_watch()
+                raise _refused(what, Answer(_code(event.object), bytes(event.object)))
+            self._take(what, event)
+            self._heard()
+            await pace.breathe()
+
+    def _take(self, what: str, event: _Event) -> None:
+        if event.type == "BOOKMARK":
+            try:
+                version = int(_BOOKMARK.decode(event.object).metadata.resource_version)
+            except ValueError as error:
+                raise _FailedError(ErrorKind.MALFORMED, f"{what}: expected a bookmark, found none: {error}") from None
+            self._mirror.caught_up(version)
+        else:
+            try:
+                seen = read_seen(event.object)
+            except ValueError as error:
+                # Of which object this was the newest state nobody knows: only a list can tell.
+                self._version = None
+                self._mirror.doubt("", str(error))
+                raise _FailedError(ErrorKind.MALFORMED, f"{what}: expected an object, found none: {error}") from None
+            if event.type == "DELETED":
+                self._mirror.drop(seen)
+            else:
+                self._mirror.put(seen)
+            version = seen.version
+        self._newest = max(self._newest, version)
+        self._version = max(self._version or 0, version)
+
+    def _refused_watch(self) -> None:
+        self._failed_watches += 1
+        if self._failed_watches >= FAILED_WATCHES:
+            self._version, self._failed_watches = None, 0
+
+
+class _Pace:
+    """Lets reviews have their turn after each slice of work; after the first fill, half of the time."""
+
+    def __init__(self, *, busy: bool) -> None:
+        self._rest = SLICE_SECONDS if busy else 0.0
+        self._began = perf_counter()
+
+    async def breathe(self) -> None:
+        if perf_counter() - self._began > SLICE_SECONDS:
+            await asyncio.sleep(self._rest)
+            self._began = perf_counter()
+
+
+def _read_page(what: str, answer: Answer) -> _Page:
+    if answer.status != 200:
+        raise _refused(what, answer)
+    try:
+        return _PAGE.decode(answer.body)
+    except msgspec.MsgspecError as error:
+        raise _FailedError(ErrorKind.MALFORMED, f"{what}: expected a list, found none: {error}") from None
+
+
+def _refused(what: str, answer: Answer) -> _FailedError:
+    code = answer.status
+    if code == 410:
+        kind = ErrorKind.EXPIRED
+    elif code in (401, 403):
+        kind = ErrorKind.DENIED
+    elif code in (408, 429) or code >= 500:
+        kind = ErrorKind.AWAY
+    else:
+        kind = ErrorKind.REFUSED
+    return _FailedError(kind, printable(f"{what}: {words(answer)}"))
+
+
+def _code(status: msgspec.Raw) -> int:
+    try:
+        return _STATUS.decode(status).code
+    except msgspec.MsgspecError:
+        return 0
+
+
+def _number(what: str, version: str) -> int:
+    try:
+        return int(version)
+    except ValueError:
+        text = f"{what}: expected a resourceVersion that is a number, found {version}"
+        raise _FailedError(ErrorKind.MALFORMED, printable(text)) from None

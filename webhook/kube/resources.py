@@ -1,0 +1,47 @@
+"""What of the cluster is watched: the objects, and in which form they are asked for."""
+
+from dataclasses import dataclass
+
+from webhook.kube.session import JSON
+from webhook.model import names
+
+_METADATA = "application/json;as={kind};v=v1;g=meta.k8s.io,application/json"
+"""Objects without spec and status: kubernetes.io, "Metadata-only fetches". Of a Node that is most of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A collection at the API server."""
+
+    name: str
+    """As it stands in a role."""
+    path: str
+    query: str = ""
+    """Selectors, escaped."""
+    metadata_only: bool = False
+
+    @property
+    def list_form(self) -> str:
+        """The ``Accept`` header of a list."""
+        return _METADATA.format(kind="PartialObjectMetadataList") if self.metadata_only else JSON
+
+    @property
+    def watch_form(self) -> str:
+        """The ``Accept`` header of a watch."""
+        return _METADATA.format(kind="PartialObjectMetadata") if self.metadata_only else JSON
+
+
+NAMESPACES = Resource("namespaces", "/api/v1/namespaces", metadata_only=True)
+NODES = Resource("nodes", "/api/v1/nodes", metadata_only=True)
+
+_PUBLISHED = f"labelSelector={names.NODE.replace('/', '%2F')}"
+
+
+def config_maps(namespace: str) -> Resource:
+    """The agents' ConfigMaps."""
+    return Resource("configmaps", f"/api/v1/namespaces/{namespace}/configmaps", _PUBLISHED)
+
+
+def leases(namespace: str) -> Resource:
+    """The agents' Leases."""
+    return Resource("leases", f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases", _PUBLISHED)

@@ -1,0 +1,53 @@
+"""What tells the versions of Kubernetes and of HAMi, as the API server sends it."""
+
+from urllib.parse import quote
+
+from webhook.kube.errors import ApiRefused, ApiServerAway
+from webhook.kube.session import Session
+from webhook.kube.status import words
+from webhook.model import names
+from webhook.model.errors import StateUnknown
+
+ANSWER_BYTES = 4 * 1024 * 1024
+MOST = 10
+_LATER = (401, 408, 429)
+
+
+class LiveVersions:
+    """Reads them."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def kubernetes(self) -> bytes:
+        """The answer of ``/version``: a JSON object with ``gitVersion``.
+
+        Raises:
+            StateUnknown: there is none now.
+            ApiRefused: there will be none, for example because a role is missing.
+        """
+        return await self._get("get the version of Kubernetes", "/version")
+
+    async def hami(self) -> bytes:
+        """The Deployments of HAMi's scheduler, ten at most: a ``DeploymentList``.
+
+        Raises:
+            StateUnknown, ApiRefused: as above.
+        """
+        label, value = names.HAMI_SCHEDULER_LABEL
+        selector = quote(f"{label}={value}", safe="")
+        return await self._get(
+            "list Deployments of HAMi's scheduler", f"/apis/apps/v1/deployments?labelSelector={selector}&limit={MOST}"
+        )
+
+    async def _get(self, what: str, path: str) -> bytes:
+        try:
+            answer = await self._session.get(what, path, limit=ANSWER_BYTES)
+        except ApiServerAway as error:
+            raise StateUnknown(str(error)) from None
+        if answer.status == 200:
+            return answer.body
+        text = f"{what}: {words(answer)}"
+        if answer.status in _LATER or answer.status >= 500:
+            raise StateUnknown(text)
+        raise ApiRefused(text)

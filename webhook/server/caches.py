@@ -1,0 +1,125 @@
+"""Fills the state of the cluster, beside the reviews: mirrors of what is watched, and versions that are asked for."""
+
+import asyncio
+import random
+import traceback
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from webhook.kube import resources
+from webhook.kube.errors import ApiRefused
+from webhook.kube.namespaces import LiveNamespaces
+from webhook.kube.reflector import ErrorKind, Reflector
+from webhook.kube.session import Session
+from webhook.kube.versions import LiveVersions
+from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import FormatError, StateUnknown
+from webhook.model.version import Version
+from webhook.server.log import StateLog
+from webhook.state.cluster import VERSIONS, ClusterState
+from webhook.state.detected import hami_version, kubernetes_version
+
+VERSIONS_SECONDS = (120.0, 240.0)
+"""HAMi and Kubernetes are seldom updated, and never at once on all nodes."""
+RETRY_SECONDS = (1.0, 5.0)
+
+
+class ClusterCaches:
+    """The state of a cluster, and what keeps it true; a :class:`webhook.server.run.Background`.
+
+    The server listens while they are filled for the first time. Until then reviews get 503 and the server is not ready.
+
+    Args:
+        session: To the API server; whoever made it closes it.
+        namespace: Where the agents publish.
+        configured: Versions that need not be looked for.
+        max_age: ``binding.topologyMaxAgeSeconds``.
+        log: Takes what happens.
+    """
+
+    def __init__(
+        self, session: Session, namespace: str, *, configured: ClusterFacts, max_age: float, log: StateLog
+    ) -> None:
+        self._log = log
+        self._configured = configured
+        self._versions = LiveVersions(session)
+        self._said: dict[str, str] = {}
+        self.state = ClusterState(LiveNamespaces(session), max_age=max_age, tell=log.said)
+        self.errors: Counter[tuple[str, str]] = Counter()
+        """Failed requests, by resource and kind (``away``, ``denied``, ``expired``, ``refused``, ``malformed``)."""
+        mirrors = (
+            (resources.NAMESPACES, self.state.namespaces),
+            (resources.NODES, self.state.nodes),
+            (resources.config_maps(namespace), self.state.topologies),
+            (resources.leases(namespace), self.state.leases),
+        )
+        self._reflectors = [Reflector(session, resource, mirror, errors=self.errors) for resource, mirror in mirrors]
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def open(self) -> None:
+        """Begin to fill them; returns at once."""
+        work: list[Callable[[], Coroutine[Any, Any, None]]] = [one.run for one in self._reflectors]
+        work.append(self._watch_versions)
+        self._tasks = [asyncio.create_task(self._guarded(one)) for one in work]
+
+    async def close(self) -> None:
+        """Stop; what is known stays."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """A bug must not leave the state to grow old in silence: it is logged, and the work begins anew."""
+        while True:
+            try:
+                await work()
+            except Exception:
+                self._log.failed(traceback.format_exc())
+            await asyncio.sleep(_between(RETRY_SECONDS))
+
+    async def _watch_versions(self) -> None:
+        while True:
+            problem = ""
+            try:
+                self.state.detected(await self._detect())
+            except StateUnknown as error:
+                self.errors[VERSIONS, ErrorKind.AWAY] += 1
+                problem = str(error)
+            self.state.versions_problem = problem
+            self._say(VERSIONS, problem)
+            await asyncio.sleep(_between(RETRY_SECONDS if problem else VERSIONS_SECONDS))
+
+    async def _detect(self) -> ClusterFacts:
+        """The versions; what cannot be told from an answer is unknown, and what is configured is not asked for.
+
+        Raises:
+            StateUnknown: there is no answer.
+        """
+        hami, kubernetes = self._configured.hami, self._configured.kubernetes
+        return ClusterFacts(
+            hami=hami or await self._told("HAMi", self._versions.hami(), hami_version),
+            kubernetes=kubernetes or await self._told("Kubernetes", self._versions.kubernetes(), kubernetes_version),
+        )
+
+    async def _told(self, what: str, answer: Awaitable[bytes], read: Callable[[bytes], Version]) -> Version | None:
+        try:
+            version = read(await answer)
+        except (ApiRefused, FormatError) as error:
+            if isinstance(error, ApiRefused):
+                self.errors[VERSIONS, ErrorKind.DENIED] += 1
+            self._say(what, str(error))
+            return None
+        self._say(what, f"{what} is {version}")
+        return version
+
+    def _say(self, what: str, text: str) -> None:
+        """Log it if it is not what was said of that last."""
+        if text != self._said.get(what, ""):
+            self._said[what] = text
+            self._log.said(text or f"{what}: known again")
+
+
+def _between(seconds: tuple[float, float]) -> float:
+    return random.uniform(*seconds)  # noqa: S311 - so that replicas do not ask together; no secret

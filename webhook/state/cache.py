@@ -1,0 +1,162 @@
+"""Objects of one kind as the API server had them last, whatever the order in which that is told.
+
+An older state of an object never takes the place of a newer one; what was deleted does not come back with an old
+message. Each object carries its version for that; of deleted ones it is kept until the API server has said that all up
+to that version has been told. A list is taken object by object, so that a resync needs no room for a second copy.
+"""
+
+from collections.abc import Callable, Mapping, Set
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from webhook.model.errors import GpuTopologyError, printable
+
+Document = bytes | bytearray | memoryview
+
+T = TypeVar("T")
+
+
+class Seen(Protocol):
+    """One state of one object."""
+
+    @property
+    def name(self) -> str:
+        """Of the object, within the collection."""
+
+    @property
+    def version(self) -> int:
+        """The greater, the newer."""
+
+    @property
+    def document(self) -> Document:
+        """JSON."""
+
+
+class _Entry(NamedTuple, Generic[T]):
+    version: int
+    value: T | None
+    """None: it cannot be read."""
+    weight: int
+
+
+class Cache(Generic[T]):
+    """What is kept of the objects of one kind, by their names.
+
+    Args:
+        kind: What they are, such as ``nodes``.
+        read: Makes of an object's JSON, its name and the value that was kept before what is to be kept. It raises
+            :class:`GpuTopologyError` for an object that it cannot read.
+        weigh: Bytes of a value.
+        tell: Takes what somebody should read in the log.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        read: Callable[[Document, str, T | None], T],
+        weigh: Callable[[T], int],
+        *,
+        tell: Callable[[str], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self.kind = kind
+        self.filled = False
+        """Whether it was complete once."""
+        self.problem = ""
+        """Why the API server cannot be asked at the moment; empty when it can."""
+        self.weight = 0
+        """Bytes that are kept, without those that Python adds."""
+        self._read = read
+        self._weigh = weigh
+        self._tell = tell
+        self._clock = clock
+        self._entries: dict[str, _Entry[T]] = {}
+        self._gone: dict[str, int] = {}
+        """When objects were deleted that an old message may still tell of."""
+        self._floor = 0
+        """Up to this version all is known: of an object that is not here, no state so old exists."""
+        self._faults: dict[str, str] = {}
+        """What is wrong with objects, so that it is said once."""
+        self.confirmed: float | None = None
+        """When the API server was heard last, on the clock; None: never."""
+
+    def get(self, name: str) -> T | None:
+        """What is kept of the object of that name."""
+        entry = self._entries.get(name)
+        return entry.value if entry else None
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def values(self) -> Mapping[str, T]:
+        """All of them, by name; a copy."""
+        return {name: entry.value for name, entry in list(self._entries.items()) if entry.value is not None}
+
+    def put(self, seen: Seen) -> None:
+        """The object was like that."""
+        name, version = seen.name, seen.version
+        before = self._entries.get(name)
+        if version <= (before.version if before else max(self._floor, self._gone.get(name, 0))):
+            return
+        try:
+            value = self._read(seen.document, name, before.value if before else None)
+        except GpuTopologyError as error:
+            self.doubt(name, str(error))
+            entry: _Entry[T] = _Entry(version, None, len(name))
+        else:
+            self._faults.pop(name, None)
+            entry = _Entry(version, value, len(name) + self._weigh(value))
+        self._gone.pop(name, None)
+        self._entries[name] = entry
+        self.weight += entry.weight - (before.weight if before else 0)
+
+    def drop(self, seen: Seen) -> None:
+        """The object was deleted; the version is that of its end."""
+        name, version = seen.name, seen.version
+        before = self._entries.get(name)
+        if before and before.version > version:
+            return  # there is a new one of that name
+        if version > max(self._floor, self._gone.get(name, 0)):
+            self._gone[name] = version
+        self._remove(name)
+
+    def listed(self, version: int, names: Set[str]) -> None:
+        """At that version there were objects of these names, all of them put already, and no others."""
+        for name in [name for name, entry in self._entries.items() if entry.version <= version and name not in names]:
+            self._remove(name)
+        self.caught_up(version)
+        self.filled = True
+
+    def caught_up(self, version: int) -> None:
+        """All that happened up to that version has been told."""
+        self._floor = max(self._floor, version)
+        self._gone = {name: end for name, end in self._gone.items() if end > self._floor}
+
+    def forget_versions(self) -> None:
+        """What comes next is newer, whatever its version says: the cluster was restored from a backup."""
+        self._entries = {name: entry._replace(version=-1) for name, entry in self._entries.items()}
+        self._gone = {}
+        self._floor = 0
+        self._tell(f"{self.kind}: versions went back; the cluster seems to be restored from a backup. All is read anew")
+
+    def confirm(self) -> None:
+        """The API server has been heard."""
+        self.confirmed = self._clock()
+
+    def doubt(self, name: str, problem: str) -> None:
+        """Say once what is wrong with an object."""
+        if self._faults.get(name) != problem:
+            self._faults[name] = problem
+            self._tell(printable(f"{self.kind}: {name + ': ' if name else ''}{problem}"))
+
+    def failed(self, problem: str) -> None:
+        """The API server could not be asked; empty when it can again."""
+        if bool(problem) != bool(self.problem):
+            self._tell(problem or f"{self.kind}: the API server answers again")
+        self.problem = problem
+
+    def _remove(self, name: str) -> None:
+        entry = self._entries.pop(name, None)
+        self._faults.pop(name, None)
+        if entry:
+            self.weight -= entry.weight

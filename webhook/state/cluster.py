@@ -1,0 +1,277 @@
+"""State from a cluster: answers from mirrors that somebody else fills, and never a wait, but for namespaces in doubt.
+
+Whoever fills the mirrors runs on the event loop of the reviews; answers may be asked for in any thread.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from math import inf
+from time import monotonic, time
+from typing import Protocol
+
+from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import StateUnknown
+from webhook.model.node_names import config_map_name
+from webhook.model.pod import Namespace
+from webhook.resolve.node import KnownNode, Origin, Sources
+from webhook.state.cache import Cache, Seen
+from webhook.state.kept import (
+    NO_TEXTS,
+    Packed,
+    Sign,
+    lease_reader,
+    read_config_map,
+    read_namespace,
+    read_node,
+)
+from webhook.state.parsed import Parsed
+from webhook.state.published import own_topology
+from webhook.topology.readers.hami import read_hami
+
+ASK_AGAIN_SECONDS = 1.0
+"""For so long what the API server said of a namespace in doubt is taken for true."""
+VERSIONS = "versions"
+
+
+class Namespaces(Protocol):
+    """Namespaces as they are at this moment."""
+
+    async def get(self, name: str) -> Seen | None:
+        """The namespace; ``None`` if there is none of that name.
+
+        Raises:
+            StateUnknown: nobody says.
+        """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CacheReport:
+    """One cache, for metrics."""
+
+    name: str
+    objects: int
+    bytes: int
+    """That are kept, without those that Python adds."""
+    filled: bool
+    """Whether it was complete once."""
+    confirmed_seconds: float | None
+    """Since the API server was heard last, by a list, an event or a bookmark, of which one comes each minute; None:
+    never."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TopologyReport:
+    """Nodes that have GPUs as far as is known: those that an agent published, and those that HAMi annotated."""
+
+    fresh: int
+    old: int
+    """Published, but their agents have not been heard of for too long."""
+    missing: int
+    """Not published."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StateReport:
+    """How the state is, for metrics."""
+
+    caches: tuple[CacheReport, ...]
+    topologies: TopologyReport
+
+
+class ClusterState:
+    """:class:`webhook.state.State` of a cluster.
+
+    Args:
+        live: Asked for a namespace when the mirror may be behind.
+        max_age: ``binding.topologyMaxAgeSeconds``, for the report.
+        tell: Takes what somebody should read in the log.
+        clock: Seconds that never go back.
+        wall: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        live: Namespaces,
+        *,
+        max_age: float,
+        tell: Callable[[str], None],
+        clock: Callable[[], float] = monotonic,
+        wall: Callable[[], float] = time,
+    ) -> None:
+        self._live = live
+        self._max_age = max_age
+        self._clock = clock
+        self._asked: dict[str, float] = {}
+        """When the API server was asked for a namespace last."""
+        self._facts: ClusterFacts | None = None
+        self._facts_at: float | None = None
+        self.versions_problem = ""
+        """Why no versions are there."""
+
+        self.namespaces = Cache[Namespace]("namespaces", read_namespace, _weigh_namespace, tell=tell, clock=clock)
+        self.nodes = Cache[Packed]("nodes", read_node, _weigh_packed, tell=tell, clock=clock)
+        self.topologies = Cache[Packed]("configmaps", read_config_map, _weigh_packed, tell=tell, clock=clock)
+        read_lease = lease_reader(clock=clock, wall=wall, heard=lambda: self.leases.confirmed)
+        self.leases = Cache[Sign]("leases", read_lease, lambda sign: len(sign.renewed), tell=tell, clock=clock)
+        self._published = Parsed(self.topologies, _published)
+        self._annotated = Parsed(self.nodes, _annotated)
+
+    @property
+    def _caches(self) -> tuple[Cache[Namespace] | Cache[Packed] | Cache[Sign], ...]:
+        return (self.namespaces, self.nodes, self.topologies, self.leases)
+
+    @property
+    def ready(self) -> bool:
+        """Whether all of it was known once."""
+        return self._facts is not None and all(cache.filled for cache in self._caches)
+
+    @property
+    def waiting_for(self) -> str:
+        """What was never known yet, and why as far as that is known; empty when the state is ready."""
+        if self.ready:
+            return ""
+        missing = [(cache.kind, cache.problem) for cache in self._caches if not cache.filled]
+        if self._facts is None:
+            missing.append((VERSIONS, self.versions_problem))
+        problem = next((problem for _, problem in missing if problem), "")
+        return ", ".join(kind for kind, _ in missing) + (f" ({problem})" if problem else "")
+
+    def namespace(self, name: str) -> Namespace | Awaitable[Namespace]:
+        """The namespace.
+
+        The API server asks about pods of namespaces with the label of the opt-in. If the mirror knows of no such label,
+        it is probably behind: somebody has just created or labelled the namespace. Then the API server is asked.
+
+        Raises:
+            StateUnknown: not all is known yet.
+        """
+        self._require()
+        found = self.namespaces.get(name)
+        if found is not None and (found.injection_enabled or self._is_fresh(name)):
+            return found
+        return self._ask(name, found)
+
+    def cluster(self) -> ClusterFacts:
+        """The versions that were found.
+
+        Raises:
+            StateUnknown: not all is known yet.
+        """
+        if self._facts is None:
+            self._require()
+        return self._facts or ClusterFacts()
+
+    def node(self, name: str) -> Sources:
+        """What the agent and HAMi say of the GPUs of a node.
+
+        Raises:
+            StateUnknown: not all is known yet.
+        """
+        self._require()
+        key = config_map_name(name)
+        published = self._published.get(key)
+        if published and published.name != name:
+            published = None
+        sign = self.leases.get(key)
+        return Sources(
+            published=published,
+            age=self._age(sign) if published else None,
+            lasts=sign.lasts if sign else 0.0,
+            annotated=self._annotated.get(name),
+        )
+
+    def detected(self, facts: ClusterFacts) -> None:
+        """These are the versions; equal ones stay the same value."""
+        self._facts = self._facts if self._facts == facts else facts
+        self._facts_at = self._clock()
+
+    def report(self) -> StateReport:
+        """How the state is."""
+        now = self._clock()
+        caches = [
+            CacheReport(
+                name=cache.kind,
+                objects=len(cache),
+                bytes=cache.weight,
+                filled=cache.filled,
+                confirmed_seconds=None if cache.confirmed is None else now - cache.confirmed,
+            )
+            for cache in self._caches
+        ]
+        facts, at = self._facts or ClusterFacts(), self._facts_at
+        caches.append(
+            CacheReport(
+                name=VERSIONS,
+                objects=sum(version is not None for version in (facts.hami, facts.kubernetes)),
+                bytes=0,
+                filled=self._facts is not None,
+                confirmed_seconds=None if at is None else now - at,
+            )
+        )
+        return StateReport(caches=tuple(caches), topologies=self._report_topologies())
+
+    def _report_topologies(self) -> TopologyReport:
+        published, signs = self.topologies.values(), self.leases.values()
+        fresh = 0
+        for key in published:
+            sign = signs.get(key)
+            fresh += sign is not None and self._age(sign) <= max(self._max_age, sign.lasts)
+        missing = sum(
+            packed is not NO_TEXTS and config_map_name(name) not in published
+            for name, packed in self.nodes.values().items()
+        )
+        return TopologyReport(fresh=fresh, old=len(published) - fresh, missing=missing)
+
+    def _age(self, sign: Sign | None) -> float:
+        """Seconds since the agent was heard of; a Lease that is missing or cannot be read is as old as can be."""
+        return inf if sign is None else sign.age + self._clock() - sign.seen
+
+    def _require(self) -> None:
+        if not self.ready:
+            raise StateUnknown(f"waiting for {self.waiting_for}")
+
+    def _is_fresh(self, name: str) -> bool:
+        asked = self._asked.get(name)
+        return asked is not None and self._clock() - asked < ASK_AGAIN_SECONDS
+
+    async def _ask(self, name: str, known: Namespace | None) -> Namespace:
+        """The namespace as the API server has it now; as it was last known, if that cannot be had.
+
+        Raises:
+            StateUnknown: it was never known, and the API server does not say.
+        """
+        try:
+            seen = await self._live.get(name)
+        except StateUnknown:
+            if known is None:
+                raise
+            return known
+        if seen is None:
+            return Namespace(name, known=False)
+        self.namespaces.put(seen)
+        self._asked[name] = self._clock()
+        if len(self._asked) > len(self.namespaces):
+            self._asked = {key: at for key, at in self._asked.items() if self.namespaces.get(key)}
+        found = self.namespaces.get(name)
+        if found is None:
+            raise StateUnknown(f"get namespace {name}: it was deleted, or cannot be read")
+        return found
+
+
+def _published(texts: tuple[str, ...], name: str) -> KnownNode:
+    return KnownNode(own_topology(texts[0], name, f"ConfigMap {name}"), origin=Origin.AGENT)
+
+
+def _annotated(texts: tuple[str, ...], name: str) -> KnownNode:
+    register, score = texts
+    return KnownNode(read_hami(register, score or None, node=name, source=f"Node {name}"), origin=Origin.HAMI)
+
+
+def _weigh_namespace(namespace: Namespace) -> int:
+    return sum(
+        len(key) + len(value) for part in (namespace.labels, namespace.annotations) for key, value in part.items()
+    )
+
+
+def _weigh_packed(packed: Packed) -> int:
+    return len(packed.digest) + len(packed.data)

@@ -1,0 +1,115 @@
+"""Versions of HAMi and Kubernetes, from what the API server says. What is not certain is not known."""
+
+import re
+
+import msgspec
+
+from webhook.model import names
+from webhook.model.errors import FormatError
+from webhook.model.version import Version
+
+OVERRULE = "Set cluster.hamiVersion in the configuration"
+_VERSION = re.compile(r"v?\d{1,4}\.\d{1,4}(\.\d{1,4})?([-+._].*)?")
+"""Also with what a registry or a build adds: ``v2.10.0-rc1``, ``2.9.0-amd64``."""
+_TAG = re.compile(r"(?:[^/]*/)*[^/:@]+(?::(?P<tag>[^@]*))?(?:@(?P<digest>.*))?")
+"""distribution/reference: the last part of a name has the tag; a colon before may be that of a port."""
+
+
+class _Container(msgspec.Struct):
+    name: str = ""
+    image: str = ""
+
+
+class _PodSpec(msgspec.Struct):
+    containers: list[_Container] | None = None
+
+
+class _Template(msgspec.Struct):
+    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
+
+
+class _Spec(msgspec.Struct):
+    template: _Template = msgspec.field(default_factory=_Template)
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+    labels: dict[str, str] | None = None
+
+
+class _Deployment(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+
+
+class _Deployments(msgspec.Struct):
+    items: list[_Deployment] | None = None
+
+
+class _KubernetesVersion(msgspec.Struct, rename="camel"):
+    git_version: str
+
+
+def kubernetes_version(answer: bytes) -> Version:
+    """The version in the answer of ``/version``.
+
+    Raises:
+        FormatError: there is none.
+    """
+    source = "version of Kubernetes"
+    try:
+        text = msgspec.json.decode(answer, type=_KubernetesVersion).git_version
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FormatError(source, expected="gitVersion", found=str(error)) from None
+    return Version.parse(text, source=source)
+
+
+def hami_version(answer: bytes) -> Version:
+    """The version of HAMi that the Deployments of its scheduler run.
+
+    The tag of the image counts. If the image is named by its digest alone, the label of the chart does. A tag such as
+    ``latest`` says that nobody knows.
+
+    Args:
+        answer: A ``DeploymentList``.
+
+    Raises:
+        FormatError: there is no such Deployment, there are several that do not agree, or one tells no version.
+    """
+    source = "version of HAMi"
+    try:
+        found = msgspec.json.decode(answer, type=_Deployments).items or []
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FormatError(source, expected="Deployments", found=str(error)) from None
+    versions = {_version(deployment) for deployment in found}
+    if len(versions) == 1:
+        return versions.pop()
+    label = "=".join(names.HAMI_SCHEDULER_LABEL)
+    several = " and ".join(sorted(map(str, versions)))
+    raise FormatError(source, expected=f"one Deployment with the label {label}", found=several or "none", fix=OVERRULE)
+
+
+def _version(deployment: _Deployment) -> Version:
+    metadata = deployment.metadata
+    source = f"version of HAMi: Deployment {metadata.namespace}/{metadata.name}"
+    for container in deployment.spec.template.spec.containers or ():
+        if container.name == names.HAMI_SCHEDULER_CONTAINER:
+            tag = tag_of(container.image)
+            where, text = f"image {container.image}", tag
+            if not tag:
+                where, text = f"label {names.VERSION_LABEL}", (metadata.labels or {}).get(names.VERSION_LABEL, "")
+            if not _VERSION.fullmatch(text):
+                expected = 'a version such as "2.10.0"'
+                raise FormatError(f"{source}: {where}", expected=expected, found=text or "none", fix=OVERRULE)
+            return Version.parse(text, source=source)
+    expected = f"a container {names.HAMI_SCHEDULER_CONTAINER}"
+    raise FormatError(source, expected=expected, found="none of that name", fix=OVERRULE)
+
+
+def tag_of(image: str) -> str:
+    """The tag in the name of an image; empty if a digest alone says which it is."""
+    match = _TAG.fullmatch(image)
+    if not match or (match["digest"] and not match["tag"]):
+        return ""
+    return match["tag"] or "latest"

@@ -1,0 +1,187 @@
+"""What is kept of the objects of the cluster, and how it is read from them: few fields, the texts compressed."""
+
+import zlib
+from collections.abc import Callable
+from hashlib import blake2b
+from math import inf
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from webhook.model import names
+from webhook.model.errors import FormatError
+from webhook.model.lease import renewed_at
+from webhook.model.pod import Namespace
+from webhook.state.cache import Document
+
+_T = TypeVar("_T")
+_NAMESPACE_KEYS = (names.POD_SECURITY_ENFORCE,)
+
+
+class Packed(NamedTuple):
+    """Texts, compressed: a topology has a fifth of its length then."""
+
+    digest: bytes
+    """Of the texts, to see without unpacking that they are the same."""
+    data: bytes
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts."""
+        return tuple(zlib.decompress(self.data).decode().split("\0"))
+
+
+class Sign(NamedTuple):
+    """An agent's last sign of life."""
+
+    renewed: str
+    """As it stands in the Lease."""
+    lasts: float
+    """Seconds for which the agent vouches with it."""
+    seen: float
+    """When we saw it, on our clock that never goes back."""
+    age: float
+    """How old it was then, at most, in seconds."""
+
+
+class _Metadata(msgspec.Struct):
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Namespace(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _Data(msgspec.Struct):
+    topology: str | None = msgspec.field(default=None, name=names.TOPOLOGY_KEY)
+
+
+class _ConfigMap(msgspec.Struct):
+    data: _Data | None = None
+
+
+class _HamiAnnotations(msgspec.Struct):
+    register: str | None = msgspec.field(default=None, name=names.HAMI_NODE_REGISTER)
+    score: str | None = msgspec.field(default=None, name=names.HAMI_NODE_SCORE)
+
+
+class _NodeMetadata(msgspec.Struct):
+    annotations: _HamiAnnotations | None = None
+
+
+class _Node(msgspec.Struct):
+    metadata: _NodeMetadata
+
+
+class _LeaseSpec(msgspec.Struct, rename="camel"):
+    renew_time: str | None = None
+    lease_duration_seconds: int | None = None
+
+
+class _Lease(msgspec.Struct):
+    spec: _LeaseSpec | None = None
+
+
+NO_TEXTS = Packed(b"", b"")
+"""Of a Node that HAMi has not annotated."""
+
+
+def read_namespace(document: Document, name: str, before: Namespace | None) -> Namespace:
+    """What an administrator said about a namespace, as far as it is ours to read.
+
+    Returns:
+        The value from before, if nothing of that changed: decisions are remembered by it.
+
+    Raises:
+        FormatError: it is no namespace.
+    """
+    metadata = _decode(document, _Namespace, f"namespace {name}").metadata
+    found = Namespace(name, _ours(metadata.labels), _ours(metadata.annotations))
+    return before if before == found else found
+
+
+def read_config_map(document: Document, name: str, before: Packed | None) -> Packed:
+    """The topology that an agent published, as text.
+
+    Raises:
+        FormatError: it is no ConfigMap, or has none.
+    """
+    data = _decode(document, _ConfigMap, f"ConfigMap {name}").data
+    if data is None or data.topology is None:
+        raise FormatError(f"ConfigMap {name}: data", expected=names.TOPOLOGY_KEY, found="none of that name")
+    return pack(before, data.topology)
+
+
+def read_node(document: Document, name: str, before: Packed | None) -> Packed:
+    """HAMi's annotations; :data:`NO_TEXTS` without.
+
+    Raises:
+        FormatError: it is no Node.
+    """
+    found = _decode(document, _Node, f"Node {name}").metadata.annotations
+    if found is None or not found.register:
+        return NO_TEXTS
+    return pack(before, found.register, found.score or "")
+
+
+def lease_reader(
+    *, clock: Callable[[], float], wall: Callable[[], float], heard: Callable[[], float | None]
+) -> Callable[[Document, str, Sign | None], Sign]:
+    """A reader of Leases that does not rely on the clocks of nodes.
+
+    A renewal that we see happen is as old as our news of the cluster at most, whatever the node's clock says: so does
+    client-go judge Leases (tools/leaderelection, observedTime). Only of the first that we see nothing else is known
+    than its time by the node's clock.
+
+    Args:
+        clock: Seconds that never go back.
+        wall: Seconds since the epoch.
+        heard: When the API server was heard last, on ``clock``; before this Lease.
+    """
+
+    def read(document: Document, name: str, before: Sign | None) -> Sign:
+        spec = _decode(document, _Lease, f"Lease {name}").spec or _LeaseSpec()
+        renewed, lasts = spec.renew_time or "", float(max(0, spec.lease_duration_seconds or 0))
+        if before and before.renewed == renewed:
+            return before if before.lasts == lasts else before._replace(lasts=lasts)
+        now, last = clock(), heard()
+        at = _seconds(renewed)
+        age = inf if at is None else max(0.0, wall() - at)
+        if before and at is not None and last is not None:
+            age = min(age, max(0.0, now - last))
+        return Sign(renewed, lasts, now, age)
+
+    return read
+
+
+def pack(before: Packed | None, *texts: str) -> Packed:
+    """The texts; the value from before if it has the same ones.
+
+    Raises:
+        FormatError: a text holds NUL, which no JSON of ours does unescaped.
+    """
+    text = "\0".join(texts)
+    if text.count("\0") != len(texts) - 1:
+        raise FormatError("a text", expected="no NUL", found="one")
+    plain = text.encode(errors="replace")
+    digest = blake2b(plain, digest_size=16).digest()
+    return before if before and before.digest == digest else Packed(digest, zlib.compress(plain, 6))
+
+
+def _ours(members: dict[str, str] | None) -> dict[str, str]:
+    return {
+        key: value for key, value in (members or {}).items() if key.startswith(names.PREFIX) or key in _NAMESPACE_KEYS
+    }
+
+
+def _seconds(text: str) -> float | None:
+    renewed = renewed_at({"spec": {"renewTime": text}})
+    return renewed.timestamp() if renewed else None
+
+
+def _decode(document: Document, kind: type[_T], source: str) -> _T:
+    try:
+        return msgspec.json.decode(document, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FormatError(source, expected="an object as the API server sends it", found=str(error)) from None
