@@ -51,11 +51,11 @@ def test_each_half_of_a_pair_gets_the_indices_of_its_own_cards_on_one_node(new_t
         team.creates(half(name, {**PEERS, **APART, "group": "qwen"}))
         bound.append(team.bound(name))
     nodes = {each["spec"]["nodeName"] for each in bound}
-    assert len(nodes) == 1
+    (node,) = nodes
     cards = [cards_of(each)[0] for each in bound]
     assert len({card for pair in cards for card in pair}) == 4
     for each, own in zip(bound, cards, strict=True):
-        assert annotations_of(each)[f"{CUDA}.0"] == written_out(indices_on(*nodes, own))
+        assert annotations_of(each)[f"{CUDA}.0"] == written_out(indices_on(node, own))
         variables = variables_of(each["spec"]["containers"][0])
         assert variables["NVIDIA_VISIBLE_DEVICES"] == "all"
         assert variables["CUDA_VISIBLE_DEVICES"] == f"metadata.annotations['{CUDA}.0']"
