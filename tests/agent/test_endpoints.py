@@ -18,7 +18,7 @@ WELL = Status(confirmed_at=0.0, look=look(hgx_h100()), in_step=True, failure="")
 def answer(
     path: str, status: Status = WELL, *, now: float = 1000.0, alive: bool = True, accept: str = ""
 ) -> tuple[int, str]:
-    endpoints = Endpoints(lambda: status, lambda: now, lambda: alive, AgentLog(-1, node="node-1"))
+    endpoints = Endpoints("node-1", lambda: status, lambda: now, lambda: alive, AgentLog(-1, node="node-1"))
     code, _, body = endpoints.answer(path, accept)
     return code, body.decode()
 
@@ -62,7 +62,7 @@ def test_an_agent_without_rounds_is_not_healthy() -> None:
 def test_metrics_are_text(path: str) -> None:
     code, body = answer(path)
     assert code == 200
-    assert 'gpu_topology_health{state="healthy"} 1.0' in body
+    assert 'gpu_topology_health{node="node-1",state="healthy"} 1.0' in body
 
 
 def test_metrics_are_open_metrics_for_who_asks() -> None:

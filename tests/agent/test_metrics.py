@@ -1,95 +1,83 @@
 """The metrics say what the node is like now, and what the agent has done."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
 from tests.agent.looks import driver_away, look
 from tests.topology.machines import bent, hgx_h100, l40s, with_switch_links, without
 from webhook.agent.metrics import families
 from webhook.agent.status import Count, Status
+from webhook.exposition import Exposition
 from webhook.topology.model import Fabric, MigMode, NodeTopology
 
 A_PAIR = replace(hgx_h100(), gpus=hgx_h100().gpus[:2])
 EVERYTHING = """\
 # HELP gpu_topology_agent_build_info 1; the label names the version of the agent.
 # TYPE gpu_topology_agent_build_info gauge
-gpu_topology_agent_build_info{version="9.8.7"} 1.0
+gpu_topology_agent_build_info{node="n1",version="9.8.7"} 1.0
 # HELP gpu_topology_nvlink_links NVLinks of a GPU. Some products never use all of their links.
 # TYPE gpu_topology_nvlink_links gauge
-gpu_topology_nvlink_links{gpu="0",state="up",uuid="GPU-00000000-0000-0000-0000-000000000000"} 18.0
-gpu_topology_nvlink_links{gpu="0",state="down",uuid="GPU-00000000-0000-0000-0000-000000000000"} 0.0
-gpu_topology_nvlink_links{gpu="1",state="up",uuid="GPU-00000000-0000-0000-0000-000000000001"} 12.0
-gpu_topology_nvlink_links{gpu="1",state="down",uuid="GPU-00000000-0000-0000-0000-000000000001"} 6.0
+gpu_topology_nvlink_links{gpu="0",node="n1",state="up",uuid="GPU-00000000-0000-0000-0000-000000000000"} 18.0
+gpu_topology_nvlink_links{gpu="0",node="n1",state="down",uuid="GPU-00000000-0000-0000-0000-000000000000"} 0.0
+gpu_topology_nvlink_links{gpu="1",node="n1",state="up",uuid="GPU-00000000-0000-0000-0000-000000000001"} 12.0
+gpu_topology_nvlink_links{gpu="1",node="n1",state="down",uuid="GPU-00000000-0000-0000-0000-000000000001"} 6.0
 # HELP gpu_topology_gpus GPUs of the node by state.
 # TYPE gpu_topology_gpus gauge
-gpu_topology_gpus{state="healthy"} 1.0
-gpu_topology_gpus{state="degraded"} 1.0
-gpu_topology_gpus{state="mig"} 0.0
-gpu_topology_gpus{state="lost"} 0.0
+gpu_topology_gpus{node="n1",state="healthy"} 1.0
+gpu_topology_gpus{node="n1",state="degraded"} 1.0
+gpu_topology_gpus{node="n1",state="mig"} 0.0
+gpu_topology_gpus{node="n1",state="lost"} 0.0
 # HELP gpu_topology_health 1 for the state of the node's NVLinks.
 # TYPE gpu_topology_health gauge
-gpu_topology_health{state="healthy"} 0.0
-gpu_topology_health{state="degraded"} 1.0
-gpu_topology_health{state="absent"} 0.0
+gpu_topology_health{node="n1",state="healthy"} 0.0
+gpu_topology_health{node="n1",state="degraded"} 1.0
+gpu_topology_health{node="n1",state="absent"} 0.0
 # HELP gpu_topology_fabric_state 1 for the state of the NVLink fabric, if it has one.
 # TYPE gpu_topology_fabric_state gauge
-gpu_topology_fabric_state{state="completed"} 1.0
-gpu_topology_fabric_state{state="in-progress"} 0.0
-gpu_topology_fabric_state{state="not-started"} 0.0
-gpu_topology_fabric_state{state="unsupported"} 0.0
+gpu_topology_fabric_state{node="n1",state="completed"} 1.0
+gpu_topology_fabric_state{node="n1",state="in-progress"} 0.0
+gpu_topology_fabric_state{node="n1",state="not-started"} 0.0
+gpu_topology_fabric_state{node="n1",state="unsupported"} 0.0
 # HELP gpu_topology_publication_age_seconds Seconds since the cluster was last known to have the newest topology, \
 or since the start.
 # TYPE gpu_topology_publication_age_seconds gauge
-gpu_topology_publication_age_seconds 75.0
+gpu_topology_publication_age_seconds{node="n1"} 75.0
 # HELP gpu_topology_publication_in_step Whether the last publication worked.
 # TYPE gpu_topology_publication_in_step gauge
-gpu_topology_publication_in_step 1.0
+gpu_topology_publication_in_step{node="n1"} 1.0
 # HELP gpu_topology_discovery_seconds Seconds that the last discovery took.
 # TYPE gpu_topology_discovery_seconds gauge
-gpu_topology_discovery_seconds 0.25
+gpu_topology_discovery_seconds{node="n1"} 0.25
 # HELP gpu_topology_discoveries_total Discoveries by what became of them.
 # TYPE gpu_topology_discoveries_total counter
-gpu_topology_discoveries_total{outcome="complete"} 2.0
-gpu_topology_discoveries_total{outcome="problem"} 0.0
-gpu_topology_discoveries_total{outcome="bug"} 0.0
-# HELP gpu_topology_errors_total Rounds that failed, by what was wrong.
-# TYPE gpu_topology_errors_total counter
-gpu_topology_errors_total{kind="api"} 1.0
-gpu_topology_errors_total{kind="configuration"} 0.0
-gpu_topology_errors_total{kind="bug"} 0.0
-# HELP gpu_topology_api_errors_total Requests that failed.
-# TYPE gpu_topology_api_errors_total counter
-gpu_topology_api_errors_total{kind="away"} 1.0
-gpu_topology_api_errors_total{kind="conflict"} 0.0
-gpu_topology_api_errors_total{kind="not-found"} 0.0
-gpu_topology_api_errors_total{kind="refused"} 0.0
-# HELP gpu_topology_writes_total Objects written to the cluster.
-# TYPE gpu_topology_writes_total counter
-gpu_topology_writes_total{object="configmap"} 1.0
-gpu_topology_writes_total{object="node"} 0.0
-gpu_topology_writes_total{object="event"} 0.0
-gpu_topology_writes_total{object="lease"} 2.0
+gpu_topology_discoveries_total{node="n1",outcome="complete"} 2.0
+gpu_topology_discoveries_total{node="n1",outcome="problem"} 0.0
+gpu_topology_discoveries_total{node="n1",outcome="bug"} 0.0
+# HELP gpu_topology_agent_errors_total Rounds of the agent that failed, by what was wrong.
+# TYPE gpu_topology_agent_errors_total counter
+gpu_topology_agent_errors_total{kind="api",node="n1"} 1.0
+gpu_topology_agent_errors_total{kind="configuration",node="n1"} 0.0
+gpu_topology_agent_errors_total{kind="bug",node="n1"} 0.0
+# HELP gpu_topology_agent_api_errors_total Requests of the agent to the API server that failed.
+# TYPE gpu_topology_agent_api_errors_total counter
+gpu_topology_agent_api_errors_total{kind="away",node="n1"} 1.0
+gpu_topology_agent_api_errors_total{kind="conflict",node="n1"} 0.0
+gpu_topology_agent_api_errors_total{kind="not-found",node="n1"} 0.0
+gpu_topology_agent_api_errors_total{kind="refused",node="n1"} 0.0
+# HELP gpu_topology_agent_writes_total Objects that the agent wrote to the cluster.
+# TYPE gpu_topology_agent_writes_total counter
+gpu_topology_agent_writes_total{node="n1",object="configmap"} 1.0
+gpu_topology_agent_writes_total{node="n1",object="node"} 0.0
+gpu_topology_agent_writes_total{node="n1",object="event"} 0.0
+gpu_topology_agent_writes_total{node="n1",object="lease"} 2.0
 """
-
-
-class _Collected(Collector):
-    def __init__(self, metrics: list[Metric]) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Iterator[Metric]:
-        return iter(self._metrics)
 
 
 def text(status: Status, now: float = 100.0) -> str:
     """The exposition, as Prometheus gets it."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(list(families(status, now=now, version="9.8.7"))))
-    return generate_latest(registry).decode()
+    _, body = Exposition(lambda: families(status, node="n1", now=now, version="9.8.7")).answer("")
+    return body.decode()
 
 
 def of(topology: NodeTopology) -> list[str]:
@@ -118,20 +106,20 @@ def test_everything_there_is() -> None:
 
 def test_before_the_first_discovery_nothing_is_said_of_the_node() -> None:
     lines = text(Status(confirmed_at=40.0)).splitlines()
-    assert "gpu_topology_publication_age_seconds 60.0" in lines
-    assert "gpu_topology_publication_in_step 0.0" in lines
+    assert 'gpu_topology_publication_age_seconds{node="n1"} 60.0' in lines
+    assert 'gpu_topology_publication_in_step{node="n1"} 0.0' in lines
     assert not [line for line in lines if line.startswith(("gpu_topology_health", "gpu_topology_nvlink"))]
 
 
 def test_a_lost_gpu_is_counted_and_its_links_are_gone() -> None:
     lines = of(without(hgx_h100(), 2))
-    assert 'gpu_topology_gpus{state="lost"} 1.0' in lines
-    assert 'gpu_topology_gpus{state="healthy"} 7.0' in lines
+    assert 'gpu_topology_gpus{node="n1",state="lost"} 1.0' in lines
+    assert 'gpu_topology_gpus{node="n1",state="healthy"} 7.0' in lines
     assert not [line for line in lines if 'gpu="2"' in line]
 
 
 def test_gpus_in_mig_mode_are_counted_apart() -> None:
-    assert 'gpu_topology_gpus{state="mig"} 1.0' in of(bent(hgx_h100(), 2, mig_mode=MigMode.ENABLED))
+    assert 'gpu_topology_gpus{node="n1",state="mig"} 1.0' in of(bent(hgx_h100(), 2, mig_mode=MigMode.ENABLED))
 
 
 @pytest.mark.parametrize(
@@ -139,8 +127,8 @@ def test_gpus_in_mig_mode_are_counted_apart() -> None:
 )
 def test_a_node_without_gpus_has_zeros(topology: NodeTopology) -> None:
     lines = of(topology)
-    assert 'gpu_topology_gpus{state="healthy"} 0.0' in lines
-    assert 'gpu_topology_health{state="absent"} 1.0' in lines
+    assert 'gpu_topology_gpus{node="n1",state="healthy"} 0.0' in lines
+    assert 'gpu_topology_health{node="n1",state="absent"} 1.0' in lines
 
 
 def test_a_machine_without_a_fabric_is_in_none_of_its_states() -> None:
@@ -151,8 +139,8 @@ def test_a_machine_without_a_fabric_is_in_none_of_its_states() -> None:
 
 def test_a_state_of_the_fabric_that_is_new_to_us_is_shown() -> None:
     lines = of(replace(hgx_h100(), fabric=Fabric(state="dreaming")))
-    assert 'gpu_topology_fabric_state{state="dreaming"} 1.0' in lines
+    assert 'gpu_topology_fabric_state{node="n1",state="dreaming"} 1.0' in lines
 
 
 def test_the_age_is_never_negative() -> None:
-    assert "gpu_topology_publication_age_seconds 0.0" in text(Status(confirmed_at=100.5)).splitlines()
+    assert 'gpu_topology_publication_age_seconds{node="n1"} 0.0' in text(Status(confirmed_at=100.5)).splitlines()

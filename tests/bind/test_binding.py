@@ -271,6 +271,8 @@ def test_what_cannot_be_resolved_refuses_peers_and_lets_exclusive_pods_go(
     peers = injected(allocated=allocated, node=node, annotations={"gpu.topology/profile": "node-peers"})
     refused = decide(peers, sources=sources)
     assert (refused.kind, refused.reason, refused.code) == (Kind.REFUSE, reason, 409)
+    assert refused.event is not None
+    assert (refused.event.reason, refused.event.note) == ("NotResolved", refused.message)
     assert text in refused.message
     assert refused.message.startswith("pod team-a/train: ")
 

@@ -1,5 +1,6 @@
 """Real servers: the program itself in a process of its own, with TLS, on free ports of this machine."""
 
+import json
 import signal
 import socket
 import ssl
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+
+from tests.pods import Manifest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE_STATE = ROOT / "examples" / "state"
@@ -64,6 +67,12 @@ class RunningServer:
             return self.probe("/readyz").status_code == 200
         except httpx.TransportError:
             return False
+
+    def lines(self, *messages: str) -> list[Manifest]:
+        """What it has logged so far; only lines with one of these messages, if any are given."""
+        complete = self.out.read_bytes().rpartition(b"\n")[0].splitlines()
+        found: list[Manifest] = [json.loads(line) for line in complete]
+        return [line for line in found if not messages or line["message"] in messages]
 
     def stop(self, how: signal.Signals) -> int:
         """Send the signal and wait for the end; returns the exit code."""

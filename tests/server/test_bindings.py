@@ -5,6 +5,7 @@ import base64
 import json
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from tempfile import TemporaryFile
 from typing import IO, Any
 
@@ -211,7 +212,9 @@ def test_each_binding_is_one_line_of_the_log_without_values_of_variables() -> No
     result = ask(KnownPods(injected(0, 1, require_nvlink="true")))
     (line,) = result.lines
     assert 0 <= line.pop("waitingMicroseconds") <= line.pop("microseconds")
+    assert datetime.fromisoformat(line.pop("time")).utcoffset() == timedelta(0)
     assert line == {
+        "level": "info",
         "message": "binding",
         "uid": UID,
         "namespace": "ml-workloads",

@@ -10,7 +10,7 @@ import pytest
 from tests.kube.stand_in import Line, Received, Turn, kubeconfig, serving, status
 from tests.pods import Manifest
 from tests.server.asgi import binding_review
-from tests.server.conftest import EXAMPLE_STATE, RunningServer, StartServer, until
+from tests.server.conftest import EXAMPLE_STATE, RunningServer, StartServer
 from tests.server.test_bindings import injected
 from tests.server.test_starting import serve
 
@@ -81,8 +81,8 @@ def test_an_api_server_that_does_not_know_the_webhook_refuses_the_binding_with_i
     response, _, server = asyncio.run(play(forbidden, tmp_path, start_server))
     assert (response["allowed"], response["status"]["code"]) == (False, 503)
     assert 'pods "train" is forbidden (403)' in response["status"]["message"]
-    until(lambda: server.out.read_bytes().count(b"\n") == 1, "one line")
-    assert json.loads(server.out.read_text())["reason"] == "pod-unreadable"
+    (line,) = server.lines("binding")
+    assert line["reason"] == "pod-unreadable"
 
 
 @pytest.mark.parametrize("text", ["", "{", "kind: Config"])

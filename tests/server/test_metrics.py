@@ -1,22 +1,46 @@
 """The metrics of the server, as Prometheus reads them."""
 
-from collections.abc import Iterator
-
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
-
+from webhook import __version__
+from webhook.exposition import Exposition
 from webhook.model.binding import BindOutcome, BindReason
 from webhook.model.choices import Profile
 from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.server.counts import Counts
 from webhook.server.metrics import families
+from webhook.server.vitals import Vitals
+from webhook.state.report import CacheReport, TopologyReport
 
 EVERYTHING = """\
 # HELP gpu_topology_admissions_total Reviews of pods by what became of them.
 # TYPE gpu_topology_admissions_total counter
 gpu_topology_admissions_total{outcome="patch",profile="exclusive",reason="injected"} 2.0
 gpu_topology_admissions_total{outcome="skip",profile="",reason="no-gpu-request"} 1.0
+# HELP gpu_topology_admission_seconds Seconds that a review of a pod took.
+# TYPE gpu_topology_admission_seconds histogram
+gpu_topology_admission_seconds_bucket{le="0.001"} 2.0
+gpu_topology_admission_seconds_bucket{le="0.0025"} 2.0
+gpu_topology_admission_seconds_bucket{le="0.005"} 3.0
+gpu_topology_admission_seconds_bucket{le="0.01"} 3.0
+gpu_topology_admission_seconds_bucket{le="0.025"} 3.0
+gpu_topology_admission_seconds_bucket{le="0.05"} 3.0
+gpu_topology_admission_seconds_bucket{le="0.1"} 3.0
+gpu_topology_admission_seconds_bucket{le="0.25"} 3.0
+gpu_topology_admission_seconds_bucket{le="0.5"} 3.0
+gpu_topology_admission_seconds_bucket{le="1.0"} 3.0
+gpu_topology_admission_seconds_bucket{le="2.5"} 3.0
+gpu_topology_admission_seconds_bucket{le="5.0"} 3.0
+gpu_topology_admission_seconds_bucket{le="+Inf"} 3.0
+gpu_topology_admission_seconds_count 3.0
+gpu_topology_admission_seconds_sum 0.005
+# HELP gpu_topology_rejected_requests_total Requests that are no reviews, or met a bug (500).
+# TYPE gpu_topology_rejected_requests_total counter
+gpu_topology_rejected_requests_total{status="400"} 2.0
+gpu_topology_rejected_requests_total{status="405"} 0.0
+gpu_topology_rejected_requests_total{status="413"} 0.0
+gpu_topology_rejected_requests_total{status="500"} 0.0
+# HELP gpu_topology_events_lost_total Events about pods that could not be written.
+# TYPE gpu_topology_events_lost_total counter
+gpu_topology_events_lost_total 3.0
 # HELP gpu_topology_bindings_total Reviews of Bindings by what became of them.
 # TYPE gpu_topology_bindings_total counter
 gpu_topology_bindings_total{outcome="degraded",profile="pod-peers",reason="requirement-not-met"} 1.0
@@ -76,17 +100,50 @@ gpu_topology_pod_read_seconds_bucket{le="5.0"} 2.0
 gpu_topology_pod_read_seconds_bucket{le="+Inf"} 2.0
 gpu_topology_pod_read_seconds_count 2.0
 gpu_topology_pod_read_seconds_sum 0.5005
-# HELP gpu_topology_rejected_requests_total Requests that are no reviews, or met a bug (500).
-# TYPE gpu_topology_rejected_requests_total counter
-gpu_topology_rejected_requests_total{status="400"} 2.0
-gpu_topology_rejected_requests_total{status="500"} 0.0
 # HELP gpu_topology_pod_read_failures_total Reads of a pod, or of its group, that failed or took too long.
 # TYPE gpu_topology_pod_read_failures_total counter
 gpu_topology_pod_read_failures_total{read="pod"} 0.0
 gpu_topology_pod_read_failures_total{read="group"} 4.0
-# HELP gpu_topology_events_lost_total Events about pods that could not be written.
-# TYPE gpu_topology_events_lost_total counter
-gpu_topology_events_lost_total 3.0
+# HELP gpu_topology_webhook_build_info 1; the label names the version of the webhook.
+# TYPE gpu_topology_webhook_build_info gauge
+gpu_topology_webhook_build_info{version="VERSION"} 1.0
+# HELP gpu_topology_webhook_ready Whether reviews can be answered.
+# TYPE gpu_topology_webhook_ready gauge
+gpu_topology_webhook_ready 1.0
+# HELP gpu_topology_webhook_draining Whether a stop has begun.
+# TYPE gpu_topology_webhook_draining gauge
+gpu_topology_webhook_draining 0.0
+# HELP gpu_topology_certificate_expiry_timestamp_seconds When a certificate of the webhook ends, in seconds since 1970.
+# TYPE gpu_topology_certificate_expiry_timestamp_seconds gauge
+gpu_topology_certificate_expiry_timestamp_seconds{certificate="serving"} 1.7961696e+09
+gpu_topology_certificate_expiry_timestamp_seconds{certificate="authority"} 2e+09
+# HELP gpu_topology_cluster_info 1; the labels name versions as the webhook knows them, empty if it does not.
+# TYPE gpu_topology_cluster_info gauge
+gpu_topology_cluster_info{hami="2.9.0",kubernetes=""} 1.0
+# HELP gpu_topology_cache_objects Objects of the cluster in memory.
+# TYPE gpu_topology_cache_objects gauge
+gpu_topology_cache_objects{cache="nodes"} 5000.0
+gpu_topology_cache_objects{cache="leases"} 0.0
+# HELP gpu_topology_cache_bytes Bytes that they take, about.
+# TYPE gpu_topology_cache_bytes gauge
+gpu_topology_cache_bytes{cache="nodes"} 1.5e+07
+gpu_topology_cache_bytes{cache="leases"} 0.0
+# HELP gpu_topology_cache_age_seconds Seconds since a cache was last known to be what the cluster has.
+# TYPE gpu_topology_cache_age_seconds gauge
+gpu_topology_cache_age_seconds{cache="nodes"} 12.5
+# HELP gpu_topology_cache_filled Whether a cache has ever been complete.
+# TYPE gpu_topology_cache_filled gauge
+gpu_topology_cache_filled{cache="nodes"} 1.0
+gpu_topology_cache_filled{cache="leases"} 0.0
+# HELP gpu_topology_nodes Nodes by the age of the topology that their agent published.
+# TYPE gpu_topology_nodes gauge
+gpu_topology_nodes{topology="fresh"} 40.0
+gpu_topology_nodes{topology="old"} 2.0
+gpu_topology_nodes{topology="missing"} 0.0
+# HELP gpu_topology_webhook_api_errors_total Requests of the webhook to the API server that failed.
+# TYPE gpu_topology_webhook_api_errors_total counter
+gpu_topology_webhook_api_errors_total{kind="away",resource="nodes"} 3.0
+gpu_topology_webhook_api_errors_total{kind="refused",resource="pods"} 1.0
 """
 RESOLVED = BindOutcome(
     kind=Kind.PATCH, reason=BindReason.RESOLVED, profile=Profile.EXCLUSIVE, link="NVSwitch", same_numa=True
@@ -102,37 +159,51 @@ NOT_MET = BindOutcome(
 NOT_A_BINDING = BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_A_BINDING)
 
 
-class Given(Collector):
-    def __init__(self, counts: Counts) -> None:
-        self._counts = counts
+VITALS = Vitals(
+    ready=True,
+    hami="2.9.0",
+    certificate_ends=1_796_169_600.0,
+    authority_ends=2_000_000_000.0,
+    caches=(
+        CacheReport(name="nodes", objects=5000, bytes=15_000_000, confirmed_seconds=12.5, filled=True),
+        CacheReport(name="leases", objects=0, bytes=0, confirmed_seconds=None, filled=False),
+    ),
+    topologies=TopologyReport(fresh=40, old=2, missing=0),
+    api_errors={("pods", "refused"): 1, ("nodes", "away"): 3},
+)
 
-    def collect(self) -> Iterator[Metric]:
-        return families(self._counts)
 
-
-def written(counts: Counts) -> str:
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(Given(counts))
-    return generate_latest(registry).decode()
+def written(counts: Counts, vitals: Vitals) -> str:
+    _, body = Exposition(lambda: families(counts, vitals)).answer("")
+    return body.decode()
 
 
 def test_everything_that_was_counted_is_written() -> None:
     counts = Counts(lambda: 3)
     for _ in range(2):
         counts.rejected[400] += 1
-        counts.admitted(Outcome(kind=Kind.PATCH, reason=Reason.INJECTED, profile="exclusive"))
-    counts.admitted(Outcome(kind=Kind.SKIP, reason=Reason.NO_GPU_REQUEST))
+        counts.admitted(Outcome(kind=Kind.PATCH, reason=Reason.INJECTED, profile="exclusive"), seconds=0.0005)
+    counts.admitted(Outcome(kind=Kind.SKIP, reason=Reason.NO_GPU_REQUEST), seconds=0.004)
     counts.bound(RESOLVED, seconds=0.001, waiting=0.0005)
     counts.bound(NOT_MET, seconds=8.0, waiting=0.5)
     counts.bound(NOT_A_BINDING, seconds=0.0005, waiting=0.0)
     counts.failed_reads["group"] += 4
-    assert written(counts) == EVERYTHING
+    assert written(counts, VITALS) == EVERYTHING.replace("VERSION", __version__)
 
 
 def test_before_the_first_review_every_known_label_is_there_with_zero() -> None:
-    text = written(Counts(lambda: 0))
+    text = written(Counts(lambda: 0), Vitals())
     assert 'gpu_topology_binding_links_total{link="NVSwitch"} 0.0' in text
     assert 'gpu_topology_binding_requirements_total{met="false"} 0.0' in text
     assert 'gpu_topology_binding_seconds_bucket{le="+Inf"} 0.0' in text
     assert 'gpu_topology_pod_read_failures_total{read="pod"} 0.0' in text
     assert "gpu_topology_events_lost_total 0.0" in text
+    assert 'gpu_topology_rejected_requests_total{status="400"} 0.0' in text
+
+
+def test_with_state_from_a_directory_nothing_is_said_of_caches_and_ages_of_topologies() -> None:
+    lines = written(Counts(lambda: 0), Vitals()).splitlines()
+    silent = ("gpu_topology_cache_", "gpu_topology_nodes", "gpu_topology_certificate_", "gpu_topology_webhook_api_")
+    assert not [line for line in lines if line.startswith(silent)]
+    assert 'gpu_topology_cluster_info{hami="",kubernetes=""} 1.0' in lines
+    assert "gpu_topology_webhook_ready 0.0" in lines

@@ -2,7 +2,9 @@
 
 import base64
 import json
+import socket
 import ssl
+import time
 from collections.abc import Iterator
 from http.client import HTTPSConnection
 from pathlib import Path
@@ -120,9 +122,17 @@ def test_health_and_readiness_are_answered_in_the_clear(example_server: RunningS
     assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
 
 
-def test_reviews_are_not_answered_in_the_clear(example_server: RunningServer) -> None:
-    url = f"http://127.0.0.1:{example_server.ops_port}/mutate/pods"
+@pytest.mark.parametrize("path", ["/mutate/pods", "/mutate/bindings", "/docs", "/redoc", "/openapi.json"])
+def test_the_plain_port_answers_nothing_but_probes_and_metrics(example_server: RunningServer, path: str) -> None:
+    url = f"http://127.0.0.1:{example_server.ops_port}{path}"
     assert httpx.post(url, content=review(pod()), trust_env=False).status_code == 404
+    assert httpx.get(url, trust_env=False).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/docs", "/redoc", "/openapi.json"])
+def test_the_tls_port_answers_nothing_but_reviews(client: httpx.Client, path: str) -> None:
+    assert client.get(path).status_code == 404
+    assert client.post(path, content=review(pod())).status_code == 404
 
 
 SMALL = "server: {maxReviewBytes: 4096}"
@@ -164,10 +174,9 @@ def test_each_admission_is_one_json_line_without_values_of_variables(start_serve
         assert client.post("/mutate/pods", content=review(secret)).status_code == 200
         assert client.post("/mutate/pods", content=review(pod(container(gpus=None)))).status_code == 200
         assert client.post("/mutate/pods", content=b"{s3cret").status_code == 400
-    until(lambda: server.out.read_bytes().count(b"\n") == 3, "three lines")
-    written = server.out.read_text()
-    assert "s3cret" not in written + server.err.read_text()
-    injected, skipped, rejected = map(json.loads, written.splitlines())
+    until(lambda: len(server.lines("admission", "rejected")) == 3, "three lines")
+    assert "s3cret" not in server.out.read_text() + server.err.read_text()
+    injected, skipped, rejected = server.lines("admission", "rejected")
     assert (injected["outcome"], injected["reason"], injected["profile"]) == ("patch", "injected", "exclusive")
     assert (injected["namespace"], injected["name"], injected["uid"]) == ("ml-workloads", "train", UID)
     assert (skipped["outcome"], skipped["reason"]) == ("skip", "no-gpu-request")
@@ -232,11 +241,35 @@ def test_what_was_answered_is_counted_at_the_plain_port(start_server: StartServe
     assert "gpu_topology_binding_seconds_count 1.0" in lines
 
 
-def test_metrics_are_not_on_the_tls_port(client: httpx.Client) -> None:
-    assert client.get("/metrics").status_code == 404
+def test_metrics_tell_when_the_certificates_end_and_which_versions_are_known(example_server: RunningServer) -> None:
+    lines = example_server.probe("/metrics").text.splitlines()
+    assert "gpu_topology_webhook_ready 1.0" in lines
+    assert f'gpu_topology_webhook_build_info{{version="{__version__}"}} 1.0' in lines
+    assert 'gpu_topology_cluster_info{hami="2.9.0",kubernetes="1.33.2"} 1.0' in lines
+    name = "gpu_topology_certificate_expiry_timestamp_seconds"
+    ends = {line.split()[0]: float(line.split()[1]) for line in lines if line.startswith(f"{name}{{")}
+    assert ends.keys() == {f'{name}{{certificate="serving"}}', f'{name}{{certificate="authority"}}'}
+    assert all(29 < (end - time.time()) / 86400 < 31 for end in ends.values())
 
 
-def test_where_it_listens_is_said_on_stderr(example_server: RunningServer) -> None:
-    said = example_server.err.read_text()
-    assert f"https://127.0.0.1:{example_server.port}" in said
-    assert f"http://127.0.0.1:{example_server.ops_port}" in said
+def test_where_it_listens_is_a_line_of_the_log(example_server: RunningServer) -> None:
+    until(lambda: example_server.lines("started") != [], "the line")
+    (started,) = example_server.lines("started")
+    assert started["reviews"] == example_server.url
+    assert started["probes"] == f"http://127.0.0.1:{example_server.ops_port}"
+
+
+def test_what_libraries_warn_of_is_json_too(start_server: StartServer) -> None:
+    server = start_server()
+    connection = socket.create_connection(("127.0.0.1", server.ops_port))
+    with connection:
+        connection.sendall(b"nonsense\r\n\r\n")
+        connection.recv(1000)
+    until(lambda: server.lines("library") != [], "the line")
+    (line,) = server.lines("library")
+    assert (line["level"], line["logger"], line["text"]) == (
+        "warning",
+        "uvicorn.error",
+        "Invalid HTTP request received.",
+    )
+    assert server.err.read_text() == ""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from tempfile import TemporaryFile
 from typing import IO, Any
 
@@ -56,7 +57,9 @@ def test_a_pod_that_is_injected_is_logged_with_its_warnings() -> None:
     status, _, (line,) = answer(review(pod(annotations={"gpu.topology/min-bandwith": "9"}), dryRun=True))
     assert status == 200
     assert isinstance(line.pop("microseconds"), int)
+    assert datetime.fromisoformat(line.pop("time")).utcoffset() == timedelta(0)
     assert line == {
+        "level": "info",
         "message": "admission",
         "uid": UID,
         "namespace": "ml-workloads",

@@ -11,6 +11,7 @@ import httpx
 from tests.pods import pod
 from tests.server.asgi import review
 from tests.server.conftest import RunningServer, StartServer, until
+from webhook import __version__
 
 BODY = review(pod())
 REQUEST = (
@@ -79,9 +80,27 @@ def test_sigterm_under_load_answers_every_review(start_server: StartServer) -> N
     assert server.process.wait(30) == 0
     assert traffic.answered >= BEFORE_THE_STOP
     assert traffic.closes >= WORKERS
-    logged = [json.loads(line) for line in server.out.read_bytes().splitlines()]
+    logged = server.lines("admission")
     assert len(logged) == traffic.answered
     assert {line["reason"] for line in logged} == {"injected"}
+
+
+def test_start_readiness_drain_and_stop_are_lines_of_the_log(start_server: StartServer) -> None:
+    server = start_server(config="server: {drainSeconds: 0}")
+    assert server.stop(signal.SIGTERM) == 0
+    started, ready, draining, stopped = server.lines()
+    assert (
+        started.items()
+        >= {
+            "level": "info",
+            "message": "started",
+            "version": __version__,
+            "reviews": server.url,
+            "probes": f"http://127.0.0.1:{server.ops_port}",
+        }.items()
+    )
+    assert [line["message"] for line in (ready, draining, stopped)] == ["ready", "draining", "stopped"]
+    assert server.err.read_text() == ""
 
 
 def test_readiness_fails_while_reviews_are_still_answered(start_server: StartServer) -> None:
@@ -92,6 +111,8 @@ def test_readiness_fails_while_reviews_are_still_answered(start_server: StartSer
         until(lambda: server.probe("/readyz").status_code == 503, "readiness to fail")
         assert server.probe("/readyz").json() == {"status": "stopping"}
         assert server.probe("/healthz").status_code == 200
+        metrics = server.probe("/metrics").text.splitlines()
+        assert {"gpu_topology_webhook_ready 0.0", "gpu_topology_webhook_draining 1.0"} <= set(metrics)
         for _ in range(3):
             answer = client.post("/mutate/pods", content=BODY)
             assert answer.status_code == 200

@@ -5,20 +5,16 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
-
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import Metric
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
 
 from webhook import __version__
 from webhook.agent.log import AgentLog
 from webhook.agent.metrics import families
 from webhook.agent.status import Status
+from webhook.exposition import Exposition
 from webhook.model.errors import GpuTopologyError
 
 STUCK_SECONDS = 300.0
@@ -30,6 +26,7 @@ class Endpoints:
     """Answers about one agent.
 
     Args:
+        node: The name of its node.
         status: Says how the agent is doing.
         clock: The clock of the status.
         is_alive: Says whether rounds are being made.
@@ -37,21 +34,24 @@ class Endpoints:
     """
 
     def __init__(
-        self, status: Callable[[], Status], clock: Callable[[], float], is_alive: Callable[[], bool], log: AgentLog
+        self,
+        node: str,
+        status: Callable[[], Status],
+        clock: Callable[[], float],
+        is_alive: Callable[[], bool],
+        log: AgentLog,
     ) -> None:
         self._status = status
         self._clock = clock
         self._is_alive = is_alive
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Families(status, clock))
+        self._exposition = Exposition(lambda: families(status(), node=node, now=clock(), version=__version__))
         self.log = log
 
     def answer(self, path: str, accept: str) -> tuple[HTTPStatus, str, bytes]:
         """Status, content type and body for a GET."""
         match path.partition("?")[0]:
             case "/metrics":
-                encode, content_type = choose_encoder(accept)
-                return HTTPStatus.OK, content_type, encode(self._registry)
+                return HTTPStatus.OK, *self._exposition.answer(accept)
             case "/healthz":
                 return _verdict(self._illness(), "ok")
             case "/readyz":
@@ -80,15 +80,6 @@ def serve(endpoints: Endpoints, host: str, port: int) -> None:
             f"cannot listen on {host} port {port}: {error.strerror}. Choose others with --host and --port"
         ) from None
     threading.Thread(target=server.serve_forever, name="endpoints", daemon=True).start()
-
-
-class _Families(Collector):
-    def __init__(self, status: Callable[[], Status], clock: Callable[[], float]) -> None:
-        self._status = status
-        self._clock = clock
-
-    def collect(self) -> Iterator[Metric]:
-        return families(self._status(), now=self._clock(), version=__version__)
 
 
 class _Server(ThreadingTCPServer):

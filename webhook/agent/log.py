@@ -1,26 +1,27 @@
 """One JSON line for each thing that the agent did or that went wrong; a round that changes nothing writes none."""
 
-import contextlib
-import json
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from webhook.log import Log
 
 
 class AgentLog:
-    """Writes lines about ``node`` to the file descriptor ``descriptor``, each with one write."""
+    """Writes lines about ``node`` to the file descriptor ``descriptor``."""
 
-    def __init__(self, descriptor: int, *, node: str) -> None:
-        self._descriptor = descriptor
-        self._node = node
+    def __init__(self, descriptor: int, *, node: str, now: Callable[[], datetime] | None = None) -> None:
+        self._log = Log(descriptor, node=node) if now is None else Log(descriptor, now=now, node=node)
+        self._say = self._log.say
 
     def started(self, *, version: str, interval: float) -> None:
         """The agent runs, and its port is open."""
-        self._write(message="started", version=version, intervalSeconds=interval)
+        self._say("info", "started", version=version, intervalSeconds=interval)
 
     def discovered(self, *, state: str, gpus: int, findings: Sequence[str], problem: str, nccl_problem: str) -> None:
         """A discovery differs from the one before."""
-        self._write(
-            message="discovered",
+        self._say(
+            "warning" if findings or problem else "info",
+            "discovered",
             state=state,
             gpus=gpus,
             findings=list(findings),
@@ -30,27 +31,21 @@ class AgentLog:
 
     def wrote(self, kind: str, name: str, text: str = "") -> None:
         """An object was written."""
-        self._write(message="wrote", kind=kind, name=name, text=text)
+        self._say("info", "wrote", kind=kind, name=name, text=text)
 
     def failed(self, error: str, *, kind: str, retry_seconds: float | None = None) -> None:
         """Something did not work, and why."""
         retry = None if retry_seconds is None else round(retry_seconds, 1)
-        self._write(message="failed", kind=kind, error=error, retrySeconds=retry)
+        self._say("warning", "failed", kind=kind, error=error, retrySeconds=retry)
 
     def recovered(self, failures: int) -> None:
         """The cluster has the topology again."""
-        self._write(message="recovered", failures=failures)
+        self._say("info", "recovered", failures=failures)
 
     def bug(self, traceback: str) -> None:
         """Something happened that should not be possible."""
-        self._write(message="bug", error=traceback)
+        self._say("error", "bug", error=traceback)
 
     def stopping(self, signal_name: str) -> None:
         """A signal ends the program."""
-        self._write(message="stopping", signal=signal_name)
-
-    def _write(self, **members: object) -> None:
-        line = {"message": members.pop("message"), "node": self._node}
-        line.update((key, value) for key, value in members.items() if value not in (None, "", []))
-        with contextlib.suppress(OSError):  # the node is watched even when nobody reads the log
-            os.write(self._descriptor, json.dumps(line).encode() + b"\n")
+        self._say("info", "stopping", signal=signal_name)

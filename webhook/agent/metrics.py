@@ -1,59 +1,81 @@
-"""The metrics of the agent, made of its status when somebody asks: what is gone from the node is gone from them too."""
+"""The metrics of the agent, made of its status when somebody asks: what is gone from the node is gone from them too.
 
-from collections.abc import Iterable, Iterator, Mapping
+Each has the label ``node``, because the name of a pod tells nobody which machine is ill. docs/observability.md.
+"""
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from collections.abc import Iterator, Sequence
 
+from prometheus_client.core import Metric
+
+from webhook import exposition
 from webhook.agent.look import Look
 from webhook.agent.status import Count, Status
+from webhook.exposition import Values, one_of
 from webhook.topology.health import HealthState
 from webhook.topology.model import MigMode
 
-PREFIX = "gpu_topology_"
 FABRIC_STATES = ("completed", "in-progress", "not-started", "unsupported")
 
 
-def families(status: Status, *, now: float, version: str) -> Iterator[Metric]:
+def families(status: Status, *, node: str, now: float, version: str) -> Iterator[Metric]:
     """All metrics.
 
     Args:
         status: Of the agent.
+        node: Its name.
         now: The time, by the clock of the status.
         version: Of this program.
     """
-    yield _gauge("agent_build_info", "1; the label names the version of the agent.", ("version",), {(version,): 1})
+    yield exposition.info("agent_build", "1; the label names the version of the agent.", node=node, version=version)
+    of = _Node(node)
     if status.look:
-        yield from _node(status.look)
-    yield _gauge(
+        yield from _hardware(of, status.look)
+    yield of.gauge(
         "publication_age_seconds",
         "Seconds since the cluster was last known to have the newest topology, or since the start.",
         (),
         {(): max(0.0, now - status.confirmed_at)},
     )
-    yield _gauge("publication_in_step", "Whether the last publication worked.", (), {(): float(status.in_step)})
-    yield _gauge("discovery_seconds", "Seconds that the last discovery took.", (), {(): status.discovery_seconds})
-    yield from _counters(status)
+    yield of.gauge("publication_in_step", "Whether the last publication worked.", (), {(): float(status.in_step)})
+    yield of.gauge("discovery_seconds", "Seconds that the last discovery took.", (), {(): status.discovery_seconds})
+    yield from _counters(of, status)
 
 
-def _node(look: Look) -> Iterator[Metric]:
+class _Node:
+    """Families about one node."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def gauge(self, name: str, text: str, labels: Sequence[str], values: Values) -> Metric:
+        return exposition.gauge(name, text, ("node", *labels), self._named(values))
+
+    def counter(self, name: str, text: str, labels: Sequence[str], values: Values) -> Metric:
+        return exposition.counter(name, text, ("node", *labels), self._named(values))
+
+    def _named(self, values: Values) -> Values:
+        return {(self._name, *key): value for key, value in values.items()}
+
+
+def _hardware(of: _Node, look: Look) -> Iterator[Metric]:
     topology, health = look.topology, look.health
     links: dict[tuple[str, ...], float] = {}
     for gpu in topology.gpus:
         links[str(gpu.index), gpu.uuid, "up"] = gpu.active_links
         links[str(gpu.index), gpu.uuid, "down"] = sum(link.count for link in gpu.nvlinks) - gpu.active_links
-    yield _gauge(
+    yield of.gauge(
         "nvlink_links", "NVLinks of a GPU. Some products never use all of their links.", ("gpu", "uuid", "state"), links
     )
-    yield _gauge("gpus", "GPUs of the node by state.", ("state",), _by_state(look))
-    yield _gauge("health", "1 for the state of the node's NVLinks.", ("state",), _one_of(HealthState, health.state))
+    yield of.gauge("gpus", "GPUs of the node by state.", ("state",), _by_state(look))
+    yield of.gauge("health", "1 for the state of the node's NVLinks.", ("state",), one_of(HealthState, health.state))
     fabric = topology.fabric.state if topology.fabric else ""
     states = FABRIC_STATES if fabric in ("", *FABRIC_STATES) else (*FABRIC_STATES, fabric)
-    yield _gauge(
-        "fabric_state", "1 for the state of the NVLink fabric, if it has one.", ("state",), _one_of(states, fabric)
+    yield of.gauge(
+        "fabric_state", "1 for the state of the NVLink fabric, if it has one.", ("state",), one_of(states, fabric)
     )
 
 
-def _by_state(look: Look) -> dict[tuple[str, ...], float]:
+def _by_state(look: Look) -> Values:
     found = {"healthy": 0, "degraded": 0, "mig": 0, "lost": len(look.topology.lost)}
     for gpu in look.topology.gpus:
         if gpu.mig_mode is MigMode.ENABLED:
@@ -63,11 +85,7 @@ def _by_state(look: Look) -> dict[tuple[str, ...], float]:
     return {(state,): number for state, number in found.items()}
 
 
-def _one_of(states: Iterable[str], state: str) -> dict[tuple[str, ...], float]:
-    return {(str(each),): float(each == state) for each in states}
-
-
-def _counters(status: Status) -> Iterator[Metric]:
+def _counters(of: _Node, status: Status) -> Iterator[Metric]:
     for what, name, text, label, words in (
         (
             Count.DISCOVERIES,
@@ -76,18 +94,27 @@ def _counters(status: Status) -> Iterator[Metric]:
             "outcome",
             ("complete", "problem", "bug"),
         ),
-        (Count.ERRORS, "errors", "Rounds that failed, by what was wrong.", "kind", ("api", "configuration", "bug")),
-        (Count.API_ERRORS, "api_errors", "Requests that failed.", "kind", ("away", "conflict", "not-found", "refused")),
-        (Count.WRITES, "writes", "Objects written to the cluster.", "object", ("configmap", "node", "event", "lease")),
+        (
+            Count.ERRORS,
+            "agent_errors",
+            "Rounds of the agent that failed, by what was wrong.",
+            "kind",
+            ("api", "configuration", "bug"),
+        ),
+        (
+            Count.API_ERRORS,
+            "agent_api_errors",
+            "Requests of the agent to the API server that failed.",
+            "kind",
+            ("away", "conflict", "not-found", "refused"),
+        ),
+        (
+            Count.WRITES,
+            "agent_writes",
+            "Objects that the agent wrote to the cluster.",
+            "object",
+            ("configmap", "node", "event", "lease"),
+        ),
     ):
-        family = CounterMetricFamily(PREFIX + name, text, labels=(label,))
-        for word, number in {**dict.fromkeys(words, 0), **status.count(what)}.items():
-            family.add_metric((word,), number)
-        yield family
-
-
-def _gauge(name: str, text: str, labels: tuple[str, ...], values: Mapping[tuple[str, ...], float]) -> Metric:
-    family = GaugeMetricFamily(PREFIX + name, text, labels=labels)
-    for label_values, value in values.items():
-        family.add_metric(label_values, value)
-    return family
+        values = {**dict.fromkeys(words, 0), **status.count(what)}
+        yield of.counter(name, text, (label,), {(word,): number for word, number in values.items()})

@@ -56,7 +56,8 @@ def run(settings: AgentSettings) -> None:
     # program with the process id 1, which the kernel otherwise spares (signal(7), pid_namespaces(7)).
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     rounds = threading.Thread(target=_make_rounds, args=(agent,), name="rounds", daemon=True)
-    serve(Endpoints(lambda: agent.status, time.monotonic, rounds.is_alive, log), settings.host, settings.port)
+    endpoints = Endpoints(settings.node, lambda: agent.status, time.monotonic, rounds.is_alive, log)
+    serve(endpoints, settings.host, settings.port)
     rounds.start()
     log.started(version=__version__, interval=settings.interval)
     log.stopping(signal.Signals(signal.sigwait(STOP_SIGNALS)).name)

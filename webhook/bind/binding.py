@@ -233,8 +233,11 @@ def _unresolved(case: Case, error: UnresolvedError, policy: AdmitPolicy) -> Bind
     message = f"{case.holder}: {error}"
     if case.is_observed:
         return BindOutcome(kind=Kind.SKIP, reason=BindReason.OBSERVED, profile=Profile.OBSERVE, message=message)
+    event = PodEvent(_NOT_RESOLVED, message)
     if case.wish.profile.shares_gpus:
-        return BindOutcome(kind=Kind.REFUSE, reason=reason, profile=case.wish.profile, code=_CONFLICT, message=message)
+        return BindOutcome(
+            kind=Kind.REFUSE, reason=reason, profile=case.wish.profile, code=_CONFLICT, message=message, event=event
+        )
     if error.reason is Unresolved.MIG_ALLOCATION and case.wish.wanted.requirements:
         outcome = BindOutcome(
             kind=Kind.PATCH, reason=reason, profile=case.wish.profile, annotations=_defaults(case, policy)
@@ -247,7 +250,7 @@ def _unresolved(case: Case, error: UnresolvedError, policy: AdmitPolicy) -> Bind
         annotations=_defaults(case, policy),
         warnings=[message],
         message=message,
-        event=PodEvent(_NOT_RESOLVED, message),
+        event=event,
     )
 
 

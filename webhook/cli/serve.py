@@ -1,9 +1,11 @@
 """``gpu-topology serve``: the webhook."""
 
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -12,8 +14,10 @@ from webhook.model import names
 if TYPE_CHECKING:
     from certs.bundle import TlsBundle
     from webhook.config import AdmitPolicy, Config
+    from webhook.log import Log
     from webhook.server.events import Events
     from webhook.server.run import Background
+    from webhook.server.vitals import Vitals
     from webhook.state import Pods, State
 
 KUBERNETES = Path("kubernetes")
@@ -70,41 +74,55 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         raise typer.BadParameter("give either --tls DIR or --self-signed", param_hint="--tls")
 
     from certs.context import server_context
+    from webhook.log import take_over_logging
     from webhook.server.app import create_app
     from webhook.server.log import ReviewLog
     from webhook.server.run import run
 
+    log = ReviewLog(sys.stdout.fileno())
+    take_over_logging(log)
     bundle = _bundle(tls, ca_file)
     if state == KUBERNETES:
-        known, pods, events, background = _live(kubeconfig, namespace, policy)
+        cluster = _live(kubeconfig, namespace, policy, log)
     else:
-        known, pods, events, background = _directory(state, kubeconfig, policy)
-    reviews = create_app(settings, policy, known, ReviewLog(sys.stdout.fileno()), pods, events)
+        cluster = _directory(state, kubeconfig, policy)
+    reviews = create_app(settings, policy, cluster.state, log, cluster.pods, cluster.events)
     context = server_context(bundle)
-    run(settings, reviews, known, context, lambda: _announce(settings), background=background)
+    certificate, authority = _ends(bundle)
+    run(
+        settings,
+        reviews,
+        cluster.state,
+        context,
+        vitals=lambda: replace(cluster.vitals(), certificate_ends=certificate, authority_ends=authority),
+        background=cluster.background,
+    )
 
 
-def _live(
-    kubeconfig: Path | None, namespace: str, policy: "AdmitPolicy"
-) -> "tuple[State, Pods, Events, tuple[Background, ...]]":
-    """The cluster: its state, where pods are read and Events go, and what has to be opened and closed."""
+class _Cluster(NamedTuple):
+    """What the server knows the cluster by."""
+
+    state: "State"
+    pods: "Pods"
+    events: "Events"
+    background: "tuple[Background, ...]"
+    """What has to be opened and closed."""
+    vitals: "Callable[[], Vitals]"
+
+
+def _live(kubeconfig: Path | None, namespace: str, policy: "AdmitPolicy", log: "Log") -> _Cluster:
+    """The cluster itself."""
     from webhook.server.live import LiveCluster
-    from webhook.server.log import StateLog
 
     live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
-    caches = live.caches(
-        namespace,
-        configured=policy.versions,
-        max_age=policy.binding.topology_max_age_seconds,
-        log=StateLog(sys.stdout.fileno()),
-    )
-    return caches.state, live.pods, live, (live, caches)
+    max_age = policy.binding.topology_max_age_seconds
+    caches = live.caches(namespace, configured=policy.versions, max_age=max_age, log=log)
+    return _Cluster(caches.state, live.pods, live, (live, caches), caches.vitals)
 
 
-def _directory(
-    state: Path, kubeconfig: Path | None, policy: "AdmitPolicy"
-) -> "tuple[State, Pods, Events, tuple[Background, ...]]":
-    """The same from a state directory; pods and Events may be those of a cluster."""
+def _directory(state: Path, kubeconfig: Path | None, policy: "AdmitPolicy") -> _Cluster:
+    """A state directory; pods and Events may be those of a cluster."""
+    from webhook.server.vitals import Vitals
     from webhook.state.directory import load_directory
 
     directory = load_directory(state)
@@ -113,11 +131,11 @@ def _directory(
         from webhook.server.events import NoEvents
         from webhook.state.pods import DirectoryPods
 
-        return directory, DirectoryPods(state), NoEvents(), ()
+        return _Cluster(directory, DirectoryPods(state), NoEvents(), (), Vitals)
     from webhook.server.live import LiveCluster
 
     live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
-    return directory, live.pods, live, (live,)
+    return _Cluster(directory, live.pods, live, (live,), Vitals)
 
 
 def _overlay(config: "Config", host: str | None, port: int | None, ops_port: int | None) -> "Config":
@@ -151,9 +169,9 @@ def _bundle(tls: Path | None, ca_file: Path | None) -> "TlsBundle":
     return bundle
 
 
-def _announce(config: "Config") -> None:
-    server = config.server
-    typer.echo(
-        f"gpu-topology: reviews on https://{server.host}:{server.port}, probes on http://{server.host}:{server.ops_port}",
-        err=True,
-    )
+def _ends(bundle: "TlsBundle") -> tuple[float, float | None]:
+    """When the certificate and its authority end, in seconds since 1970."""
+    from certs.bundle import ends
+
+    certificate, authority = ends(bundle)
+    return certificate.timestamp(), authority.timestamp() if authority else None

@@ -11,6 +11,7 @@ from webhook.server.events import Events
 from webhook.server.log import ReviewLog
 from webhook.server.pods import PodReviews
 from webhook.server.reviews import Reviews
+from webhook.server.vitals import Vitals
 from webhook.state import Pods, State
 
 
@@ -57,18 +58,19 @@ def create_app(
     )
 
 
-def create_ops_app(ready: Callable[[], str], counts: Counts) -> LateApplication:
+def create_ops_app(ready: Callable[[], str], counts: Counts, vitals: Callable[[], Vitals]) -> LateApplication:
     """The plain application of probes and metrics.
 
     Args:
         ready: Says why the server is not ready, or nothing when it is.
         counts: What the metrics are made of.
+        vitals: The rest of them, as it is when somebody asks.
     """
 
     def create() -> Application:
         from webhook.server import http  # noqa: PLC0415 - see LateApplication
 
-        return http.create_ops_app(ready, counts)
+        return http.create_ops_app(ready, counts, vitals)
 
     return LateApplication(create)
 

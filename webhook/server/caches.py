@@ -13,10 +13,11 @@ from webhook.kube.namespaces import LiveNamespaces
 from webhook.kube.reflector import ErrorKind, Reflector
 from webhook.kube.session import Session
 from webhook.kube.versions import LiveVersions
+from webhook.log import Log
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError, StateUnknown
 from webhook.model.version import Version
-from webhook.server.log import StateLog
+from webhook.server.vitals import Vitals
 from webhook.state.cluster import VERSIONS, ClusterState
 from webhook.state.detected import hami_version, kubernetes_version
 
@@ -38,14 +39,12 @@ class ClusterCaches:
         log: Takes what happens.
     """
 
-    def __init__(
-        self, session: Session, namespace: str, *, configured: ClusterFacts, max_age: float, log: StateLog
-    ) -> None:
+    def __init__(self, session: Session, namespace: str, *, configured: ClusterFacts, max_age: float, log: Log) -> None:
         self._log = log
         self._configured = configured
         self._versions = LiveVersions(session)
         self._said: dict[str, str] = {}
-        self.state = ClusterState(LiveNamespaces(session), max_age=max_age, tell=log.said)
+        self.state = ClusterState(LiveNamespaces(session), max_age=max_age, tell=self._tell)
         self.errors: Counter[tuple[str, str]] = Counter()
         """Failed requests, by resource and kind (``away``, ``denied``, ``expired``, ``refused``, ``malformed``)."""
         mirrors = (
@@ -70,13 +69,18 @@ class ClusterCaches:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
 
+    def vitals(self) -> Vitals:
+        """What metrics say of the state."""
+        report = self.state.report()
+        return Vitals(caches=report.caches, topologies=report.topologies, api_errors=self.errors)
+
     async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A bug must not leave the state to grow old in silence: it is logged, and the work begins anew."""
         while True:
             try:
                 await work()
             except Exception:
-                self._log.failed(traceback.format_exc())
+                self._log.say("error", "bug", error=traceback.format_exc())
             await asyncio.sleep(_between(RETRY_SECONDS))
 
     async def _watch_versions(self) -> None:
@@ -118,7 +122,11 @@ class ClusterCaches:
         """Log it if it is not what was said of that last."""
         if text != self._said.get(what, ""):
             self._said[what] = text
-            self._log.said(text or f"{what}: known again")
+            self._tell(text or f"{what}: known again")
+
+    def _tell(self, text: str) -> None:
+        """Log what was found, is wrong, or is right again."""
+        self._log.say("info", "state", text=text)
 
 
 def _between(seconds: tuple[float, float]) -> float:

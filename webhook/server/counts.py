@@ -36,8 +36,10 @@ class Counts:
         self.events_lost = events_lost
         self.admissions: dict[tuple[str, str, str], int] = {}
         """By outcome, reason and profile."""
+        self.admission_seconds = Durations()
+        """From the arrival of a review of a pod to its answer."""
         self.bindings: Counter[tuple[str, str, str]] = Counter()
-        """Likewise."""
+        """By outcome, reason and profile, too."""
         self.links: Counter[str] = Counter()
         """Bindings by the link class of their GPUs."""
         self.requirements: Counter[bool] = Counter()
@@ -49,14 +51,15 @@ class Counts:
         self.failed_reads: Counter[str] = Counter()
         """By what was read: ``pod`` or ``group``."""
         self.binding_seconds = Durations()
-        """From the arrival of a review to its answer."""
+        """Likewise of a Binding."""
         self.waiting_seconds = Durations()
         """Of which for the pod."""
 
-    def admitted(self, outcome: Outcome) -> None:
+    def admitted(self, outcome: Outcome, *, seconds: float) -> None:
         """A review of a pod was answered."""
         key = (outcome.kind, outcome.reason, outcome.profile)
         self.admissions[key] = self.admissions.get(key, 0) + 1
+        self.admission_seconds.add(seconds)
 
     def bound(self, outcome: BindOutcome, *, seconds: float, waiting: float) -> None:
         """A review of a Binding was answered."""

@@ -1,17 +1,15 @@
 """The FastAPI applications: everything that is not a review."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import Metric
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
 
 from webhook import __version__
+from webhook.exposition import Exposition
 from webhook.server.counts import Counts
 from webhook.server.metrics import families
+from webhook.server.vitals import Vitals
 
 
 def create_reviews_app() -> FastAPI:
@@ -19,16 +17,16 @@ def create_reviews_app() -> FastAPI:
     return FastAPI(title="gpu-topology-webhook", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
 
 
-def create_ops_app(ready: Callable[[], str], counts: Counts) -> FastAPI:
+def create_ops_app(ready: Callable[[], str], counts: Counts, vitals: Callable[[], Vitals]) -> FastAPI:
     """The plain application of probes and metrics.
 
     Args:
         ready: Says why the server is not ready, or nothing when it is.
         counts: What the metrics are made of.
+        vitals: The rest of them, as it is when somebody asks.
     """
     application = create_reviews_app()
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Families(counts))
+    exposition = Exposition(lambda: families(counts, vitals()))
 
     @application.get("/healthz")
     async def healthz() -> Response:
@@ -41,15 +39,7 @@ def create_ops_app(ready: Callable[[], str], counts: Counts) -> FastAPI:
 
     @application.get("/metrics")
     async def metrics(request: Request) -> Response:
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(registry), media_type=content_type)
+        content_type, body = exposition.answer(request.headers.get("accept", ""))
+        return Response(body, media_type=content_type)
 
     return application
-
-
-class _Families(Collector):
-    def __init__(self, counts: Counts) -> None:
-        self._counts = counts
-
-    def collect(self) -> Iterator[Metric]:
-        return families(self._counts)

@@ -6,10 +6,10 @@ from webhook import __version__
 from webhook.kube.pod_events import Fate, PodEvents, PodReference
 from webhook.kube.pods import LivePods
 from webhook.kube.session import connect
+from webhook.log import Log
 from webhook.model.binding import PodEvent
 from webhook.model.cluster import ClusterFacts
 from webhook.server.caches import ClusterCaches
-from webhook.server.log import StateLog
 
 
 class LiveCluster:
@@ -29,7 +29,7 @@ class LiveCluster:
         self._events = PodEvents(self._session)
         self.pods = LivePods(self._session)
 
-    def caches(self, namespace: str, *, configured: ClusterFacts, max_age: float, log: StateLog) -> ClusterCaches:
+    def caches(self, namespace: str, *, configured: ClusterFacts, max_age: float, log: Log) -> ClusterCaches:
         """The state of the cluster, to be closed before this; arguments are those of :class:`ClusterCaches`."""
         return ClusterCaches(self._session, namespace, configured=configured, max_age=max_age, log=log)
 

@@ -1,10 +1,10 @@
 """One JSON line for each review, with names and reasons but never the value of a variable."""
 
-import os
-from typing import Any
+from datetime import datetime
 
 import msgspec
 
+from webhook.log import Level, Log
 from webhook.model.binding import BindOutcome
 from webhook.model.binding_review import BindingRequest
 from webhook.model.outcome import Outcome
@@ -12,6 +12,8 @@ from webhook.model.review import Request
 
 
 class _Line(msgspec.Struct, omit_defaults=True, rename="camel"):
+    time: datetime
+    level: Level
     message: str
     uid: str
     namespace: str
@@ -26,6 +28,8 @@ class _Line(msgspec.Struct, omit_defaults=True, rename="camel"):
 
 
 class _BindingLine(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
+    time: datetime
+    level: Level
     message: str
     uid: str
     namespace: str
@@ -43,39 +47,15 @@ class _BindingLine(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=T
     error: str = ""
 
 
-class _Lines:
-    """Writes lines to the file descriptor ``descriptor``, each with one write so that lines never mix."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._encoder = msgspec.json.Encoder()
-
-    def _write(self, line: Any) -> None:
-        try:  # noqa: SIM105 - suppress() costs as much as the write
-            os.write(self._descriptor, self._encoder.encode(line) + b"\n")
-        except OSError:
-            pass  # pods must not wait for whoever no longer reads the log
-
-
-class StateLog(_Lines):
-    """What the server hears of the cluster, one line for each thing that changed."""
-
-    def said(self, text: str) -> None:
-        """Something was found, is wrong, or is right again."""
-        self._write({"message": "state", "text": text})
-
-    def failed(self, traceback: str) -> None:
-        """What keeps the state met a bug of ours."""
-        self._write({"message": "bug", "error": traceback})
-
-
-class ReviewLog(_Lines):
-    """One line for each review."""
+class ReviewLog(Log):
+    """The log of the server. A review is ``info`` however it ends: what is refused was asked for wrongly."""
 
     def admitted(self, request: Request, outcome: Outcome, microseconds: int) -> None:
         """A review of a pod was answered."""
         pod = request.object
         line = _Line(
+            self.now(),
+            "info",
             "admission",
             request.uid,
             request.namespace,
@@ -88,12 +68,14 @@ class ReviewLog(_Lines):
             bool(request.dry_run),
             outcome.message,
         )
-        self._write(line)
+        self.write(line)
 
     def bound(self, request: BindingRequest, outcome: BindOutcome, *, microseconds: int, waiting: int) -> None:
         """A review of a Binding was answered, after ``waiting`` of the ``microseconds`` for the pod."""
         binding = request.object
         line = _BindingLine(
+            time=self.now(),
+            level="info",
             message="binding",
             uid=request.uid,
             namespace=request.namespace,
@@ -110,12 +92,12 @@ class ReviewLog(_Lines):
             dry_run=bool(request.dry_run),
             error=outcome.message,
         )
-        self._write(line)
+        self.write(line)
 
     def rejected(self, status: int, error: str) -> None:
         """A request was no review that we can answer."""
-        self._write({"message": "rejected", "status": status, "error": error})
+        self.say("warning", "rejected", status=status, error=error)
 
     def failed(self, traceback: str) -> None:
         """A review met a bug of ours."""
-        self._write({"message": "bug", "status": 500, "error": traceback})
+        self.say("error", "bug", status=500, error=traceback)

@@ -1,75 +1,131 @@
-"""The metrics of the server, made of its counts when somebody asks."""
+"""The metrics of the server, made of its counts and vitals when somebody asks: docs/observability.md."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
+from dataclasses import asdict
+from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 
+from webhook import __version__
+from webhook.exposition import counter, gauge, histogram, info
 from webhook.server.counts import SECONDS, Counts, Durations
+from webhook.server.vitals import Vitals
 from webhook.topology.sets import LinkClass
 
-PREFIX = "gpu_topology_"
 _OUTCOME = ("outcome", "reason", "profile")
+_REJECTED = {400: 0, 405: 0, 413: 0, 500: 0}
+_AGES = ("fresh", "old", "missing")
 
 
-def families(counts: Counts) -> Iterator[Metric]:
-    """All metrics."""
-    yield _counter("admissions", "Reviews of pods by what became of them.", _OUTCOME, _flat(counts.admissions))
-    yield _counter("bindings", "Reviews of Bindings by what became of them.", _OUTCOME, _flat(counts.bindings))
-    yield _counter(
+def families(counts: Counts, vitals: Vitals) -> Iterator[Metric]:
+    """All metrics. A counter whose labels are known is there with 0, because a rate needs a value to grow from."""
+    yield from _reviews(counts)
+    yield from _bindings(counts)
+    yield from _program(vitals)
+    yield from _cluster(vitals)
+
+
+def _reviews(counts: Counts) -> Iterator[Metric]:
+    yield counter("admissions", "Reviews of pods by what became of them.", _OUTCOME, _flat(counts.admissions))
+    yield _durations("admission_seconds", "Seconds that a review of a pod took.", counts.admission_seconds)
+    yield counter(
+        "rejected_requests",
+        "Requests that are no reviews, or met a bug (500).",
+        ("status",),
+        {(str(status),): number for status, number in sorted((_REJECTED | counts.rejected).items())},
+    )
+    yield counter("events_lost", "Events about pods that could not be written.", (), {(): counts.events_lost()})
+
+
+def _bindings(counts: Counts) -> Iterator[Metric]:
+    yield counter("bindings", "Reviews of Bindings by what became of them.", _OUTCOME, _flat(counts.bindings))
+    yield counter(
         "binding_links", "Bindings by how the GPUs of the pod are linked.", ("link",), _words(LinkClass, counts.links)
     )
-    yield _counter(
+    yield counter(
         "binding_requirements",
         "Bindings of pods that require something of their GPUs, by whether they have it.",
         ("met",),
         _yes_or_no(counts.requirements),
     )
-    yield _counter(
+    yield counter(
         "binding_same_numa",
         "Bindings by whether all GPUs of the pod are on one NUMA node, where that is known.",
         ("same",),
         _yes_or_no(counts.same_numa),
     )
-    yield _histogram("binding_seconds", "Seconds that a review of a Binding took.", counts.binding_seconds)
-    yield _histogram("pod_read_seconds", "Seconds of that spent waiting for pods.", counts.waiting_seconds)
-    yield _counter(
-        "rejected_requests",
-        "Requests that are no reviews, or met a bug (500).",
-        ("status",),
-        {(str(status),): number for status, number in sorted(({500: 0} | counts.rejected).items())},
-    )
-    yield _counter(
+    yield _durations("binding_seconds", "Seconds that a review of a Binding took.", counts.binding_seconds)
+    yield _durations("pod_read_seconds", "Seconds of that spent waiting for pods.", counts.waiting_seconds)
+    yield counter(
         "pod_read_failures",
         "Reads of a pod, or of its group, that failed or took too long.",
         ("read",),
         _words(("pod", "group"), counts.failed_reads),
     )
-    yield _counter("events_lost", "Events about pods that could not be written.", (), {(): counts.events_lost()})
 
 
-def _flat(values: Mapping[tuple[str, str, str], int]) -> dict[tuple[str, ...], int]:
+def _program(vitals: Vitals) -> Iterator[Metric]:
+    yield info("webhook_build", "1; the label names the version of the webhook.", version=__version__)
+    yield gauge("webhook_ready", "Whether reviews can be answered.", (), {(): float(vitals.ready)})
+    yield gauge("webhook_draining", "Whether a stop has begun.", (), {(): float(vitals.draining)})
+    ends = {"serving": vitals.certificate_ends, "authority": vitals.authority_ends}
+    yield gauge(
+        "certificate_expiry_timestamp_seconds",
+        "When a certificate of the webhook ends, in seconds since 1970.",
+        ("certificate",),
+        {(name,): end for name, end in ends.items() if end is not None},
+    )
+
+
+def _cluster(vitals: Vitals) -> Iterator[Metric]:
+    yield info(
+        "cluster",
+        "1; the labels name versions as the webhook knows them, empty if it does not.",
+        hami=vitals.hami,
+        kubernetes=vitals.kubernetes,
+    )
+    caches = vitals.caches
+    yield gauge(
+        "cache_objects", "Objects of the cluster in memory.", ("cache",), {(c.name,): c.objects for c in caches}
+    )
+    yield gauge("cache_bytes", "Bytes that they take, about.", ("cache",), {(c.name,): c.bytes for c in caches})
+    yield gauge(
+        "cache_age_seconds",
+        "Seconds since a cache was last known to be what the cluster has.",
+        ("cache",),
+        {(c.name,): c.confirmed_seconds for c in caches if c.confirmed_seconds is not None},
+    )
+    yield gauge(
+        "cache_filled",
+        "Whether a cache has ever been complete.",
+        ("cache",),
+        {(c.name,): float(c.filled) for c in caches},
+    )
+    yield gauge(
+        "nodes",
+        "Nodes by the age of the topology that their agent published.",
+        ("topology",),
+        _words(_AGES, asdict(vitals.topologies)) if vitals.topologies else {},
+    )
+    yield counter(
+        "webhook_api_errors",
+        "Requests of the webhook to the API server that failed.",
+        ("resource", "kind"),
+        _flat(vitals.api_errors),
+    )
+
+
+def _flat(values: Mapping[Any, int]) -> dict[tuple[str, ...], float]:
     return {tuple(map(str, key)): number for key, number in sorted(values.items())}
 
 
-def _words(words: Iterable[str], values: Mapping[str, int]) -> dict[tuple[str, ...], int]:
+def _words(words: Iterable[str], values: Mapping[str, int]) -> dict[tuple[str, ...], float]:
     return {(str(word),): values.get(word, 0) for word in words}
 
 
-def _yes_or_no(values: Mapping[bool, int]) -> dict[tuple[str, ...], int]:
+def _yes_or_no(values: Mapping[bool, int]) -> dict[tuple[str, ...], float]:
     return {("true",): values.get(True, 0), ("false",): values.get(False, 0)}
 
 
-def _counter(name: str, text: str, labels: tuple[str, ...], values: Mapping[tuple[str, ...], int]) -> Metric:
-    family = CounterMetricFamily(PREFIX + name, text, labels=labels)
-    for label_values, value in values.items():
-        family.add_metric(label_values, value)
-    return family
-
-
-def _histogram(name: str, text: str, durations: Durations) -> Metric:
-    family = HistogramMetricFamily(PREFIX + name, text, labels=())
-    bounds = [*map(str, SECONDS), "+Inf"]
-    buckets = list(zip(bounds, map(float, accumulate(durations.buckets)), strict=True))
-    family.add_metric((), buckets, durations.total)
-    return family
+def _durations(name: str, text: str, durations: Durations) -> Metric:
+    return histogram(name, text, SECONDS, durations.buckets, durations.total)

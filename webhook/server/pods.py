@@ -57,7 +57,8 @@ class PodReviews:
 
     def _reply(self, request: Request, outcome: Outcome, started: int) -> bytes:
         reply = encode_reply(request.uid, outcome)
+        taken = perf_counter_ns() - started
         if not request.dry_run:
-            self._counts.admitted(outcome)
-        self._log.admitted(request, outcome, (perf_counter_ns() - started) // 1000)
+            self._counts.admitted(outcome, seconds=taken / 1e9)
+        self._log.admitted(request, outcome, taken // 1000)
         return reply

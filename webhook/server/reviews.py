@@ -37,7 +37,7 @@ class Reviews:
         application: Takes what is no review.
         paths: Who answers at each path. An answer that has to wait for something is awaited; one that is there at
             once costs no switch.
-        log: Takes what is no review although it came to such a path, and bugs.
+        log: Takes what is no review although it came to such a path, and bugs; what the server itself says, too.
         counts: What the answers counted, for whoever asks.
         max_review_bytes: Longer bodies are refused.
     """
@@ -53,7 +53,7 @@ class Reviews:
     ) -> None:
         self._application = application
         self._paths = paths
-        self._log = log
+        self.log = log
         self._max_review_bytes = max_review_bytes
         self.counts = counts
         self.draining = False
@@ -77,15 +77,15 @@ class Reviews:
             status = error.status if isinstance(error, BadRequest) else 400
             kind, answer = _TEXT, str(error).encode()
             self.counts.rejected[status] += 1
-            self._log.rejected(status, str(error))
+            self.log.rejected(status, str(error))
         except StateUnknown as error:  # no answer is better than one from half of the cluster
             status, kind, answer = 503, _TEXT, str(error).encode()
             self.counts.rejected[status] += 1
-            self._log.rejected(status, str(error))
+            self.log.rejected(status, str(error))
         except Exception:  # the one catch-all: a bug is a 500, and the operator's failurePolicy decides
             status, kind, answer = 500, _TEXT, b"internal error; the log has the details"
             self.counts.rejected[status] += 1
-            self._log.failed(traceback.format_exc())
+            self.log.failed(traceback.format_exc())
         await self._answer(send, status, kind, answer)
 
     async def _answer(self, send: Send, status: int, kind: tuple[bytes, bytes], body: bytes) -> None:

@@ -11,15 +11,19 @@ import socket
 import ssl
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 import uvicorn
 
+from webhook import __version__
 from webhook.config import Config, ServerSettings
+from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import GpuTopologyError
 from webhook.server.app import create_ops_app
 from webhook.server.asgi import Application
 from webhook.server.reviews import Reviews
+from webhook.server.vitals import Vitals
 from webhook.state import State
 
 CLOSE_SECONDS = 0.5
@@ -58,21 +62,22 @@ def run(
     reviews: Reviews,
     state: State,
     context: ssl.SSLContext,
-    announce: Callable[[], None],
     *,
+    vitals: Callable[[], Vitals] = Vitals,
     background: Sequence[Background] = (),
 ) -> None:
     """Serve until SIGTERM (drain, then stop) or SIGINT (stop at once).
 
     Args:
         config: Addresses and limits.
-        reviews: What is served.
+        reviews: What is served; its log also takes a line when both ports listen, when the server becomes ready or is
+            no longer, when it drains, and when it has stopped.
         state: Says whether reviews can be answered.
         context: For TLS.
-        announce: Called when both ports listen.
+        vitals: What the metrics say beside the counts. What follows from ``reviews`` and ``state`` is put in here.
         background: Opened before the server listens, in this order, and closed in the other when it has stopped.
     """
-    runner = _Runner(config.server, reviews, state, context, announce)
+    runner = _Runner(config.server, reviews, state, context, vitals)
     loop_factory = runner.tls.config.get_loop_factory()
     with asyncio.Runner(loop_factory=loop_factory) as loop:
         loop.run(_serve(runner, background))
@@ -95,15 +100,19 @@ class _Runner:
         reviews: Reviews,
         state: State,
         context: ssl.SSLContext,
-        announce: Callable[[], None],
+        vitals: Callable[[], Vitals],
     ) -> None:
         self._settings = settings
         self._reviews = reviews
         self._state = state
-        self._announce = announce
+        self._log = reviews.log
+        self._told: str | None = None
+        """The readiness that the log knows of."""
+        self._vitals = vitals
         self._stop = asyncio.Event()
         self.tls = _server(settings, reviews, settings.port, ssl_context_factory=lambda *_: context)
-        self._ops = _server(settings, create_ops_app(self._unready, reviews.counts), settings.ops_port)
+        ops = create_ops_app(self._unready, reviews.counts, self._vitals_now)
+        self._ops = _server(settings, ops, settings.ops_port)
 
     async def serve(self) -> None:
         """Start both servers, wait for a signal, stop both."""
@@ -121,17 +130,40 @@ class _Runner:
             server.should_exit = True
         stopping.cancel()
         await asyncio.gather(*servers)
+        self._log.say("info", "stopped")
 
     async def _started(self) -> None:
         while not (self.tls.started and self._ops.started):
             await asyncio.sleep(0.005)
-        self._announce()
+        settings = self._settings
+        self._log.say(
+            "info",
+            "started",
+            version=__version__,
+            reviews=f"https://{settings.host}:{settings.port}",
+            probes=f"http://{settings.host}:{settings.ops_port}",
+        )
 
     def _unready(self) -> str:
+        reason = ""
         if self._reviews.draining:
-            return "stopping"
-        waiting_for = self._state.waiting_for
-        return f"waiting for {waiting_for}" if waiting_for else ""
+            reason = "stopping"
+        elif waiting_for := self._state.waiting_for:
+            reason = f"waiting for {waiting_for}"
+        if reason != self._told:
+            self._told = reason
+            self._log.say("warning" if reason else "info", "not ready" if reason else "ready", reason=reason)
+        return reason
+
+    def _vitals_now(self) -> Vitals:
+        known = ClusterFacts() if self._state.waiting_for else self._state.cluster()
+        return replace(
+            self._vitals(),
+            ready=not self._unready(),
+            draining=self._reviews.draining,
+            hami=str(known.hami or ""),
+            kubernetes=str(known.kubernetes or ""),
+        )
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -139,7 +171,10 @@ class _Runner:
         loop.add_signal_handler(signal.SIGINT, self._stop.set)
 
     def _drain(self) -> None:
+        if not self._reviews.draining:
+            self._log.say("info", "draining", seconds=self._settings.drain_seconds)
         self._reviews.draining = True
+        self._told = "stopping"
         asyncio.get_running_loop().call_later(self._settings.drain_seconds, self._stop.set)
 
 
@@ -164,6 +199,7 @@ def _server(settings: ServerSettings, application: Application, port: int, **opt
             ws="none",
             lifespan="off",
             access_log=False,
+            log_config=None,
             log_level="warning",
             server_header=False,
             date_header=False,

@@ -4,7 +4,6 @@ Whoever fills the mirrors runs on the event loop of the reviews; answers may be 
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from math import inf
 from time import monotonic, time
 from typing import Protocol
@@ -26,6 +25,7 @@ from webhook.state.kept import (
 )
 from webhook.state.parsed import Parsed
 from webhook.state.published import own_topology
+from webhook.state.report import CacheReport, StateReport, TopologyReport
 from webhook.topology.readers.hami import read_hami
 
 ASK_AGAIN_SECONDS = 1.0
@@ -42,40 +42,6 @@ class Namespaces(Protocol):
         Raises:
             StateUnknown: nobody says.
         """
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CacheReport:
-    """One cache, for metrics."""
-
-    name: str
-    objects: int
-    bytes: int
-    """That are kept, without those that Python adds."""
-    filled: bool
-    """Whether it was complete once."""
-    confirmed_seconds: float | None
-    """Since the API server was heard last, by a list, an event or a bookmark, of which one comes each minute; None:
-    never."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TopologyReport:
-    """Nodes that have GPUs as far as is known: those that an agent published, and those that HAMi annotated."""
-
-    fresh: int
-    old: int
-    """Published, but their agents have not been heard of for too long."""
-    missing: int
-    """Not published."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StateReport:
-    """How the state is, for metrics."""
-
-    caches: tuple[CacheReport, ...]
-    topologies: TopologyReport
 
 
 class ClusterState:

@@ -1,0 +1,29 @@
+"""How the server is at this moment, as far as it does not count it: values that whoever knows them hands in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from webhook.state.report import CacheReport, TopologyReport
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Vitals:
+    """What does not apply is left out: with state from a directory there is no cache."""
+
+    ready: bool = False
+    """Whether reviews can be answered, as ``/readyz`` says."""
+    draining: bool = False
+    """Whether a stop has begun."""
+    hami: str = ""
+    """The version of HAMi, as known; empty if it is not."""
+    kubernetes: str = ""
+    """Likewise."""
+    certificate_ends: float | None = None
+    """When the serving certificate is no longer valid, in seconds since 1970 UTC."""
+    authority_ends: float | None = None
+    """Likewise the authority that signed it, the first to end if there are several."""
+    caches: tuple[CacheReport, ...] = ()
+    topologies: TopologyReport | None = None
+    api_errors: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Requests to the API server that failed, by resource (``pods``, ``configmaps``) and by the
+    :class:`webhook.kube.reflector.ErrorKind`."""
