@@ -25,6 +25,7 @@ class GoProgram:
         modules: A directory with the ``go.mod`` and ``go.sum`` that say which versions it is built from, and with what
             their ``replace`` lines name.
         cgo: Whether it is built with the C compiler.
+        tags: Build tags.
         stamps: Go variables of type string and what the linker puts there; ``{version}``, ``{major}`` and ``{minor}``
             stand for those of the module that has the package, such as ``v1.36.3``, ``1`` and ``36``.
         assets: An environment variable that may name a directory with such an executable.
@@ -37,6 +38,7 @@ class GoProgram:
     package: str
     modules: Path
     cgo: bool = False
+    tags: tuple[str, ...] = ()
     stamps: Mapping[str, str] = field(default_factory=dict)
     assets: str = ""
     assets_are_whole: bool = True
@@ -153,7 +155,8 @@ class _Build:
 
     def _flags(self) -> tuple[str, ...]:
         stamps = "".join(f" -X {name}={value}" for name, value in self._stamps().items())
-        return "-trimpath", "-buildvcs=false", f"-ldflags=-s -w{stamps}"
+        tags = (f"-tags={','.join(self.program.tags)}",) if self.program.tags else ()
+        return "-trimpath", "-buildvcs=false", *tags, f"-ldflags=-s -w{stamps}"
 
     def _stamps(self) -> dict[str, str]:
         if not self.program.stamps:

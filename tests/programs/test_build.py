@@ -140,6 +140,14 @@ def test_the_linker_puts_in_the_version_of_the_module_that_has_the_package(
 
 
 @pytest.mark.cluster
+def test_build_tags_choose_what_is_compiled(greet: GoProgram, go_environment: dict[str, str]) -> None:
+    loud = greet.modules / "greet" / "cmd" / "greet" / "loud.go"
+    loud.write_text('//go:build loud\n\npackage main\n\nfunc init() { version = "LOUD" }\n')
+    assert output_of(find_or_build(greet, go_environment)) == "unknown"
+    assert output_of(find_or_build(replace(greet, tags=("loud",)), go_environment)) == "LOUD"
+
+
+@pytest.mark.cluster
 def test_a_stamp_for_a_module_that_is_not_required_is_named(greet: GoProgram, go_environment: dict[str, str]) -> None:
     (greet.modules / "go.mod").write_text("module example.com/tools\n\ngo 1.22\n")
     assert find_or_build(replace(greet, stamps={"main.version": "{version}"}), go_environment) == Missing(

@@ -1,0 +1,5 @@
+"""The fixture of running servers."""
+
+from tests.server.conftest import start_server
+
+__all__ = ["start_server"]

@@ -1,0 +1,95 @@
+"""Every metric that the programs expose, with its labels and all of their values that are known beforehand."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.agent.looks import look
+from tests.topology.machines import hgx_h100
+from webhook.agent import metrics as agent_metrics
+from webhook.agent.status import Status
+from webhook.exposition import Exposition
+from webhook.model.binding import BindOutcome, BindReason
+from webhook.model.outcome import Kind, Outcome, Reason
+from webhook.server import metrics as server_metrics
+from webhook.server.counts import Counts
+from webhook.server.vitals import Vitals
+from webhook.state.report import CacheReport, TopologyReport
+
+TARGET_LABELS = frozenset({"namespace", "pod", "instance", "job"})
+"""What Prometheus itself puts onto each series of a target that the Prometheus operator found."""
+
+API_SERVER = {
+    "apiserver_admission_webhook_rejection_count": {"name", "type", "operation", "error_type", "rejection_code"},
+    "apiserver_admission_webhook_fail_open_count": {"name", "type"},
+    "apiserver_admission_webhook_admission_duration_seconds_bucket": {"name", "type", "operation", "rejected", "le"},
+}
+"""Metrics of kube-apiserver: k8s.io/apiserver v0.36.3, pkg/admission/metrics/metrics.go."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One metric as documents name it."""
+
+    name: str
+    kind: str
+    labels: frozenset[str]
+
+
+@dataclass
+class Exposed:
+    """What Prometheus gets from one webhook and one agent."""
+
+    families: set[Family]
+    series: dict[str, dict[str, set[str]]]
+    """Names of series, such as that of a histogram's buckets, with the values of each of their labels."""
+
+
+def server_vitals() -> Vitals:
+    """Vitals of a server that knows everything."""
+    return Vitals(
+        certificate_ends=1.0,
+        authority_ends=1.0,
+        caches=(CacheReport(name="nodes", objects=1, bytes=1, filled=True, confirmed_seconds=1.0),),
+        topologies=TopologyReport(fresh=1, old=0, missing=0),
+        api_errors={("nodes", "away"): 1},
+    )
+
+
+def server_counts() -> Counts:
+    """Counts of a server that has seen everything."""
+    counts = Counts(lambda: 0)
+    for kind in Kind:
+        for reason in Reason:
+            counts.admitted(Outcome(kind=kind, reason=reason, profile="exclusive"), seconds=0.0)
+        for bind_reason in BindReason:
+            counts.bound(BindOutcome(kind=kind, reason=bind_reason), seconds=0.0, waiting=0.0)
+    return counts
+
+
+@cache
+def exposed() -> Exposed:
+    """The metrics, read from the text that Prometheus would read."""
+    status = replace(Status(confirmed_at=0.0), look=look(hgx_h100()))
+    found = Exposed(set(), {})
+    for metric in (
+        *_read(Exposition(lambda: server_metrics.families(server_counts(), server_vitals()))),
+        *_read(Exposition(lambda: agent_metrics.families(status, node="n1", now=0.0, version="1.2.3"))),
+    ):
+        labels: set[str] = set()
+        for sample in metric.samples:
+            values = found.series.setdefault(sample.name, {})
+            for label, value in sample.labels.items():
+                values.setdefault(label, set()).add(value)
+            labels |= sample.labels.keys()
+        name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+        found.families.add(Family(name, metric.type, frozenset(labels - {"le"})))
+    return found
+
+
+def _read(exposition: Exposition) -> Iterator[Metric]:
+    _, body = exposition.answer("")
+    return iter(text_string_to_metric_families(body.decode()))
