@@ -1,4 +1,4 @@
-"""A stand-in for the API server: pods over keep-alive TLS, and nothing else of it.
+"""A stand-in for the API server: pods over keep-alive TLS, and lists and watches of a cluster if it is to have one.
 
 It answers the GET of a pod in chunks, without their length, as Go does with what is longer than 2 KB
 (net/http/server.go, bufferBeforeChunkingSize). Nothing is decoded: it must be faster than what it is asked by.
@@ -17,6 +17,7 @@ from typing import cast
 import uvloop
 
 from bench.bodies import SERIAL
+from bench.cluster import Cluster, Write
 from certs.context import server_context
 from certs.issue import issue
 
@@ -65,30 +66,37 @@ def chunked(pod: bytes) -> bytes:
 class Connection(asyncio.Protocol):
     """Answers each request when its head is complete; none has a body."""
 
-    def __init__(self, pods: Pods) -> None:
+    def __init__(self, pods: Pods, cluster: Cluster) -> None:
         self._pods = pods
+        self._cluster = cluster
+        self._write: Write
         self._received = b""
-        self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the loop when the handshake is done."""
-        self._transport = cast("asyncio.Transport", transport)
+        self._write = cast("asyncio.Transport", transport).write
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """Called by the loop."""
+        self._cluster.forget(self._write)
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop."""
         self._received += data
         while END in self._received:
             request, _, self._received = self._received.partition(END)
-            self._transport.write(self._pods.answer(request))
+            if not self._cluster.answer(request.split(b" ", 2)[1].decode(), self._write):
+                self._write(self._pods.answer(request))
 
 
-async def serve(port: int, ca_file: Path, pods: Pods) -> None:
+async def serve(port: int, ca_file: Path, pods: Pods, cluster: Cluster) -> None:
     """Serve until a signal ends it."""
     bundle = issue(["127.0.0.1"], now=datetime.now(UTC), lifetime=timedelta(days=1))
     ca_file.write_bytes(bundle.authority)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(pods), "127.0.0.1", port, ssl=server_context(bundle))
-    await server.serve_forever()
+    tls = server_context(bundle)
+    server = await loop.create_server(lambda: Connection(pods, cluster), "127.0.0.1", port, ssl=tls)
+    await asyncio.gather(server.serve_forever(), cluster.live())
 
 
 def main() -> None:
@@ -97,10 +105,13 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--ca-file", type=Path, required=True, help="where to write the authority to trust")
     parser.add_argument("--pods", type=Path, required=True, help="a directory with same.json and unlike-*.json")
+    parser.add_argument("--nodes", type=int, default=0, help="nodes of its cluster")
+    parser.add_argument("--resync", type=float, default=0.0, help="seconds after which watches expire; 0: never")
     arguments = parser.parse_args()
     directory: Path = arguments.pods
     unlike = [path.read_bytes() for path in sorted(directory.glob("unlike-*.json"))]
-    uvloop.run(serve(arguments.port, arguments.ca_file, Pods((directory / "same.json").read_bytes(), unlike)))
+    pods = Pods((directory / "same.json").read_bytes(), unlike)
+    uvloop.run(serve(arguments.port, arguments.ca_file, pods, Cluster(arguments.nodes, arguments.resync)))
 
 
 if __name__ == "__main__":

@@ -65,6 +65,7 @@ class Burst:
     """CPU time of the server process for one review, user and system, in microseconds."""
     p50_us: float
     p99_us: float
+    max_us: float
     client_busy: float
     """Share of its core that the client used: near 1, the client is what limits reviews per second."""
     others: float
@@ -166,6 +167,7 @@ async def _burst(target: Target, connections: int, seconds: float) -> Burst:
         server_us=server_ns / len(ordered) / 1e3,
         p50_us=ordered[len(ordered) // 2] / 1e3,
         p99_us=ordered[len(ordered) * 99 // 100] / 1e3,
+        max_us=ordered[-1] / 1e3,
         client_busy=client_ns / elapsed_ns,
         others=max(0.0, (busy_ns - server_ns - behind_ns - client_ns) / elapsed_ns / len(cores)),
     )

@@ -14,15 +14,29 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench.measure import CONNECTIONS, DISTURBED, MAX_REPEATS, TARGET_CONNECTIONS, Plan, Results
+from bench.measure import (
+    CONNECTIONS,
+    DISTURBED,
+    FEW_NODES,
+    MANY_NODES,
+    MAX_REPEATS,
+    TARGET_CONNECTIONS,
+    Plan,
+    Results,
+)
 
-ROWS = ("bare", "skipped", "injected", "unlike", "bound", "bound, unlike")
+ROWS = ("bare", "skipped", "injected", "watching", "unlike", "bound", "bound, unlike")
 MAX_RATIO = {"skipped": 1.6, "injected": 3.0, "bound": 6.0}
 MAX_P99_MS = {"skipped": 2.0, "injected": 2.0}
 """Not of Bindings, whose latency is also that of the stand-in for the API server."""
 MAX_START_MS = 350.0
 MAX_RESIDENT_MIB = 65.0
 MAX_GROWTH_MIB = 3.0
+MAX_WATCHING_P99 = 2.0
+"""Times that of `injected`."""
+MAX_WATCHING_MS = 25.0
+MAX_WATCHING_START_MS = 650.0
+MAX_WATCHING_MIB = {FEW_NODES: 85.0, MANY_NODES: 300.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +62,16 @@ def figures(results: Results) -> Iterator[Figure]:
         yield Figure(name=f"{at}: CPU / bare", value=cell.ratio, target=limit, unit="x")
         if row in MAX_P99_MS:
             yield Figure(name=f"{at}: p99", value=cell.p99_us / 1e3, target=MAX_P99_MS[row], unit="ms")
+    watching = results.bursts.cell("watching", TARGET_CONNECTIONS)
+    at = f"watching {MANY_NODES:,} nodes with resyncs, {TARGET_CONNECTIONS} connections"
+    yield Figure(name=f"{at}: p99 / injected", value=watching.p99_ratio, target=MAX_WATCHING_P99, unit="x")
+    yield Figure(name=f"{at}: longest", value=watching.max_us / 1e3, target=MAX_WATCHING_MS, unit="ms")
+    start = median(results.watching_start_ms)
+    name = f"process start to first answered review, cluster of {FEW_NODES} nodes"
+    yield Figure(name=name, value=start, target=MAX_WATCHING_START_MS, unit="ms")
+    for nodes, limit in MAX_WATCHING_MIB.items():
+        resident = results.watching_mib[nodes]
+        yield Figure(name=f"resident memory, cluster of {nodes:,} nodes", value=resident, target=limit, unit="MiB")
     start = median(results.start_ms)
     yield Figure(name="process start to first answered review", value=start, target=MAX_START_MS, unit="ms")
     for moment, resident in results.resident_mib.items():
@@ -125,6 +149,8 @@ def as_json(results: Results, plan: Plan) -> dict[str, Any]:
         "disturbed": results.bursts.disturbed,
         "start_ms": list(results.start_ms),
         "resident_mib": dict(results.resident_mib),
+        "watching_start_ms": list(results.watching_start_ms),
+        "watching_mib": dict(results.watching_mib),
         "growth": dataclasses.asdict(results.growth) if results.growth else None,
         "bursts": [
             {"row": row, "connections": connections, "round": number, **dataclasses.asdict(burst)}

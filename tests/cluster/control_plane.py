@@ -10,8 +10,9 @@ import ssl
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -104,6 +105,60 @@ def running_control_plane(binaries: Binaries, directory: Path) -> Iterator[Contr
     Raises:
         NotRunningError: one of them ended or does not become ready.
     """
+    with startable_control_plane(binaries, directory) as plane:
+        plane.start()
+        yield plane.control_plane
+
+
+@dataclass
+class StartableControlPlane:
+    """An etcd that runs, and an API server that comes and goes.
+
+    Attributes:
+        control_plane: How to reach it while it runs.
+        etcd_url: Of etcd, without TLS.
+    """
+
+    control_plane: ControlPlane
+    etcd_url: str
+    _command: list[str | Path]
+    _token: str
+    _running: ExitStack = field(default_factory=ExitStack)
+
+    def start(self) -> None:
+        """Start the API server, and wait until it is ready.
+
+        Raises:
+            NotRunningError: it ended or does not become ready.
+        """
+        plane, log = self.control_plane, self.control_plane.directory / "kube-apiserver.log"
+        trust = ssl.create_default_context(cafile=plane.ca_file)
+        program = self._running.enter_context(running(KUBE_APISERVER.name, self._command, log))
+        program.wait_until(lambda: _answers_ok(f"{plane.url}/readyz", trust, self._token))
+
+    def stop(self) -> None:
+        """Kill the API server."""
+        self._running.close()
+
+    def compact(self) -> None:
+        """Make etcd forget all versions but the newest, as the API server has it done every five minutes."""
+        post = partial(httpx.post, trust_env=False, timeout=REQUEST_TIMEOUT_S)
+        newest = post(f"{self.etcd_url}/v3/kv/range", json={"key": "AA=="}).raise_for_status().json()
+        wish = {"revision": newest["header"]["revision"], "physical": True}
+        post(f"{self.etcd_url}/v3/kv/compaction", json=wish).raise_for_status()
+
+
+@contextmanager
+def startable_control_plane(binaries: Binaries, directory: Path) -> Iterator[StartableControlPlane]:
+    """Starts etcd; the API server is left to the caller. Both are killed at the end.
+
+    Args:
+        binaries: What to start.
+        directory: Empty; takes all data, keys and logs.
+
+    Raises:
+        NotRunningError: etcd ended or does not become ready.
+    """
     token = secrets.token_urlsafe()
     _write_secrets(directory, token)
     trust = ssl.create_default_context(cafile=directory / "ca.crt")
@@ -114,11 +169,12 @@ def running_control_plane(binaries: Binaries, directory: Path) -> Iterator[Contr
             running(ETCD.name, _etcd_command(binaries, directory, etcd_url), directory / "etcd.log")
         )
         etcd.wait_until(lambda: _answers_ok(f"{etcd_url}/health", trust))
-        command = _api_server_command(binaries, directory, etcd_url, port)
-        api_server = stack.enter_context(running(KUBE_APISERVER.name, command, directory / "kube-apiserver.log"))
-        api_server.wait_until(lambda: _answers_ok(f"{url}/readyz", trust, token))
         _write_kubeconfig(directory / "admin.kubeconfig", url, directory / "ca.crt", token)
-        yield ControlPlane(url, directory / "ca.crt", directory / "admin.kubeconfig", directory)
+        plane = ControlPlane(url, directory / "ca.crt", directory / "admin.kubeconfig", directory)
+        command = _api_server_command(binaries, directory, etcd_url, port)
+        startable = StartableControlPlane(plane, etcd_url, command, token)
+        stack.callback(startable.stop)
+        yield startable
 
 
 def wait_until_allowed(client: ApiClient, namespace: str, verb: str, resource: str, *, group: str = "") -> None:

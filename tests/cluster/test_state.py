@@ -1,0 +1,281 @@
+"""The state of a real cluster, with no more permissions than the list says, while the API server comes and goes."""
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+from kubernetes.client import (
+    AppsV1Api,
+    CoordinationV1Api,
+    CoreV1Api,
+    V1ConfigMap,
+    V1Namespace,
+    V1Node,
+    V1ObjectMeta,
+    V1ServiceAccount,
+)
+
+from tests.cluster.accounts import permitted, without
+from tests.cluster.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
+from tests.state.test_cluster import REGISTER
+from tests.state.test_detected import deployment
+from tests.topology import machines
+from webhook.kube.permissions import WEBHOOK, Permission, Scope
+from webhook.log import Log
+from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import StateUnknown
+from webhook.model.lease import lease_spec
+from webhook.model.pod import Namespace
+from webhook.server.caches import ClusterCaches
+from webhook.server.live import LiveCluster
+from webhook.state.cluster import ClusterState
+from webhook.topology.document import format_topology
+
+pytestmark = pytest.mark.cluster
+
+DEADLINE_S = 90.0
+OPTED_IN = {"gpu.topology/injection": "enabled"}
+MERGE = "application/merge-patch+json"
+PART = {"namespaces", "nodes", "configmaps", "leases", "deployments"}
+GRANTED = [(each.scope, each.resource, verb) for each in WEBHOOK if each.resource in PART for verb in each.verbs]
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A cluster with a node that an agent published and HAMi annotated, as the administrator sees it."""
+
+    admin: CoreV1Api
+    namespace: str
+    node: str
+
+    def publish(self, node: str) -> None:
+        """What ``gpu-topology agent`` writes."""
+        metadata = V1ObjectMeta(name=f"gpu-topology-{node}", labels={"gpu.topology/node": node})
+        document = format_topology(machines.h20()).replace(machines.h20().node, node)
+        data = {"topology.json": document, "nccl-topo.xml": "<system/>"}
+        self.admin.create_namespaced_config_map(self.namespace, V1ConfigMap(metadata=metadata, data=data))
+        manifest: Any = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": f"gpu-topology-{node}", "labels": {"gpu.topology/node": node}},
+            "spec": lease_spec(node, at=datetime.now(UTC), interval=60),
+        }
+        CoordinationV1Api(self.admin.api_client).create_namespaced_lease(self.namespace, manifest)
+
+    def annotate(self, node: str) -> None:
+        """What HAMi's device plugin writes."""
+        annotations = {"hami.io/node-nvidia-register": REGISTER}
+        self.admin.create_node(V1Node(metadata=V1ObjectMeta(name=node, annotations=annotations)))
+
+    def label(self, namespace: str, labels: dict[str, Any]) -> None:
+        self.admin.patch_namespace(namespace, {"metadata": {"labels": labels}}, _content_type=MERGE)
+
+
+@asynccontextmanager
+async def caches(kubeconfig: Path, namespace: str) -> AsyncIterator[ClusterCaches]:
+    """The state as ``serve`` keeps it, with the log thrown away."""
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+    live = LiveCluster(kubeconfig, seconds=5.0)
+    found = live.caches(namespace, configured=ClusterFacts(), max_age=600, log=Log(descriptor))
+    await found.open()
+    try:
+        yield found
+    finally:
+        await found.close()
+        await live.close()
+        os.close(descriptor)
+
+
+async def until(condition: Callable[[], Any], what: Callable[[], object]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, what()
+        await asyncio.sleep(0.02)
+
+
+async def ready(state: ClusterState) -> None:
+    await until(lambda: state.ready, lambda: state.waiting_for)
+
+
+async def namespace_of(state: ClusterState, name: str) -> Namespace:
+    found = state.namespace(name)
+    return found if isinstance(found, Namespace) else await found
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    uvloop.run(test)
+
+
+@pytest.fixture
+def site(admin: CoreV1Api, namespace: str) -> Site:
+    """A node of its own in the cluster of all tests."""
+    found = Site(admin, namespace, f"{namespace}-node")
+    found.label(namespace, OPTED_IN)
+    found.annotate(found.node)
+    found.publish(found.node)
+    return found
+
+
+def test_with_exactly_the_permissions_of_the_list_everything_is_known_and_stays_so(
+    site: Site, control_plane: ControlPlane
+) -> None:
+    kubeconfig = permitted(site.admin, control_plane, site.namespace, "webhook", WEBHOOK)
+
+    async def test() -> None:
+        async with caches(kubeconfig, site.namespace) as found:
+            state = found.state
+            await ready(state)
+            assert (await namespace_of(state, site.namespace)).injection_enabled
+            node = state.node(site.node)
+            assert node.published is not None
+            assert node.annotated is not None
+            assert node.age is not None
+            assert (len(node.published.topology.gpus), len(node.annotated.topology.gpus)) == (8, 2)
+            assert (node.age < DEADLINE_S, node.lasts) == (True, 600.0)
+            assert str(state.cluster().kubernetes).startswith("1.")
+            other = f"{site.node}-2"
+            await asyncio.to_thread(site.publish, other)
+            await until(lambda: state.node(other).published, lambda: "an event")
+            await asyncio.to_thread(site.admin.delete_namespaced_config_map, f"gpu-topology-{other}", site.namespace)
+            await until(lambda: not state.node(other).published, lambda: "a deletion")
+            new = f"{site.namespace}-new"
+            body = V1Namespace(metadata=V1ObjectMeta(name=new, labels=OPTED_IN))
+            await asyncio.to_thread(site.admin.create_namespace, body)
+            assert (await namespace_of(state, new)).injection_enabled
+            assert not (await namespace_of(state, "there-is-none")).known
+            assert found.errors == {}
+
+    run(test())
+
+
+@pytest.mark.parametrize(("scope", "resource", "verb"), GRANTED, ids=str)
+def test_no_permission_is_superfluous(
+    site: Site, control_plane: ControlPlane, scope: Scope, resource: str, verb: str
+) -> None:
+    fewer: tuple[Permission, ...] = without(WEBHOOK, scope, resource, verb)
+    kubeconfig = permitted(site.admin, control_plane, site.namespace, "webhook", fewer)
+
+    async def test() -> None:
+        async with caches(kubeconfig, site.namespace) as found:
+            if (resource, verb) == ("namespaces", "get"):
+                await ready(found.state)
+                with pytest.raises(StateUnknown, match=r"get namespace there-is-none: .*forbidden"):
+                    await namespace_of(found.state, "there-is-none")
+            else:
+                denied = ("versions" if resource == "deployments" else resource, "denied")
+                await until(lambda: found.errors[denied], lambda: found.errors)
+                assert set(found.errors) == {denied}
+
+    run(test())
+
+
+def test_hamis_version_is_found_in_the_deployment_of_its_scheduler(site: Site, control_plane: ControlPlane) -> None:
+    manifest: Any = {"apiVersion": "apps/v1", "kind": "Deployment"} | deployment("projecthami/hami:v2.10.0-rc1")
+    labels = {"app": "hami"}
+    manifest["metadata"]["namespace"] = site.namespace
+    manifest["spec"]["selector"] = {"matchLabels": labels}
+    manifest["spec"]["template"]["metadata"] = {"labels": labels}
+    apps = AppsV1Api(site.admin.api_client)
+    apps.create_namespaced_deployment(site.namespace, manifest)
+    kubeconfig = permitted(site.admin, control_plane, site.namespace, "webhook", WEBHOOK)
+
+    async def test() -> None:
+        async with caches(kubeconfig, site.namespace) as found:
+            await ready(found.state)
+            assert str(found.state.cluster().hami) == "2.10.0"
+
+    try:
+        run(test())
+    finally:
+        apps.delete_namespaced_deployment("hami-scheduler", site.namespace)
+
+
+@pytest.fixture
+def plane(binaries: Binaries, tmp_path: Path) -> Iterator[StartableControlPlane]:
+    """A control plane of its own, whose API server runs."""
+    directory = tmp_path / "plane"
+    directory.mkdir()
+    with startable_control_plane(binaries, directory) as startable:
+        startable.start()
+        yield startable
+    shutil.rmtree(directory)
+
+
+def test_the_api_server_may_be_away_at_the_start_and_in_between_and_may_forget_what_happened(
+    plane: StartableControlPlane,
+) -> None:
+    own = "gpu-topology"
+    with plane.control_plane.client() as client:
+        admin = CoreV1Api(client)
+        admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=own)))
+        admin.create_namespaced_service_account(own, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+        site = Site(admin, own, "gpu-1")
+        for team in ("team-a", "team-b"):
+            admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=team, labels=OPTED_IN)))
+        site.annotate(site.node)
+        site.publish(site.node)
+        kubeconfig = permitted(admin, plane.control_plane, own, "webhook", WEBHOOK)
+        plane.stop()
+        run(_coming_and_going(plane, site, kubeconfig))
+
+
+async def _coming_and_going(plane: StartableControlPlane, site: Site, kubeconfig: Path) -> None:
+    async with caches(kubeconfig, site.namespace) as found:
+        state = found.state
+
+        # Away at the start: it says so, and answers nothing.
+        await until(lambda: found.errors["nodes", "away"] > 1, lambda: found.errors)
+        assert state.waiting_for.startswith("namespaces, nodes, configmaps, leases, versions (")
+        with pytest.raises(StateUnknown, match="waiting for namespaces"):
+            state.namespace("team-a")
+        await asyncio.to_thread(plane.start)
+        await ready(state)
+        await _knows(state, site)
+
+        # Away in between: the last known state stays, and what happened is known afterwards.
+        await asyncio.to_thread(plane.stop)
+        away = found.errors["namespaces", "away"]
+        await until(lambda: found.errors["namespaces", "away"] > away, lambda: found.errors)
+        await _knows(state, site)
+        assert state.namespaces.problem
+        await asyncio.to_thread(plane.start)
+        await asyncio.to_thread(site.label, "team-a", {"gpu.topology/allow-host-ipc": "true"})
+        await until(lambda: _allows(state, "team-a"), state.namespaces.values)
+
+        # While nobody watched, things happened that etcd no longer knows: only new lists tell.
+        await found.close()
+        await asyncio.to_thread(site.label, "team-b", {"gpu.topology/injection": None})
+        await asyncio.to_thread(site.publish, "gpu-2")
+        await asyncio.to_thread(site.admin.delete_namespaced_config_map, "gpu-topology-gpu-1", site.namespace)
+        await asyncio.to_thread(plane.compact)
+        await asyncio.to_thread(plane.stop)
+        await asyncio.to_thread(plane.start)
+        await found.open()
+        await until(lambda: state.node("gpu-2").published and not state.node("gpu-1").published, lambda: found.errors)
+        assert found.errors["configmaps", "expired"] == 1
+        await until(lambda: not state.namespaces.values()["team-b"].injection_enabled, lambda: found.errors)
+
+
+async def _knows(state: ClusterState, site: Site) -> None:
+    assert state.ready
+    assert (await namespace_of(state, "team-a")).injection_enabled
+    assert state.node(site.node).published is not None
+
+
+def _allows(state: ClusterState, name: str) -> bool:
+    return state.namespaces.values()[name].allows("gpu.topology/allow-host-ipc")

@@ -1,0 +1,190 @@
+"""The program with ``--state kubernetes``: what it answers before it knows the cluster, and afterwards."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.kube.api_server import ApiServer
+from tests.kube.stand_in import kubeconfig, serving
+from tests.server.asgi import review
+from tests.server.conftest import RunningServer, StartServer, until
+from tests.state.test_detected import deployment
+
+OWN = "gpu-topology"
+NAMESPACES, NODES = "/api/v1/namespaces", "/api/v1/nodes"
+CONFIG_MAPS = f"/api/v1/namespaces/{OWN}/configmaps"
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{OWN}/leases"
+OPTED_IN = {"labels": {"gpu.topology/injection": "enabled"}}
+CONFIG = "server: {drainSeconds: 0}\n"
+TWO_GPUS = {
+    "metadata": {"name": "train"},
+    "spec": {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "2"}}}]},
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "NO_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@dataclass
+class Cluster:
+    """An API server in a thread of its own, and a kubeconfig for it."""
+
+    api: ApiServer
+    loop: asyncio.AbstractEventLoop
+    kubeconfig: Path
+
+    def do(self, change: Any) -> None:
+        """Change something, in the server's thread."""
+        done = asyncio.run_coroutine_threadsafe(_call(change), self.loop)
+        done.result(30)
+
+
+async def _call(change: Any) -> None:
+    change()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """One namespace that opted in, and no nodes."""
+    api = ApiServer(page=100)
+    for path in (NAMESPACES, NODES, CONFIG_MAPS, LEASES):
+        api.collection(path)
+    api.put(NAMESPACES, "ml-workloads", metadata=OPTED_IN)
+    api.others = {
+        "/version": {"gitVersion": "v1.33.2"},
+        "/apis/apps/v1/deployments": {"items": [deployment("projecthami/hami:v2.9.0")]},
+    }
+    started: dict[str, Any] = {}
+
+    async def serve() -> None:
+        async with serving(api.turn) as stand_in:
+            started.update(port=stand_in.port, loop=asyncio.get_running_loop(), end=asyncio.Event())
+            await started["end"].wait()
+
+    thread = Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    until(lambda: "end" in started, "the API server")
+    config = kubeconfig(tmp_path / "kubeconfig", f"http://127.0.0.1:{started['port']}")
+    yield Cluster(api, started["loop"], config)
+    started["loop"].call_soon_threadsafe(started["end"].set)
+    thread.join()
+
+
+def options(cluster: Cluster) -> tuple[str, ...]:
+    return "--kubeconfig", str(cluster.kubeconfig), "--namespace", OWN
+
+
+def ask(server: RunningServer, namespace: str = "ml-workloads") -> httpx.Response:
+    with server.client() as client:
+        return client.post("/mutate/pods", content=review(TWO_GPUS, namespace=namespace))
+
+
+def reason(server: RunningServer) -> Any:
+    return json.loads(server.out.read_text().splitlines()[-1])["reason"]
+
+
+def test_until_the_cluster_is_known_reviews_get_no_answer_and_the_server_is_not_ready(
+    start_server: StartServer, cluster: Cluster
+) -> None:
+    cluster.api.refuse = lambda target: 403 if target.startswith(NODES) else 0
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG, ready=False)
+    until(lambda: b"list nodes" in server.out.read_bytes(), "a refusal")
+    found = server.probe("/readyz")
+    assert (found.status_code, found.json()) == (503, {"status": "waiting for nodes (list nodes: no (403))"})
+    refused = ask(server)
+    assert (refused.status_code, refused.text) == (503, "waiting for nodes (list nodes: no (403))")
+    assert server.probe("/healthz").status_code == 200
+
+    cluster.do(lambda: setattr(cluster.api, "refuse", lambda _: 0))
+    until(server.is_ready, "readiness")
+    assert "patch" in ask(server).json()["response"]
+    assert "Traceback" not in server.err.read_text()
+
+
+def test_a_server_that_was_ready_goes_on_with_what_it_knew_while_the_api_server_refuses(
+    start_server: StartServer, cluster: Cluster
+) -> None:
+    cluster.api.watch_seconds = 0.05
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
+    cluster.do(lambda: setattr(cluster.api, "refuse", lambda _: 503))
+    until(lambda: b"no (503)" in server.out.read_bytes(), "a refusal")
+    assert server.is_ready()
+    assert "patch" in ask(server).json()["response"]
+    unknown = ask(server, "new")
+    assert (unknown.status_code, unknown.text) == (503, "get namespace new: no (503)")
+
+
+def create_in_silence(api: ApiServer, name: str) -> None:
+    """Nobody who watches is told: as if the watch were behind."""
+    api.put(NAMESPACES, name, metadata=OPTED_IN)
+    api.collection(NAMESPACES).history.clear()
+
+
+def test_a_namespace_of_a_moment_ago_is_not_skipped(start_server: StartServer, cluster: Cluster) -> None:
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
+    cluster.do(lambda: create_in_silence(cluster.api, "silent"))
+    assert "patch" in ask(server, "silent").json()["response"]
+    assert "patch" not in ask(server, "gone").json()["response"]
+    until(lambda: reason(server) == "namespace-unknown", "the last line")
+
+
+def test_a_namespace_that_opts_in_is_followed(start_server: StartServer, cluster: Cluster) -> None:
+    cluster.api.put(NAMESPACES, "team-b")
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
+    assert "patch" not in ask(server, "team-b").json()["response"]
+    cluster.do(lambda: cluster.api.put(NAMESPACES, "team-b", metadata=OPTED_IN))
+    until(lambda: "patch" in ask(server, "team-b").json()["response"], "the opt-in")
+
+
+def test_the_versions_that_were_found_are_logged_once(start_server: StartServer, cluster: Cluster) -> None:
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
+    lines = [json.loads(line)["text"] for line in server.out.read_text().splitlines()]
+    assert sorted(lines) == ["HAMi is 2.9.0", "Kubernetes is 1.33.2"]
+
+
+def test_configured_versions_are_not_looked_for(start_server: StartServer, cluster: Cluster) -> None:
+    cluster.api.others = {}
+    config = CONFIG + 'cluster: {hamiVersion: "2.10.0", kubernetesVersion: "1.33"}\n'
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=config)
+    assert server.out.read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("more", "variables", "said"),
+    [
+        ((), {}, "expected a name, or the variable POD_NAMESPACE"),
+        (("--namespace", OWN), {}, "expected to run as a pod with a service account"),
+        ((), {"POD_NAMESPACE": OWN}, "Outside of a cluster give --kubeconfig FILE"),
+    ],
+)
+def test_what_is_missing_to_reach_the_cluster_is_named(
+    more: tuple[str, ...], variables: dict[str, str], said: str
+) -> None:
+    command = [sys.executable, "-m", "webhook", "serve", "--self-signed", "--state", "kubernetes", *more]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("KUBERNETES_", "POD_"))}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=clean | variables)
+    assert done.returncode in (1, 2)
+    assert said in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_it_stops_cleanly_while_the_api_server_is_away(start_server: StartServer, cluster: Cluster) -> None:
+    cluster.api.refuse = lambda _: 503
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG, ready=False)
+    until(lambda: b"no (503)" in server.out.read_bytes(), "a refusal")
+    assert server.stop(signal.SIGTERM) == 0
+    assert "Traceback" not in server.err.read_text()

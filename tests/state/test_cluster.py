@@ -1,0 +1,373 @@
+"""The state of a cluster: what is answered from memory, what is asked for, and when nothing is answered."""
+
+import asyncio
+import json
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.topology import machines
+from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import StateUnknown
+from webhook.model.lease import lease_spec
+from webhook.model.pod import Namespace
+from webhook.model.version import Version
+from webhook.resolve.node import KnownNode, Origin, choose_node
+from webhook.state.cluster import ClusterState
+from webhook.topology.document import format_topology
+
+FACTS = ClusterFacts(hami=Version(2, 9, 0))
+OPTED_IN = {"gpu.topology/injection": "enabled"}
+START = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
+REGISTER = json.dumps(
+    [
+        {
+            "id": f"GPU-{number}",
+            "index": number,
+            "count": 10,
+            "devmem": 97871,
+            "devcore": 100,
+            "type": "NVIDIA-NVIDIA H20",
+        }
+        | {"numa": 0, "mode": "hami-core", "health": True}
+        for number in range(2)
+    ]
+)
+
+
+class Seen(NamedTuple):
+    name: str
+    version: int
+    document: bytes
+
+
+@dataclass
+class Live:
+    """The API server's namespaces; ``away`` says that it does not answer."""
+
+    found: dict[str, Seen] = field(default_factory=dict)
+    away: bool = False
+    asked: list[str] = field(default_factory=list)
+
+    async def get(self, name: str) -> Seen | None:
+        self.asked.append(name)
+        if self.away:
+            raise StateUnknown(f"get namespace {name}: no answer")
+        return self.found.get(name)
+
+
+@dataclass
+class Site:
+    """A state, and the time."""
+
+    live: Live = field(default_factory=Live)
+    now: float = 1000.0
+    wall: datetime = START
+    said: list[str] = field(default_factory=list)
+    version: int = 0
+    state: ClusterState = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.state = ClusterState(
+            self.live,
+            max_age=600,
+            tell=self.said.append,
+            clock=lambda: self.now,
+            wall=lambda: self.wall.timestamp(),  # noqa: PLW0108 - of the time as it is then
+        )
+
+    def seen(self, name: str, **document: Any) -> Seen:
+        self.version += 1
+        return Seen(name, self.version, json.dumps(document).encode())
+
+    def namespace(self, name: str, labels: dict[str, str] | None = None, **annotations: str) -> Seen:
+        return self.seen(name, metadata={"labels": labels, "annotations": annotations or None})
+
+    def fill(self) -> None:
+        state = self.state
+        for cache in (state.namespaces, state.nodes, state.topologies, state.leases):
+            cache.listed(self.version, cache.values().keys())
+            cache.confirm()
+        state.detected(FACTS)
+
+    def publish(self, node: str, text: str | None = None) -> None:
+        topology = format_topology(machines.h20()).replace(machines.h20().node, node)
+        data = {"topology.json": topology if text is None else text, "nccl-topo.xml": "<system/>"}
+        self.state.topologies.put(self.seen(f"gpu-topology-{node}", data=data))
+
+    def renew(self, node: str, *, at: datetime, interval: float = 60.0) -> None:
+        self.state.leases.put(self.seen(f"gpu-topology-{node}", spec=lease_spec(node, at=at, interval=interval)))
+        self.state.leases.confirm()
+
+    def register(self, node: str, text: str | None = REGISTER) -> None:
+        annotations = {"hami.io/node-handshake": "Requesting"} | (
+            {"hami.io/node-nvidia-register": text} if text else {}
+        )
+        self.state.nodes.put(self.seen(node, metadata={"annotations": annotations}))
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        self.wall += timedelta(seconds=seconds)
+
+
+def filled() -> Site:
+    site = Site()
+    site.fill()
+    return site
+
+
+def wait(found: Namespace | Awaitable[Namespace]) -> Namespace:
+    assert not isinstance(found, Namespace)
+
+    async def waiting() -> Namespace:
+        return await found
+
+    return asyncio.run(waiting())
+
+
+def test_until_everything_was_known_once_nothing_is_answered_and_it_says_what_is_missing() -> None:
+    site = Site()
+    state = site.state
+    assert state.waiting_for == "namespaces, nodes, configmaps, leases, versions"
+    state.namespaces.put(site.namespace("team-a", OPTED_IN))
+    for cache in (state.namespaces, state.topologies, state.leases):
+        cache.listed(1, {"team-a"})
+    state.nodes.failed("list nodes: nodes is forbidden (403)")
+    assert state.waiting_for == "nodes, versions (list nodes: nodes is forbidden (403))"
+    questions: tuple[Callable[[], object], ...] = (
+        lambda: state.namespace("team-a"),
+        lambda: state.node("gpu-1"),
+        state.cluster,
+    )
+    for question in questions:
+        with pytest.raises(StateUnknown, match="waiting for nodes, versions"):
+            question()
+    state.nodes.listed(1, set())
+    state.detected(FACTS)
+    assert (state.ready, state.waiting_for) == (True, "")
+
+
+def test_once_it_was_complete_it_answers_whatever_happens_to_the_api_server() -> None:
+    site = filled()
+    site.state.namespaces.put(site.namespace("team-a", OPTED_IN))
+    for cache in (site.state.namespaces, site.state.nodes):
+        cache.failed("no answer")
+    site.live.away = True
+    site.pass_time(86400)
+    assert site.state.ready
+    assert site.state.namespace("team-a") == Namespace("team-a", OPTED_IN)
+    assert site.state.cluster() is FACTS
+
+
+def test_of_a_namespace_only_what_is_ours_is_kept_and_an_unchanged_one_stays_the_same_value() -> None:
+    site = filled()
+    labels = {**OPTED_IN, "pod-security.kubernetes.io/enforce": "baseline", "team": "a"}
+    site.state.namespaces.put(site.namespace("team-a", labels, **{"gpu.topology/policy": "nvlink", "kubectl": "long"}))
+    found = site.state.namespace("team-a")
+    kept = {**OPTED_IN, "pod-security.kubernetes.io/enforce": "baseline"}
+    assert found == Namespace("team-a", kept, {"gpu.topology/policy": "nvlink"})
+    site.state.namespaces.put(site.namespace("team-a", {**labels, "team": "b"}, **{"gpu.topology/policy": "nvlink"}))
+    assert site.state.namespace("team-a") is found
+
+
+def test_a_namespace_that_memory_does_not_know_is_asked_for_and_known_from_then_on() -> None:
+    site = filled()
+    site.live.found["new"] = site.namespace("new", OPTED_IN)
+    assert wait(site.state.namespace("new")).injection_enabled
+    assert site.state.namespace("new") == Namespace("new", OPTED_IN)
+    assert site.live.asked == ["new"]
+
+
+def test_a_namespace_that_memory_takes_for_not_opted_in_is_asked_for_once_a_second() -> None:
+    site = filled()
+    site.state.namespaces.put(site.namespace("late"))
+    site.live.found["late"] = site.namespace("late", {"other": "label"})
+    assert not wait(site.state.namespace("late")).injection_enabled
+    assert site.state.namespace("late") == Namespace("late")
+    site.pass_time(1.5)
+    site.live.found["late"] = site.namespace("late", OPTED_IN)
+    assert wait(site.state.namespace("late")).injection_enabled
+    assert site.live.asked == ["late", "late"]
+
+
+def test_a_namespace_that_there_is_none_of_is_unknown() -> None:
+    assert wait(filled().state.namespace("none")) == Namespace("none", known=False)
+
+
+def test_without_the_api_server_an_unknown_namespace_gets_no_answer_and_a_known_one_the_last_known() -> None:
+    site = filled()
+    site.state.namespaces.put(site.namespace("late"))
+    site.live.away = True
+    assert wait(site.state.namespace("late")) == Namespace("late")
+    with pytest.raises(StateUnknown, match="get namespace new: no answer"):
+        wait(site.state.namespace("new"))
+
+
+def test_a_live_answer_that_is_older_than_what_is_known_changes_nothing() -> None:
+    site = filled()
+    old = site.namespace("late")
+    site.live.found["late"] = old
+    question = site.state.namespace("late")
+    site.state.namespaces.put(site.namespace("late", OPTED_IN))
+    assert wait(question).injection_enabled
+
+
+def test_a_node_is_known_from_what_the_agent_published_and_is_parsed_once() -> None:
+    site = filled()
+    site.publish("gpu-1")
+    site.renew("gpu-1", at=START)
+    found = site.state.node("gpu-1")
+    assert found.published is not None
+    assert (found.published.name, len(found.published.topology.gpus)) == ("gpu-1", 8)
+    assert (found.published.origin, found.age, found.lasts, found.annotated) == (Origin.AGENT, 0.0, 600.0, None)
+    site.publish("gpu-1")
+    assert site.state.node("gpu-1").published is found.published
+
+
+def test_only_so_many_topologies_stay_parsed() -> None:
+    site = filled()
+    for number in range(300):
+        site.publish(f"gpu-{number}")
+    first = site.state.node("gpu-0").published
+    for number in range(1, 300):
+        assert site.state.node(f"gpu-{number}").published is not None
+    again = site.state.node("gpu-0").published
+    assert (first is not None, again is not None, first is again) == (True, True, False)
+
+
+def test_a_topology_that_does_not_parse_is_its_own_problem_and_said_once() -> None:
+    site = filled()
+    site.publish("bad", text="{")
+    site.publish("good")
+    assert site.state.node("bad").published is None
+    assert site.state.node("bad").published is None
+    assert site.state.node("good").published is not None
+    assert len(site.said) == 1
+    assert site.said[0].startswith("configmaps: gpu-topology-bad: ConfigMap gpu-topology-bad: expected a NodeTopology")
+
+
+def test_a_config_map_with_the_topology_of_another_node_is_not_believed() -> None:
+    site = filled()
+    site.publish("other")
+    document = site.state.topologies.values()["gpu-topology-other"].texts[0]
+    site.publish("gpu-1", text=document)
+    assert site.state.node("gpu-1").published is None
+    assert "expected the topology of its own node" in site.said[0]
+
+
+@pytest.mark.parametrize("data", [{}, {"nccl-topo.xml": ""}, {"topology.json": 5}, None, 7])
+def test_a_config_map_without_a_topology_is_its_own_problem(data: Any) -> None:
+    site = filled()
+    site.state.topologies.put(site.seen("gpu-topology-gpu-1", data=data))
+    assert site.state.node("gpu-1").published is None
+    assert site.said[0].startswith("configmaps: gpu-topology-gpu-1: ConfigMap gpu-topology-gpu-1")
+
+
+def test_hamis_annotations_are_known_too_and_a_node_without_them_says_nothing() -> None:
+    site = filled()
+    site.register("gpu-1")
+    site.register("cpu-1", text=None)
+    found = site.state.node("gpu-1").annotated
+    assert found is not None
+    assert (found.origin, [gpu.uuid for gpu in found.topology.gpus]) == (Origin.HAMI, ["GPU-0", "GPU-1"])
+    assert site.state.node("cpu-1").annotated is None
+    assert site.state.node("nowhere").annotated is None
+
+
+def test_a_topology_without_a_lease_is_as_old_as_can_be() -> None:
+    site = filled()
+    site.publish("gpu-1")
+    sources = site.state.node("gpu-1")
+    assert sources.age == math.inf
+    assert choose_node(sources, [], max_age=600, verified=False) is None
+    believed = choose_node(sources, [], max_age=600, verified=True)
+    assert believed is not None
+    assert believed.stale == "the agent of node gpu-1 has never been heard of"
+
+
+@pytest.mark.parametrize("spec", [None, {}, {"renewTime": "soon"}, {"renewTime": "2026-01-15T09:30:00"}])
+def test_a_lease_that_does_not_say_when_counts_as_old(spec: Any) -> None:
+    site = filled()
+    site.publish("gpu-1")
+    site.state.leases.put(site.seen("gpu-topology-gpu-1", spec=spec))
+    assert site.state.node("gpu-1").age == math.inf
+
+
+def test_a_topology_gets_older_by_our_clock_until_the_agent_is_heard_again() -> None:
+    site = filled()
+    site.publish("gpu-1")
+    site.renew("gpu-1", at=START - timedelta(seconds=30))
+    assert site.state.node("gpu-1").age == 30
+    site.pass_time(45)
+    assert site.state.node("gpu-1").age == 75
+    site.renew("gpu-1", at=site.wall)
+    assert site.state.node("gpu-1").age == 0
+
+
+@pytest.mark.parametrize(("skew", "age"), [(-7200, 120), (-300, 120), (300, 60), (7200, 60)])
+def test_the_clock_of_the_node_does_not_matter_once_its_agent_was_heard_twice(skew: float, age: float) -> None:
+    site = filled()
+    site.publish("gpu-1")
+    for _ in range(2):
+        site.renew("gpu-1", at=site.wall + timedelta(seconds=skew))
+        site.pass_time(60)
+    assert site.state.node("gpu-1").age == age
+
+
+def test_a_renewal_that_we_learn_of_late_is_as_old_as_our_last_news() -> None:
+    site = filled()
+    site.publish("gpu-1")
+    site.renew("gpu-1", at=START - timedelta(hours=2))
+    site.pass_time(900)  # the API server is away; meanwhile the agent renewed, and went away
+    site.renew("gpu-1", at=START - timedelta(hours=2) + timedelta(seconds=10))
+    assert site.state.node("gpu-1").age == 900
+
+
+def test_our_own_clock_may_jump() -> None:
+    site = filled()
+    site.publish("gpu-1")
+    site.renew("gpu-1", at=START)
+    site.wall += timedelta(days=365)
+    assert site.state.node("gpu-1").age == 0
+
+
+def test_an_agent_with_long_rounds_is_believed_for_as_long_as_it_promised() -> None:
+    site = filled()
+    site.publish("gpu-1")
+    site.renew("gpu-1", at=START, interval=3600)
+    site.pass_time(10_000)
+    sources = site.state.node("gpu-1")
+    assert (sources.age, sources.lasts) == (10_000, 10_800)
+    found = choose_node(sources, [], max_age=600, verified=False)
+    assert isinstance(found, KnownNode)
+    assert not found.stale
+
+
+def test_the_report_says_how_each_cache_is_and_how_many_nodes_are_known() -> None:
+    site = filled()
+    site.register("annotated")
+    site.register("published")
+    site.register("cpu", text=None)
+    for node in ("published", "silent", "lost"):
+        site.publish(node)
+    site.renew("published", at=START)
+    site.renew("silent", at=START - timedelta(hours=1))
+    site.pass_time(5)
+    report = site.state.report()
+    assert report.topologies.fresh == 1
+    assert report.topologies.old == 2
+    assert report.topologies.missing == 1
+    caches = {one.name: one for one in report.caches}
+    assert list(caches) == ["namespaces", "nodes", "configmaps", "leases", "versions"]
+    assert [caches[name].objects for name in caches] == [0, 3, 3, 2, 1]
+    assert caches["configmaps"].bytes > 2000
+    assert (caches["leases"].filled, caches["leases"].confirmed_seconds) == (True, 5.0)
+
+
+def test_the_report_of_an_empty_state_says_that_nobody_was_heard() -> None:
+    caches = Site().state.report().caches
+    assert [(one.filled, one.confirmed_seconds) for one in caches] == [(False, None)] * 5
