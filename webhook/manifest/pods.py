@@ -7,6 +7,7 @@ import msgspec
 
 from webhook.model.errors import ManifestError
 from webhook.model.pod import Pod
+from webhook.model.shape import shape_problem
 
 
 def to_json(document: Any, source: str = "the manifest") -> bytes:
@@ -38,4 +39,4 @@ def decode_pod(document: bytes, source: str) -> Pod:
     try:
         return msgspec.json.decode(document, type=Pod)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ManifestError(f"{source}: {error}") from None
+        raise ManifestError(f"{source}: {shape_problem(error)}") from None

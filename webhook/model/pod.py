@@ -12,6 +12,7 @@ import msgspec
 
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
+from webhook.model.shape import shape_problem
 
 Quantity = str | int | float
 
@@ -283,7 +284,7 @@ def _decode(raw: msgspec.Raw, decoder: msgspec.json.Decoder[_T], place: str) -> 
     try:
         return decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedPod(f"{place}: {error}") from None
+        raise MalformedPod(f"{place}: {shape_problem(error)}") from None
 
 
 _ENV = msgspec.json.Decoder(list[EnvVar])

@@ -11,6 +11,7 @@ from webhook.manifest.documents import read_yaml
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import ManifestError, printable
 from webhook.model.pod import Fields, Metadata, Namespace
+from webhook.model.shape import shape_problem
 from webhook.model.version import Version
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.state.nodes import load_nodes
@@ -126,4 +127,4 @@ def _convert(path: Path, document: Any, kind: type[_T]) -> _T:
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
-        raise ManifestError(f"{path}: {error}") from None
+        raise ManifestError(f"{path}: {shape_problem(error)}") from None

@@ -9,9 +9,10 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from webhook.model import names
-from webhook.model.errors import FormatError
+from webhook.model.errors import FormatError, ManifestError
 from webhook.model.lease import renewed_at
 from webhook.model.pod import Namespace
+from webhook.model.shape import shape_problem
 from webhook.state.cache import Document
 
 _T = TypeVar("_T")
@@ -94,7 +95,7 @@ def read_namespace(document: Document, name: str, before: Namespace | None) -> N
         The value from before, if nothing of that changed: decisions are remembered by it.
 
     Raises:
-        FormatError: it is no namespace.
+        ManifestError: it is no namespace.
     """
     metadata = _decode(document, _Namespace, f"namespace {name}").metadata
     found = Namespace(name, _ours(metadata.labels), _ours(metadata.annotations))
@@ -105,7 +106,8 @@ def read_config_map(document: Document, name: str, before: Packed | None) -> Pac
     """The topology that an agent published, as text.
 
     Raises:
-        FormatError: it is no ConfigMap, or has none.
+        ManifestError: it is no ConfigMap.
+        FormatError: it has none.
     """
     data = _decode(document, _ConfigMap, f"ConfigMap {name}").data
     if data is None or data.topology is None:
@@ -117,7 +119,7 @@ def read_node(document: Document, name: str, before: Packed | None) -> Packed:
     """HAMi's annotations; :data:`NO_TEXTS` without.
 
     Raises:
-        FormatError: it is no Node.
+        ManifestError: it is no Node.
     """
     found = _decode(document, _Node, f"Node {name}").metadata.annotations
     if found is None or not found.register:
@@ -184,4 +186,4 @@ def _decode(document: Document, kind: type[_T], source: str) -> _T:
     try:
         return msgspec.json.decode(document, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise FormatError(source, expected="an object as the API server sends it", found=str(error)) from None
+        raise ManifestError(f"{source}: {shape_problem(error)}") from None

@@ -1,0 +1,41 @@
+"""What is wrong with the shape of a document, in words; msgspec's own name types of Python."""
+
+import re
+
+_WRONG = re.compile(r"Expected `(?P<expected>[^`]+)`, got `(?P<found>[^`]+)`(?: - at `(?P<path>.+)`)?")
+_MISSING = re.compile(r"Object missing required field `(?P<field>[^`]+)`(?: - at `(?P<path>.+)`)?")
+_NAMES = {
+    "object": "an object",
+    "array": "a list",
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "null",
+}
+
+
+def shape_problem(error: Exception) -> str:
+    """Where, what was expected and what was found, such as ``metadata: expected an object, found a whole number``.
+
+    Args:
+        error: That msgspec raised when it decoded or converted something.
+    """
+    text = str(error)
+    if match := _WRONG.fullmatch(text):
+        return f"{_place(match['path'])}expected {_names(match['expected'])}, found {_names(match['found'])}"
+    if match := _MISSING.fullmatch(text):
+        return f"{_place(match['path'])}expected the member {match['field']}, found none"
+    return f"expected JSON, found something else: {text}"
+
+
+def _place(path: str | None) -> str:
+    """From ``$.spec.containers[0]`` to ``spec.containers[0]: ``; nothing for the whole document."""
+    found = (path or "$").removeprefix("$").removeprefix(".")
+    return f"{found}: " if found else ""
+
+
+def _names(types: str) -> str:
+    """``object | null`` is an object: that null will do as well helps nobody."""
+    names = [_NAMES.get(one, one) for one in types.split(" | ")]
+    return " or ".join([one for one in names if one != "null"] or names)
