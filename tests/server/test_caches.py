@@ -95,7 +95,7 @@ def ask(server: RunningServer, namespace: str = "ml-workloads") -> httpx.Respons
 
 
 def reason(server: RunningServer) -> Any:
-    return json.loads(server.out.read_text().splitlines()[-1])["reason"]
+    return str(server.lines("admission", "rejected")[-1]["reason"])
 
 
 def test_until_the_cluster_is_known_reviews_get_no_answer_and_the_server_is_not_ready(
@@ -153,7 +153,7 @@ def test_a_namespace_that_opts_in_is_followed(start_server: StartServer, cluster
 
 def test_the_versions_that_were_found_are_logged_once(start_server: StartServer, cluster: Cluster) -> None:
     server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
-    lines = [json.loads(line)["text"] for line in server.out.read_text().splitlines()]
+    lines = [line["text"] for line in server.lines("state")]
     assert sorted(lines) == ["HAMi is 2.9.0", "Kubernetes is 1.33.2"]
 
 
@@ -161,7 +161,7 @@ def test_configured_versions_are_not_looked_for(start_server: StartServer, clust
     cluster.api.others = {}
     config = CONFIG + 'cluster: {hamiVersion: "2.10.0", kubernetesVersion: "1.33"}\n'
     server = start_server(*options(cluster), state=Path("kubernetes"), config=config)
-    assert server.out.read_text() == ""
+    assert server.lines("state", "bug") == []
 
 
 @pytest.mark.parametrize(
