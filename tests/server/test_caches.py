@@ -1,7 +1,6 @@
 """The program with ``--state kubernetes``: what it answers before it knows the cluster, and afterwards."""
 
 import asyncio
-import json
 import os
 import signal
 import subprocess

@@ -1,25 +1,23 @@
 """One JSON line for each thing that the agent did or that went wrong; a round that changes nothing writes none."""
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 
 from webhook.log import Log
 
 
-class AgentLog:
+class AgentLog(Log):
     """Writes lines about ``node`` to the file descriptor ``descriptor``."""
 
-    def __init__(self, descriptor: int, *, node: str, now: Callable[[], datetime] | None = None) -> None:
-        self._log = Log(descriptor, node=node) if now is None else Log(descriptor, now=now, node=node)
-        self._say = self._log.say
+    def __init__(self, descriptor: int, *, node: str) -> None:
+        super().__init__(descriptor, node=node)
 
     def started(self, *, version: str, interval: float) -> None:
         """The agent runs, and its port is open."""
-        self._say("info", "started", version=version, intervalSeconds=interval)
+        self.say("info", "started", version=version, intervalSeconds=interval)
 
     def discovered(self, *, state: str, gpus: int, findings: Sequence[str], problem: str, nccl_problem: str) -> None:
         """A discovery differs from the one before."""
-        self._say(
+        self.say(
             "warning" if findings or problem else "info",
             "discovered",
             state=state,
@@ -31,21 +29,21 @@ class AgentLog:
 
     def wrote(self, kind: str, name: str, text: str = "") -> None:
         """An object was written."""
-        self._say("info", "wrote", kind=kind, name=name, text=text)
+        self.say("info", "wrote", kind=kind, name=name, text=text)
 
     def failed(self, error: str, *, kind: str, retry_seconds: float | None = None) -> None:
         """Something did not work, and why."""
         retry = None if retry_seconds is None else round(retry_seconds, 1)
-        self._say("warning", "failed", kind=kind, error=error, retrySeconds=retry)
+        self.say("warning", "failed", kind=kind, error=error, retrySeconds=retry)
 
     def recovered(self, failures: int) -> None:
         """The cluster has the topology again."""
-        self._say("info", "recovered", failures=failures)
+        self.say("info", "recovered", failures=failures)
 
     def bug(self, traceback: str) -> None:
         """Something happened that should not be possible."""
-        self._say("error", "bug", error=traceback)
+        self.say("error", "bug", error=traceback)
 
     def stopping(self, signal_name: str) -> None:
         """A signal ends the program."""
-        self._say("info", "stopping", signal=signal_name)
+        self.say("info", "stopping", signal=signal_name)

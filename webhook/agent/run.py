@@ -18,6 +18,7 @@ from webhook.agent.publication import Terms
 from webhook.agent.rounds import Agent, Nature
 from webhook.discovery.discover import discover
 from webhook.kube.client import ApiServer, connect
+from webhook.log import take_over_logging
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
 
@@ -51,6 +52,7 @@ def run(settings: AgentSettings) -> None:
     connector = _connector(settings)
     connector().close()  # a wrong setting is better said now than at each retry
     log = _log(settings)
+    take_over_logging(log)
     agent = _agent(settings, connector, log)
     # Rounds are not interrupted but left behind, so the signals are for this thread alone. Blocked ones also reach a
     # program with the process id 1, which the kernel otherwise spares (signal(7), pid_namespaces(7)).
