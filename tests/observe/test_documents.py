@@ -39,7 +39,7 @@ def test_every_alert_stands_in_the_table_with_its_severity() -> None:
 
 
 def test_every_exit_code_of_the_remap_program_has_a_remedy() -> None:
-    section = TROUBLESHOOTING.split("## The container gpu-topology-remap fails")[1].split("\n## ")[0]
+    section = TROUBLESHOOTING.split("### The container gpu-topology-remap fails")[1].split("\n### ")[0]
     codes = {int(code) for row in cells(section) if row[0][0].isdigit() for code in row[0].split(", ")}
     assert codes == {code.value for code in ExitCode} - {0, 2}
 
