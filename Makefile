@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test fast control-plane run bench check lint lock clean
+.PHONY: demo test fast control-plane run bench chart check lint lock clean
 
 demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -31,6 +31,9 @@ bench: .venv/installed      ## what a review costs beside a bare server, a choic
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.selection
 	$(BIN)/python -m bench.restart
+
+chart: .venv/installed      ## what the chart takes from the code, and deploy/install.yaml from the chart
+	$(BIN)/python -m tests.chart
 
 lock: .venv/installed       ## renew requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet pip-tools

@@ -2,7 +2,7 @@
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.programs.left_out"]
+pytest_plugins = ["tests.programs.left_out", "tests.chart.helm"]
 
 SLOW_MACHINES = (HealthCheck.too_slow, HealthCheck.data_too_large)
 

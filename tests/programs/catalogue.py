@@ -58,4 +58,6 @@ PROMTOOL = GoProgram(
     assets="PROMTOOL_ASSETS",
 )
 
-ALL = (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, *HAMI_SCHEDULERS.values(), PROMTOOL)
+HELM = GoProgram("helm", "helm.sh/helm/v4/cmd/helm", MODULES / "helm", assets="HELM_ASSETS")
+
+ALL = (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, *HAMI_SCHEDULERS.values(), PROMTOOL, HELM)

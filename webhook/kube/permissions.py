@@ -23,6 +23,8 @@ class Permission:
     """API group; empty for the core."""
     resource: str
     verbs: tuple[str, ...]
+    resource_names: tuple[str, ...] = ()
+    """Only objects of these names; empty: of any. A creation cannot be limited so."""
 
 
 AGENT = (

@@ -1,0 +1,92 @@
+{{- /* Names are fixed: the registration sorts before hami-webhook, and a cluster has one of us. */ -}}
+
+{{- define "gpu-topology.labels" -}}
+{{ include "gpu-topology.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+{{- end }}
+
+{{- define "gpu-topology.selector" -}}
+app.kubernetes.io/name: gpu-topology-webhook
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "gpu-topology.image" -}}
+{{- with .Values.image -}}
+{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "gpu-topology.port" -}}
+{{- int (dig "server" "port" 8443 .Values.config) -}}
+{{- end }}
+
+{{- define "gpu-topology.ops-port" -}}
+{{- int (dig "server" "opsPort" 8080 .Values.config) -}}
+{{- end }}
+
+{{- /* The file of the program. As JSON, because YAML of Helm writes 6291456 as 6.291456e+06. */ -}}
+{{- define "gpu-topology.config" -}}
+{{- $remap := dict "image" (include "gpu-topology.image" .) "imagePullPolicy" .Values.image.pullPolicy -}}
+{{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) -}}
+{{- toPrettyJson $config -}}
+{{- end }}
+
+{{- define "gpu-topology.container-security" -}}
+allowPrivilegeEscalation: false
+capabilities: {drop: [ALL]}
+readOnlyRootFilesystem: true
+{{- end }}
+
+{{- define "gpu-topology.pod-security" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- /* A Role and its binding in .namespace, or a ClusterRole where that is empty; nothing without rules. */ -}}
+{{- define "gpu-topology.role" -}}
+{{- if .rules }}
+{{- $cluster := not .namespace }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $cluster | ternary "ClusterRole" "Role" }}
+metadata:
+  name: {{ .name }}
+  {{- if not $cluster }}
+  namespace: {{ .namespace }}
+  {{- end }}
+  labels:
+    {{- include "gpu-topology.labels" . | nindent 4 }}
+rules:
+{{ toYaml .rules }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $cluster | ternary "ClusterRoleBinding" "RoleBinding" }}
+metadata:
+  name: {{ .name }}
+  {{- if not $cluster }}
+  namespace: {{ .namespace }}
+  {{- end }}
+  labels:
+    {{- include "gpu-topology.labels" . | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ $cluster | ternary "ClusterRole" "Role" }}
+  name: {{ .name }}
+subjects:
+- kind: ServiceAccount
+  name: {{ .account }}
+  namespace: {{ .root.Release.Namespace }}
+{{- end }}
+{{- end }}
+
+{{- /* What the programs of files/roles.yaml may do: .program, .account, .component, .name. */ -}}
+{{- define "gpu-topology.roles" -}}
+{{- $scopes := get (.root.Files.Get "files/roles.yaml" | fromYaml) .program | default dict }}
+{{- include "gpu-topology.role" (merge (dict "rules" $scopes.cluster "namespace" "") .) }}
+{{- include "gpu-topology.role" (merge (dict "rules" $scopes.ownNamespace "namespace" .root.Release.Namespace) .) }}
+{{- include "gpu-topology.role" (merge (dict "rules" $scopes.defaultNamespace "namespace" "default") .) }}
+{{- end }}

@@ -1,0 +1,1 @@
+"""The chart: what is generated for it, and what it renders to."""

@@ -1,0 +1,37 @@
+"""What is generated for the chart is in step with the code, and every value is explained."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.chart.generated import CHART, GENERATED, Value, documented_values
+from webhook import __version__
+from webhook.model import names
+
+REMEDY = "is stale; run: make chart"
+OWN_NAMES = {value for value in vars(names).values() if isinstance(value, str)}
+
+
+@pytest.mark.parametrize("path", GENERATED, ids=lambda path: path.name)
+def test_what_is_generated_is_in_step_with_the_code(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == GENERATED[path](), f"{path} {REMEDY}"
+
+
+def test_chart_and_program_have_one_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+
+
+@pytest.mark.parametrize("value", list(documented_values()), ids=lambda value: value.key)
+def test_every_value_is_explained_by_the_comment_above_it(value: Value) -> None:
+    assert value.meaning.endswith(".")
+    assert value.meaning[0].isupper()
+
+
+def test_names_in_templates_are_those_of_the_code() -> None:
+    written = "".join(path.read_text(encoding="utf-8") for path in sorted((CHART / "templates").rglob("*.*")))
+    found = set(re.findall(r"gpu\.topology/[a-z-]*[a-z]", written))
+    assert "gpu.topology/injection" in found
+    assert found - OWN_NAMES == set()

@@ -1,0 +1,461 @@
+"""What Helm makes of the chart, with each of the value files."""
+
+import shutil
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.chart.generated import CHART, PROGRAMS, ROOT
+from tests.chart.helm import INSTALL, NAMESPACE, VALUES, Helm, documents, pick
+from webhook.config import Config, parse_config
+from webhook.kube.permissions import Permission, Scope
+from webhook.model import names
+
+pytestmark = pytest.mark.cluster
+
+CASES = ["", *sorted(path.stem for path in VALUES.glob("*.yaml"))]
+RESTRICTED_POD = {
+    "runAsNonRoot": True,
+    "runAsUser": 65532,
+    "runAsGroup": 65532,
+    "fsGroup": 65532,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+RESTRICTED_CONTAINER = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook:0.1.0"
+
+
+def values(case: str) -> list[str]:
+    return [case] if case else []
+
+
+def pod_template(objects: Iterable[dict[str, Any]], kind: str) -> Any:
+    return pick(objects, kind)["spec"]["template"]
+
+
+def config_of(objects: Iterable[dict[str, Any]]) -> Config:
+    return parse_config(yaml.safe_load(pick(objects, "ConfigMap", "gpu-topology-webhook")["data"]["config.yaml"]))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_lint_finds_nothing(helm: Helm, case: str) -> None:
+    done = helm.run("lint", "--strict", CHART, *(f"--values={VALUES / name}.yaml" for name in values(case)))
+    assert done.returncode == 0, done.stdout
+    assert "[WARNING]" not in done.stdout
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_object_is_ours_by_its_labels_and_there_once(helm: Helm, case: str) -> None:
+    objects = helm.objects(*values(case))
+    identities = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in objects]
+    assert len(set(identities)) == len(identities)
+    for one in objects:
+        assert one["metadata"]["labels"]["app.kubernetes.io/name"] == "gpu-topology-webhook"
+        assert one["metadata"]["name"].startswith("gpu-topology-")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_image_reads_the_configuration_that_is_rendered(helm: Helm, case: str) -> None:
+    config = config_of(helm.objects(*values(case)))
+    assert config.server.drain_seconds > 9
+
+
+def test_install_yaml_is_what_the_chart_renders_to(helm: Helm) -> None:
+    assert INSTALL.read_text(encoding="utf-8") == helm.install_manifest(), (
+        "deploy/install.yaml is stale; run: make chart"
+    )
+
+
+def test_every_setting_can_be_set_and_arrives_unchanged(helm: Helm, tmp_path: Path) -> None:
+    document = yaml.safe_load((ROOT / "deploy" / "config.yaml").read_text(encoding="utf-8"))
+    document["remap"] |= {"image": "registry.local/gt:1", "imagePullPolicy": "Never"}
+    document["server"] |= {"maxReviewBytes": 12582913, "drainSeconds": 7.5}
+    document["defaults"] = {"shm-size": "16Gi", "env.NCCL_DEBUG": "WARN"}
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump({"config": document}))
+    assert config_of(documents(helm.template(f"--values={tmp_path / 'values.yaml'}"))) == parse_config(document)
+
+
+def test_the_remap_container_has_the_image_of_the_chart(helm: Helm) -> None:
+    default, other = config_of(helm.objects()), config_of(helm.objects("everything"))
+    assert (default.remap.image, default.remap.image_pull_policy) == (IMAGE, "IfNotPresent")
+    assert other.remap.image == "registry.local/gt@sha256:" + "0123456789abcdef" * 4
+    assert (other.remap.image_pull_policy, other.remap.runtime_class_name) == ("Always", "nvidia")
+
+
+def test_another_configuration_rolls_the_pods(helm: Helm) -> None:
+    def checksum(*options: str) -> str:
+        text: str = pod_template(helm.objects(options=options), "Deployment")["metadata"]["annotations"][
+            "checksum/config"
+        ]
+        return text
+
+    assert checksum() == checksum()
+    assert checksum() != checksum("--set=config.binding.readSeconds=1")
+    assert checksum() == checksum("--set=webhook.replicas=3")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_pods_stop_after_the_last_review_and_never_all_at_once(helm: Helm, case: str) -> None:
+    objects = helm.objects(*values(case))
+    deployment = pick(objects, "Deployment")["spec"]
+    timeouts = [webhook["timeoutSeconds"] for webhook in pick(objects, "MutatingWebhookConfiguration")["webhooks"]]
+    drain = config_of(objects).server.drain_seconds
+    assert drain > max(timeouts)
+    assert deployment["template"]["spec"]["terminationGracePeriodSeconds"] > drain + max(timeouts)
+    assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    budget = pick(objects, "PodDisruptionBudget")["spec"]
+    assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
+    assert budget["selector"] == deployment["selector"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_pod_of_ours_may_do_more_than_it_needs(helm: Helm, case: str) -> None:
+    objects = helm.objects(*values(case))
+    for kind in {"Deployment", "DaemonSet"} & {one["kind"] for one in objects}:
+        spec = pod_template(objects, kind)["spec"]
+        (container,) = spec["containers"]
+        assert spec["securityContext"] == RESTRICTED_POD
+        assert container["securityContext"] == RESTRICTED_CONTAINER
+        assert "limits" not in container["resources"] or "cpu" not in container["resources"]["limits"]
+    for account in (one for one in objects if one["kind"] == "ServiceAccount"):
+        assert account["automountServiceAccountToken"] is False
+
+
+def granted(objects: list[dict[str, Any]], account: str) -> set[tuple[str, str, str, str, str]]:
+    """What bindings and roles together let a service account do: scope, group, resource, verb, name."""
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}
+    found = set()
+    for binding in (one for one in objects if one["kind"] in {"ClusterRoleBinding", "RoleBinding"}):
+        if binding["subjects"] != [subject]:
+            continue
+        place = binding["metadata"].get("namespace", "")
+        scope = {"": Scope.CLUSTER, NAMESPACE: Scope.OWN_NAMESPACE, "default": Scope.DEFAULT_NAMESPACE}[place]
+        roles = [
+            one
+            for one in objects
+            if (one["kind"], one["metadata"]["name"]) == (binding["roleRef"]["kind"], binding["roleRef"]["name"])
+            and one["metadata"].get("namespace", "") == place
+        ]
+        assert len(roles) == 1
+        for rule in roles[0]["rules"]:
+            for group in rule["apiGroups"]:
+                for resource in rule["resources"]:
+                    for verb in rule["verbs"]:
+                        for name in rule.get("resourceNames", [""]):
+                            found.add((str(scope), group, resource, verb, name))
+    return found
+
+
+def needed(*lists: tuple[Permission, ...]) -> set[tuple[str, str, str, str, str]]:
+    return {
+        (str(one.scope), one.group, one.resource, verb, name)
+        for one in chain.from_iterable(lists)
+        for verb in one.verbs
+        for name in one.resource_names or ("",)
+    }
+
+
+@pytest.mark.parametrize("case", ["", "cert-manager", "secret"])
+def test_roles_grant_what_the_code_needs_and_nothing_else(helm: Helm, case: str) -> None:
+    objects = helm.objects(*values(case))
+    own_certificates = [PROGRAMS["certificates"]] if not case and "certificates" in PROGRAMS else []
+    assert granted(objects, "gpu-topology-webhook") == needed(PROGRAMS["webhook"], *own_certificates)
+    assert granted(objects, "gpu-topology-agent") == needed(PROGRAMS["agent"])
+
+
+def test_every_role_is_bound_and_every_binding_is_to_one_of_our_accounts(helm: Helm) -> None:
+    objects = helm.objects()
+    roles = {(one["kind"], one["metadata"]["name"]) for one in objects if one["kind"] in {"Role", "ClusterRole"}}
+    bindings = [one for one in objects if one["kind"] in {"RoleBinding", "ClusterRoleBinding"}]
+    assert roles == {(one["roleRef"]["kind"], one["roleRef"]["name"]) for one in bindings}
+    accounts = {one["metadata"]["name"] for one in objects if one["kind"] == "ServiceAccount"}
+    assert {subject["name"] for one in bindings for subject in one["subjects"]} == accounts
+
+
+def test_the_webhook_is_registered_as_the_design_says(helm: Helm) -> None:
+    configuration = pick(helm.objects(), "MutatingWebhookConfiguration")
+    assert configuration["metadata"]["name"] == "gpu-topology-webhook"
+    pods, bindings = configuration["webhooks"]
+    (condition,) = pods.pop("matchConditions")
+    assert condition["name"] == "asks-for-gpus-or-for-us"
+    common = {
+        "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "timeoutSeconds": 5,
+        "namespaceSelector": {
+            "matchLabels": {"gpu.topology/injection": "enabled"},
+            "matchExpressions": [
+                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "gpu-topology"]}
+            ],
+        },
+    }
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "scope": "Namespaced"}
+    service = {"name": "gpu-topology-webhook", "namespace": "gpu-topology", "port": 443}
+    assert pods == common | {
+        "name": "pods.gpu.topology",
+        "clientConfig": {"service": service | {"path": "/mutate/pods"}},
+        "rules": [rule | {"resources": ["pods"]}],
+        "objectSelector": {
+            "matchExpressions": [{"key": "gpu.topology/injection", "operator": "NotIn", "values": ["disabled"]}]
+        },
+        "reinvocationPolicy": "IfNeeded",
+        "sideEffects": "None",
+    }
+    assert bindings == common | {
+        "name": "bindings.gpu.topology",
+        "clientConfig": {"service": service | {"path": "/mutate/bindings"}},
+        "rules": [rule | {"resources": ["pods/binding", "bindings"]}],
+        "matchConditions": [
+            {
+                "name": "by-a-scheduler-of-gpus",
+                "expression": "request.userInfo.username in [ 'system:serviceaccount:hami-system:hami-scheduler'"
+                " , 'system:serviceaccount:kube-system:hami-scheduler'"
+                " , 'system:serviceaccount:volcano-system:volcano-scheduler'"
+                " , 'system:serviceaccount:koordinator-system:koord-scheduler' ]",
+            }
+        ],
+        "reinvocationPolicy": "Never",
+        "sideEffects": "NoneOnDryRun",
+    }
+
+
+def test_the_condition_on_pods_names_every_resource_of_the_configuration(helm: Helm) -> None:
+    def expression(*case: str) -> str:
+        webhook = pick(helm.objects(*case), "MutatingWebhookConfiguration")["webhooks"][0]
+        text: str = webhook["matchConditions"][0]["expression"]
+        return text
+
+    for family in Config().resources:
+        for name in (family.count, family.memory, family.memory_percentage, family.cores):
+            assert expression().count(f"'{name}'") == 1, name
+    assert expression().count(f"startsWith('{names.MIG_RESOURCE_PREFIX}')") == 1
+    assert "'nvidia.com/vgpu'" in expression("everything")
+    assert "volcano" not in expression("everything")
+
+
+@pytest.mark.parametrize("namespace", ["gpu-topology", "somewhere-else"])
+def test_names_follow_the_namespace_of_the_release(helm: Helm, namespace: str) -> None:
+    objects = helm.objects(namespace=namespace)
+    assert {one["metadata"].get("namespace") for one in objects} == {None, namespace, "default"}
+    configuration = pick(objects, "MutatingWebhookConfiguration")
+    for webhook in configuration["webhooks"]:
+        assert webhook["clientConfig"]["service"]["namespace"] == namespace
+        assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", namespace]
+
+
+def test_the_service_leads_to_the_port_of_the_configuration(helm: Helm) -> None:
+    objects = helm.objects("ha")
+    service = pick(objects, "Service")["spec"]
+    template = pod_template(objects, "Deployment")
+    (container,) = template["spec"]["containers"]
+    assert {port["name"]: port["containerPort"] for port in container["ports"]} == {"https": 9443, "ops": 9080}
+    assert [(port["port"], port["targetPort"]) for port in service["ports"]] == [(443, "https"), (8080, "ops")]
+    assert service["selector"].items() <= template["metadata"]["labels"].items()
+    probes = [container[kind]["httpGet"] for kind in ("startupProbe", "livenessProbe", "readinessProbe")]
+    assert [(probe["path"], probe["port"]) for probe in probes] == [
+        ("/healthz", "ops"),
+        ("/healthz", "ops"),
+        ("/readyz", "ops"),
+    ]
+
+
+def test_managed_certificates_need_no_volume_and_leave_the_bundle_alone(helm: Helm) -> None:
+    objects = helm.objects()
+    spec = pod_template(objects, "Deployment")["spec"]
+    assert spec["containers"][0]["args"] == [
+        "serve", "--config", "/etc/gpu-topology/config.yaml", "--state", "kubernetes"
+    ]  # fmt: skip
+    assert {volume["name"] for volume in spec["volumes"]} == {"config", "memory"}
+    configuration = pick(objects, "MutatingWebhookConfiguration")
+    assert all("caBundle" not in webhook["clientConfig"] for webhook in configuration["webhooks"])
+
+
+def test_a_secret_of_the_users_is_mounted_and_its_authority_registered(helm: Helm) -> None:
+    objects = helm.objects("secret")
+    spec = pod_template(objects, "Deployment")["spec"]
+    assert spec["containers"][0]["args"][-2:] == ["--tls", "/etc/gpu-topology-tls"]
+    (volume,) = (volume for volume in spec["volumes"] if volume["name"] == "tls")
+    assert volume["secret"] == {"secretName": "my-certificate", "defaultMode": 0o440}
+    for webhook in pick(objects, "MutatingWebhookConfiguration")["webhooks"]:
+        assert webhook["clientConfig"]["caBundle"] == "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="
+
+
+def test_cert_manager_issues_for_the_service_and_injects_the_authority(helm: Helm) -> None:
+    objects = helm.objects("cert-manager")
+    serving = pick(objects, "Certificate", "gpu-topology-webhook")["spec"]
+    authority = pick(objects, "Certificate", "gpu-topology-webhook-ca")["spec"]
+    configuration = pick(objects, "MutatingWebhookConfiguration")
+    assert configuration["metadata"]["annotations"] == {
+        "cert-manager.io/inject-ca-from": "gpu-topology/gpu-topology-webhook"
+    }
+    assert serving["dnsNames"] == ["gpu-topology-webhook.gpu-topology.svc"]
+    assert serving["issuerRef"] == {"name": "gpu-topology-webhook", "kind": "Issuer"}
+    assert pick(objects, "Issuer", "gpu-topology-webhook")["spec"] == {"ca": {"secretName": authority["secretName"]}}
+    assert (authority["isCA"], authority["issuerRef"]["name"]) == (True, "gpu-topology-webhook-self-signed")
+    (volume,) = (one for one in pod_template(objects, "Deployment")["spec"]["volumes"] if one["name"] == "tls")
+    assert volume["secret"]["secretName"] == serving["secretName"]
+
+
+def test_an_issuer_of_the_cluster_comes_in_place_of_our_own(helm: Helm) -> None:
+    objects = helm.objects("corporate-issuer")
+    assert [one["kind"] for one in objects if one["apiVersion"] == "cert-manager.io/v1"] == ["Certificate"]
+    spec = pick(objects, "Certificate")["spec"]
+    assert spec["issuerRef"] == {"name": "corporate", "kind": "ClusterIssuer", "group": "cert-manager.io"}
+    assert (spec["duration"], spec["renewBefore"]) == ("720h", "240h")
+
+
+def test_the_agent_sees_every_gpu_and_no_other_webhook_hides_them(helm: Helm) -> None:
+    objects = helm.objects()
+    template = pod_template(objects, "DaemonSet")
+    (container,) = template["spec"]["containers"]
+    environment = {
+        one["name"]: one.get("value") or one["valueFrom"]["fieldRef"]["fieldPath"] for one in container["env"]
+    }
+    assert environment == {
+        "NODE_NAME": "spec.nodeName",
+        "POD_NAMESPACE": "metadata.namespace",
+        "NVIDIA_VISIBLE_DEVICES": "all",
+        "NVIDIA_DRIVER_CAPABILITIES": "utility",
+    }
+    assert template["metadata"]["labels"]["hami.io/webhook"] == "ignore"
+    assert template["spec"]["nodeSelector"] == {"gpu": "on"}
+    assert template["spec"]["tolerations"] == [{"operator": "Exists"}]
+    assert container["args"] == ["agent", "--interval=60"]
+    assert "volumes" not in template["spec"]
+
+
+def test_what_the_agent_may_be_told(helm: Helm) -> None:
+    template = pod_template(helm.objects("everything"), "DaemonSet")
+    spec = template["spec"]
+    assert spec["containers"][0]["args"] == ["agent", "--interval=30", "--cordon", "--root=/host"]
+    assert spec["nodeSelector"] == {"nvidia.com/gpu.present": "true"}
+    assert (spec["runtimeClassName"], spec["priorityClassName"]) == ("nvidia", "system-node-critical")
+    mounts = {mount["mountPath"]: mount.get("readOnly") for mount in spec["containers"][0]["volumeMounts"]}
+    assert mounts == {"/host/sys": True, "/host/proc/cpuinfo": True, "/var/run/nvidia-container-devices/all": None}
+
+
+def test_without_an_agent_nothing_of_it_is_left(helm: Helm) -> None:
+    objects = helm.objects("minimal")
+    assert {one["metadata"]["labels"]["app.kubernetes.io/component"] for one in objects} == {"webhook"}
+
+
+@pytest.mark.parametrize(
+    ("version", "there"), [("1.28.0", False), ("1.29.7", False), ("1.30.0", True), ("1.36.1", True)]
+)
+def test_the_policy_for_agents_is_there_where_the_api_server_tells_their_node(
+    helm: Helm, version: str, *, there: bool
+) -> None:
+    kinds = {one["kind"] for one in helm.objects(options=[f"--kube-version={version}"])}
+    assert ({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} <= kinds) is there
+
+
+def test_a_kubernetes_without_match_conditions_is_refused(helm: Helm) -> None:
+    done = helm.run("template", CHART, "--kube-version=1.27.9")
+    assert done.returncode == 1
+    assert "chart requires kubeVersion: >=1.28.0-0" in done.stderr
+
+
+def test_reviews_may_come_from_anywhere_and_metrics_only_from_where_they_may(helm: Helm) -> None:
+    objects = helm.objects("ha")
+    policy = pick(objects, "NetworkPolicy", "gpu-topology-webhook")["spec"]
+    reviews, metrics = policy["ingress"]
+    assert reviews == {"ports": [{"protocol": "TCP", "port": "https"}]}
+    assert metrics == {
+        "ports": [{"protocol": "TCP", "port": "ops"}],
+        "from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+    }
+    assert policy["egress"][0] == {"ports": [{"protocol": "TCP", "port": 8443}]}
+    agent = pick(objects, "NetworkPolicy", "gpu-topology-agent")["spec"]
+    assert agent["ingress"] == [metrics]
+
+
+def test_nothing_of_prometheus_or_grafana_is_there_unless_it_is_asked_for(helm: Helm) -> None:
+    objects = helm.objects()
+    assert {one["apiVersion"] for one in objects if "coreos" in one["apiVersion"]} == set()
+    assert [one["metadata"]["name"] for one in objects if one["kind"] == "ConfigMap"] == ["gpu-topology-webhook"]
+
+
+def test_prometheus_finds_both_programs_by_named_ports(helm: Helm) -> None:
+    objects = helm.objects("everything")
+    service, (ops,) = (
+        pick(objects, "Service"),
+        (port for port in pod_template(objects, "DaemonSet")["spec"]["containers"][0]["ports"]),
+    )
+    webhook, agent = pick(objects, "ServiceMonitor"), pick(objects, "PodMonitor")
+    (endpoint,), (pod_endpoint,) = webhook["spec"]["endpoints"], agent["spec"]["podMetricsEndpoints"]
+    assert endpoint == {"port": "metrics", "interval": "15s"}
+    assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
+    assert (pod_endpoint["port"], pod_endpoint["interval"]) == (ops["name"], "15s")
+    assert webhook["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert webhook["metadata"]["labels"]["release"] == agent["metadata"]["labels"]["release"] == "prometheus"
+
+
+def test_rules_and_dashboard_are_those_of_their_files(helm: Helm, tmp_path: Path) -> None:
+    chart = tmp_path / "chart"
+    shutil.copytree(CHART, chart)
+    rule = "{alert: A, expr: up == 0, annotations: {summary: '{{ $labels.pod }}'}}"
+    alert = f"- name: gpu-topology\n  rules:\n  - {rule}\n"
+    (chart / "files" / "rules.yaml").write_text(alert)
+    (chart / "files" / "dashboard.json").write_text('{\n  "title": "{{ pod }}"\n}\n')
+    done = helm.run("template", chart, f"--values={VALUES / 'everything.yaml'}")
+    objects = documents(done.stdout)
+    rules = pick(objects, "PrometheusRule")
+    assert rules["spec"]["groups"] == yaml.safe_load(alert)
+    assert rules["metadata"]["labels"]["release"] == "prometheus"
+    dashboard = pick(objects, "ConfigMap", "gpu-topology-webhook-dashboard")
+    assert dashboard["data"] == {"gpu-topology-webhook.json": '{\n  "title": "{{ pod }}"\n}'}
+    assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert dashboard["metadata"]["annotations"] == {"folder": "GPU"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("webhook.replica=3", "at '/webhook': additional properties 'replica' not allowed"),
+        ("webhok.replicas=3", "at '': additional properties 'webhok' not allowed"),
+        ("webhook.replicas=0", "at '/webhook/replicas': minimum: got 0, want 1"),
+        ("webhook.replicas=two", "at '/webhook/replicas': got string, want integer"),
+        (
+            "admission.pods.failurePolicy=fail",
+            "at '/admission/pods/failurePolicy': value must be one of 'Fail', 'Ignore'",
+        ),
+        ("admission.bindings.timeoutSeconds=31", "at '/admission/bindings/timeoutSeconds': maximum: got 31, want 30"),
+        (
+            "admission.bindings.schedulers={it's}",
+            "at '/admission/bindings/schedulers/0': 'it\\'s' does not match pattern",
+        ),
+        ("certificates.source=letsencrypt", "value must be one of 'managed', 'cert-manager', 'secret'"),
+        ("certificates.source=secret", "at '/certificates/secret/caBundle': minLength: got 0, want 1"),
+        ("image.digest=sha256:1", "at '/image/digest'"),
+        ("config.sever.port=1", "at '/config': additional properties 'sever' not allowed"),
+        ("config.server.port=https", "at '/config/server/port': got string, want integer"),
+        ("config.cluster.hamiVersion=2", "at '/config/cluster/hamiVersion': got number, want string"),
+        ("config.remap.imagePullPolicy=Sometimes", "at '/config/remap/imagePullPolicy': value must be one of"),
+        ("agent.interval=0", "at '/agent/interval': minimum: got 0, want 1"),
+        ("agent.maxUnavailable=all", "at '/agent/maxUnavailable'"),
+        ("networkPolicy.apiServerPorts={https}", "at '/networkPolicy/apiServerPorts/0': got string, want integer"),
+    ],
+)
+def test_bad_values_are_refused_with_their_place(helm: Helm, setting: str, complaint: str) -> None:
+    done = helm.run("template", CHART, "--set", setting)
+    assert done.returncode == 1
+    assert complaint in done.stderr
+
+
+def test_the_notes_tell_the_next_steps(helm: Helm) -> None:
+    done = helm.run("install", "gpu-topology-webhook", CHART, "--namespace=gpu-topology", "--dry-run=client")
+    assert done.returncode == 0, done.stderr
+    notes = done.stdout.partition("NOTES:\n")[2]
+    assert "kubectl label namespace NAMESPACE gpu.topology/injection=enabled" in notes
+    assert "kubectl -n gpu-topology rollout status deployment/gpu-topology-webhook" in notes
+    assert "system:serviceaccount:hami-system:hami-scheduler" in notes
+    assert "gpu-topology explain NAMESPACE/POD" in notes
