@@ -24,6 +24,8 @@ from kubernetes.client import (
     AuthorizationV1Api,
     Configuration,
     CoreV1Api,
+    V1BoundObjectReference,
+    V1ObjectMeta,
     V1ResourceAttributes,
     V1SelfSubjectAccessReview,
     V1SelfSubjectAccessReviewSpec,
@@ -76,20 +78,26 @@ class ControlPlane:
         configuration.proxy = None  # a proxy of this machine does not know its loopback interface
         return ApiClient(configuration)
 
-    def kubeconfig_for(self, namespace: str, name: str) -> Path:
+    def kubeconfig_for(self, namespace: str, name: str, *, pod: V1ObjectMeta | None = None) -> Path:
         """A kubeconfig with a new token of this service account, as a kubelet gets one for a pod.
 
+        Args:
+            namespace: Of the service account.
+            name: Of the service account.
+            pod: The pod that the token is bound to, with its name and uid; the token then tells its node, too.
+
         Raises:
-            kubernetes.client.ApiException: 404, there is no such service account.
+            kubernetes.client.ApiException: 404, there is no such service account or pod.
         """
+        bound = V1BoundObjectReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid) if pod else None
         wish = AuthenticationV1TokenRequest(
-            spec=V1TokenRequestSpec(audiences=[ISSUER], expiration_seconds=TOKEN_LIFETIME_S)
+            spec=V1TokenRequestSpec(audiences=[ISSUER], expiration_seconds=TOKEN_LIFETIME_S, bound_object_ref=bound)
         )
         with self.client() as admin:
             answer = CoreV1Api(admin).create_namespaced_service_account_token(name, namespace, wish)
         assert answer.status is not None
         assert answer.status.token is not None
-        path = self.directory / f"{namespace}.{name}.kubeconfig"
+        path = self.directory / f"{namespace}.{(pod and pod.name) or name}.kubeconfig"
         _write_kubeconfig(path, self.url, self.ca_file, answer.status.token)
         return path
 

@@ -1,0 +1,21 @@
+"""The webhook configuration of the chart, with an address in place of the Service, for servers that are no pods."""
+
+import base64
+import copy
+from typing import Any
+
+from tests.chart.helm import INSTALL, documents, pick
+
+
+def installed_registration(url: str, authority: bytes) -> dict[str, Any]:
+    """The MutatingWebhookConfiguration of ``deploy/install.yaml``, which needs no Helm.
+
+    Args:
+        url: Of our server, without a path.
+        authority: Its certificate, PEM.
+    """
+    configuration = copy.deepcopy(pick(documents(INSTALL.read_text(encoding="utf-8")), "MutatingWebhookConfiguration"))
+    for webhook in configuration["webhooks"]:
+        path = webhook["clientConfig"]["service"]["path"]
+        webhook["clientConfig"] = {"url": f"{url}{path}", "caBundle": base64.b64encode(authority).decode()}
+    return configuration

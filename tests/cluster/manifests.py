@@ -1,0 +1,66 @@
+"""Objects of any kind at the API server, by server-side apply that refuses unknown fields."""
+
+import json
+import ssl
+from typing import Any
+
+import httpx
+
+from tests.cluster.control_plane import REQUEST_TIMEOUT_S, ControlPlane
+
+CUSTOM = ("cert-manager.io/v1", "monitoring.coreos.com/v1")
+"""API versions that a bare API server does not know."""
+WITHOUT_NAMESPACE = frozenset(
+    {
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "MutatingWebhookConfiguration",
+        "Namespace",
+        "Node",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    }
+)
+
+
+def request(control_plane: ControlPlane, method: str, path: str, **options: Any) -> httpx.Response:
+    """What the API server answers to the administrator."""
+    config = json.loads(control_plane.kubeconfig.read_text())
+    return httpx.request(
+        method,
+        f"{control_plane.url}{path}",
+        headers={"Authorization": f"Bearer {config['users'][0]['user']['token']}"} | options.pop("headers", {}),
+        verify=ssl.create_default_context(cafile=control_plane.ca_file),
+        trust_env=False,
+        timeout=REQUEST_TIMEOUT_S,
+        **options,
+    )
+
+
+def apply(control_plane: ControlPlane, manifest: dict[str, Any], *, dry_run: bool = False) -> httpx.Response:
+    """Create the object or change it; a field that the API server does not know is an error."""
+    parameters = {"fieldManager": "kubectl", "fieldValidation": "Strict", "force": "true"}
+    return request(
+        control_plane,
+        "PATCH",
+        path_of(manifest),
+        params=parameters | ({"dryRun": "All"} if dry_run else {}),
+        headers={"Content-Type": "application/apply-patch+yaml"},
+        content=json.dumps(manifest),
+    )
+
+
+def find(control_plane: ControlPlane, manifest: dict[str, Any]) -> Any:
+    """The object of this identity as it is now; None if there is none."""
+    answer = request(control_plane, "GET", path_of(manifest))
+    assert answer.status_code in {200, 404}, answer.text
+    return answer.json() if answer.status_code == 200 else None
+
+
+def path_of(manifest: dict[str, Any]) -> str:
+    """Where the object is at the API server."""
+    version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    place = "" if kind in WITHOUT_NAMESPACE else f"/namespaces/{metadata['namespace']}"
+    plural = f"{kind.lower()}s".replace("ys", "ies")
+    return f"{root}{place}/{plural}/{metadata['name']}"

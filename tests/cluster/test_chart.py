@@ -1,0 +1,217 @@
+"""The chart at a real API server: its objects are accepted, installed, upgraded and removed."""
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api
+
+from tests.chart.generated import CHART
+from tests.chart.helm import INSTALL, RELEASE, VALUES, Helm, documents, pick
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.manifests import CUSTOM, apply, find, path_of, request
+from tests.cluster.registration import Answer, create_pod
+from tests.server.conftest import until
+
+pytestmark = pytest.mark.cluster
+
+CASES = ["", *sorted(path.stem for path in VALUES.glob("*.yaml"))]
+BUNDLE = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmakNDQVNXZ0F3SUJBZ0lCQVRBS0JnZ3Foa2pPUFFRREFqQUFNQjRYRFRJMg=="
+ENFORCE = "pod-security.kubernetes.io/enforce"
+FORBIDDEN: dict[str, Any] = {
+    "metadata": {"name": "forbidden"},
+    "spec": {"hostNetwork": True, "containers": [{"name": "main", "image": "x"}]},
+}
+PREVIOUS = "release-0.1.0"
+
+
+class Release:
+    """An installed chart."""
+
+    def __init__(self, helm: Helm, control_plane: ControlPlane, namespace: str) -> None:
+        self._helm = helm
+        self._options = (f"--kubeconfig={control_plane.kubeconfig}", f"--namespace={namespace}")
+
+    def run(self, command: str, *arguments: str) -> str:
+        """Standard output of Helm; it must work."""
+        done = self._helm.run(command, RELEASE, *arguments, *self._options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def manifest(self) -> list[dict[str, Any]]:
+        """The objects that Helm says it installed."""
+        done = self._helm.run("get", "manifest", RELEASE, *self._options)
+        assert done.returncode == 0, done.stderr
+        return documents(done.stdout)
+
+
+@contextmanager
+def installed(helm: Helm, control_plane: ControlPlane, namespace: str, *options: str) -> Iterator[Release]:
+    """The chart in that namespace, for as long as the context lasts."""
+    release = Release(helm, control_plane, namespace)
+    release.run("install", str(CHART), *options)
+    try:
+        yield release
+    finally:
+        release.run("uninstall", "--ignore-not-found")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_object_is_one_that_the_api_server_knows_in_each_field(
+    helm: Helm, control_plane: ControlPlane, namespace: str, case: str
+) -> None:
+    objects = helm.objects(*([case] if case else []), namespace=namespace)
+    builtin = [one for one in objects if one["apiVersion"] not in CUSTOM]
+    assert len(builtin) >= 8
+    for one in builtin:
+        answer = apply(control_plane, one, dry_run=True)
+        assert answer.status_code == 201, f"{one['kind']} {one['metadata']['name']}: {answer.text}"
+
+
+def test_a_field_that_does_not_exist_would_be_found(helm: Helm, control_plane: ControlPlane, namespace: str) -> None:
+    deployment = copy.deepcopy(pick(helm.objects(namespace=namespace), "Deployment"))
+    deployment["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
+    answer = apply(control_plane, deployment, dry_run=True)
+    assert answer.status_code in {400, 500}
+    assert "readynessProbe" in answer.json()["message"]
+
+
+def test_install_yaml_can_be_applied_from_its_first_line_to_its_last(control_plane: ControlPlane) -> None:
+    objects = documents(INSTALL.read_text(encoding="utf-8"))
+    assert objects[0]["kind"] == "Namespace"
+    try:
+        for one in objects:
+            answer = apply(control_plane, one)
+            assert answer.status_code in {200, 201}, f"{one['kind']} {one['metadata']['name']}: {answer.text}"
+    finally:
+        for one in objects[1:]:  # without controllers a namespace would not go away
+            request(control_plane, "DELETE", path_of(one))
+
+
+def pod_of(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    """A pod as the controller of that kind would create it."""
+    template = copy.deepcopy(pick(objects, kind)["spec"]["template"])
+    return {"apiVersion": "v1", "kind": "Pod", **template, "metadata": template["metadata"] | {"name": kind.lower()}}
+
+
+def enforce(admin: CoreV1Api, control_plane: ControlPlane, namespace: str, level: str) -> None:
+    admin.patch_namespace(namespace, {"metadata": {"labels": {ENFORCE: level}}})
+    until(lambda: create_pod(control_plane, namespace, FORBIDDEN, dry_run=True).status == 403, "Pod Security")
+
+
+def answers_to_pods(
+    helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, *case: str
+) -> dict[str, Answer]:
+    """What the API server says to the pods of that case, by the kind that would create them, at level restricted."""
+    enforce(admin, control_plane, namespace, "restricted")
+    objects = helm.objects(*case, namespace=namespace)
+    for account in (one for one in objects if one["kind"] == "ServiceAccount"):
+        assert apply(control_plane, account).status_code == 201
+    kinds = sorted({"Deployment", "DaemonSet"} & {one["kind"] for one in objects})
+    return {kind: create_pod(control_plane, namespace, pod_of(objects, kind), dry_run=True) for kind in kinds}
+
+
+@pytest.mark.parametrize("case", ["", "ha", "minimal", "secret"])
+def test_pods_of_ours_fit_pod_security_restricted(
+    helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, case: str
+) -> None:
+    answers = answers_to_pods(helm, control_plane, admin, namespace, *([case] if case else []))
+    assert answers.keys() == ({"Deployment"} if case == "minimal" else {"Deployment", "DaemonSet"})
+    assert [answer.message for answer in answers.values() if answer.status != 201] == []
+
+
+def test_only_the_mounts_of_the_host_put_the_agent_above_restricted(
+    helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str
+) -> None:
+    answers = answers_to_pods(helm, control_plane, admin, namespace, "host-sysfs")
+    assert answers["Deployment"].status == 201
+    assert answers["DaemonSet"].status == 403
+    assert answers["DaemonSet"].message.endswith(
+        'violates PodSecurity "restricted:latest": restricted volume types '
+        '(volumes "sys", "cpuinfo" use restricted volume type "hostPath")'
+    )
+
+
+@pytest.mark.parametrize("server_side", ["true", "false"], ids=["server-side-apply", "three-way-merge"])
+def test_an_upgrade_leaves_the_bundle_that_the_webhook_has_written(
+    helm: Helm, control_plane: ControlPlane, namespace: str, server_side: str
+) -> None:
+    def bundles() -> list[tuple[str, int]]:
+        stored = registrations.read_mutating_webhook_configuration("gpu-topology-webhook").webhooks or []
+        return [(str(one.client_config.ca_bundle or ""), one.timeout_seconds or 0) for one in stored]
+
+    how = f"--server-side={server_side}"
+    with (
+        installed(helm, control_plane, namespace, f"--values={VALUES / PREVIOUS}.yaml", how) as release,
+        control_plane.client() as client,
+    ):
+        registrations = AdmissionregistrationV1Api(client)
+        assert bundles() == [("", 5), ("", 5)]
+        patch = [{"op": "add", "path": f"/webhooks/{n}/clientConfig/caBundle", "value": BUNDLE} for n in (0, 1)]
+        registrations.patch_mutating_webhook_configuration("gpu-topology-webhook", patch)
+        release.run("upgrade", str(CHART), how, "--set=admission.pods.timeoutSeconds=4")
+        assert bundles() == [(BUNDLE, 4), (BUNDLE, 5)]
+
+
+def test_another_source_of_certificates_takes_the_bundle_over_if_it_is_told_to(
+    helm: Helm, control_plane: ControlPlane, namespace: str
+) -> None:
+    secret = f"--values={VALUES / 'secret'}.yaml"
+    with installed(helm, control_plane, namespace) as release, control_plane.client() as client:
+        registrations = AdmissionregistrationV1Api(client)
+        patch = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": BUNDLE}]
+        registrations.patch_mutating_webhook_configuration("gpu-topology-webhook", patch)
+        with pytest.raises(AssertionError, match=r"(?s)conflict.*pods\.gpu\.topology.*caBundle"):
+            release.run("upgrade", str(CHART), secret)
+        release.run("upgrade", str(CHART), secret, "--force-conflicts")
+        stored = registrations.read_mutating_webhook_configuration("gpu-topology-webhook").webhooks or []
+        assert [one.client_config.ca_bundle for one in stored] == ["LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="] * 2
+
+
+@pytest.mark.parametrize(("case", "server_side"), [("", "true"), ("ha", "true"), ("minimal", "true"), ("ha", "false")])
+def test_an_upgrade_from_the_values_of_the_release_before_changes_objects_in_place(
+    helm: Helm, control_plane: ControlPlane, namespace: str, case: str, server_side: str
+) -> None:
+    how = f"--server-side={server_side}"
+    values = [f"--values={VALUES / case}.yaml"] if case else []
+    with installed(helm, control_plane, namespace, f"--values={VALUES / PREVIOUS}.yaml", how) as release:
+        before = {path_of(one): find(control_plane, one)["metadata"]["uid"] for one in release.manifest()}
+        release.run("upgrade", str(CHART), how, *values)
+        after = {path_of(one): find(control_plane, one)["metadata"]["uid"] for one in release.manifest()}
+        gone = before.keys() - after.keys()
+        assert {path: uid for path, uid in after.items() if path in before} == {
+            path: uid for path, uid in before.items() if path not in gone
+        }
+        assert bool(gone) is (case == "minimal")
+        for path in gone:
+            assert request(control_plane, "GET", path).status_code == 404
+
+
+def test_what_can_never_be_changed_is_what_it_was_in_the_first_release(helm: Helm) -> None:
+    objects = helm.objects(PREVIOUS)
+    selectors = {kind: pick(objects, kind)["spec"]["selector"]["matchLabels"] for kind in ("Deployment", "DaemonSet")}
+    assert selectors == {
+        "Deployment": {
+            "app.kubernetes.io/name": "gpu-topology-webhook",
+            "app.kubernetes.io/component": "webhook",
+        },
+        "DaemonSet": {"app.kubernetes.io/name": "gpu-topology-webhook", "app.kubernetes.io/component": "agent"},
+    }
+
+
+def test_uninstalling_leaves_only_what_the_programs_wrote_themselves(
+    helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str
+) -> None:
+    written: Any = {"metadata": {"name": "gpu-topology-webhook-tls"}}
+    with installed(helm, control_plane, namespace) as release:
+        admin.create_namespaced_secret(namespace, written)
+        objects = release.manifest()
+        assert all(find(control_plane, one) for one in objects)
+        release.run("uninstall")
+        assert [path_of(one) for one in objects if find(control_plane, one)] == []
+    left = [secret.metadata.name for secret in admin.list_namespaced_secret(namespace).items if secret.metadata]
+    assert left == ["gpu-topology-webhook-tls"]
+    config_maps = admin.list_namespaced_config_map(namespace).items
+    assert [one.metadata.name for one in config_maps if one.metadata] == []

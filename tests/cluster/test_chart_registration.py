@@ -1,0 +1,191 @@
+"""The registration of the chart at a real API server: who reaches us, and who does not depend on us."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes.client import (
+    ApiException,
+    CoreV1Api,
+    RbacAuthorizationV1Api,
+    RbacV1Subject,
+    V1ClusterRoleBinding,
+    V1Namespace,
+    V1ObjectMeta,
+    V1RoleRef,
+    V1ServiceAccount,
+)
+
+from tests.chart.registration import installed_registration
+from tests.cluster.accounts import RBAC
+from tests.cluster.control_plane import ControlPlane, wait_until_allowed
+from tests.cluster.manifests import apply, path_of, request
+from tests.cluster.registration import RESTRICTED, Answer, create_pod, created, gpu_container, gpu_pod, write_state
+from tests.cluster.scheduling import allocate, bind, stored
+from tests.server.conftest import Starter, free_port, until
+from tests.topology.machines import h20
+
+pytestmark = pytest.mark.cluster
+
+SCHEDULERS = "hami-system"
+Create = Callable[[dict[str, Any]], Answer]
+PLAIN = {"name": "main", "image": "x", "securityContext": RESTRICTED}
+
+
+def opt_in(admin: CoreV1Api, namespace: str) -> None:
+    admin.patch_namespace(namespace, {"metadata": {"labels": {"gpu.topology/injection": "enabled"}}})
+
+
+@pytest.fixture
+def nobody_answers(control_plane: ControlPlane, admin: CoreV1Api, namespace: str) -> Iterator[Create]:
+    """The registration leads to a port on which nothing listens; creates pods in a namespace that opted in."""
+    configuration = installed_registration(f"https://127.0.0.1:{free_port()}", control_plane.ca_file.read_bytes())
+    assert apply(control_plane, configuration).status_code == 201
+
+    def create(pod: dict[str, Any], place: str = namespace) -> Answer:
+        return create_pod(control_plane, place, pod, dry_run=True)
+
+    opt_in(admin, namespace)
+    try:
+        until(lambda: create(gpu_pod("probe", {})).status == 500, "a call to our webhook")
+        yield create
+    finally:
+        request(control_plane, "DELETE", path_of(configuration))
+
+
+def pod(name: str, *containers: dict[str, Any], annotations: Any = None, **spec: Any) -> dict[str, Any]:
+    metadata = {"name": name, "annotations": annotations or {}}
+    return {"metadata": metadata, "spec": {"containers": list(containers) or [PLAIN], **spec}}
+
+
+def with_limit(**limits: str) -> dict[str, Any]:
+    return PLAIN | {"resources": {"limits": limits}}
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        pytest.param(pod("gpus", gpu_container(gpus=1)), id="one GPU"),
+        pytest.param(pod("memory", with_limit(**{"nvidia.com/gpumem": "3000"})), id="a slice by its memory alone"),
+        pytest.param(pod("volcano", with_limit(**{"volcano.sh/vgpu-number": "2"})), id="Volcano"),
+        pytest.param(pod("mig", with_limit(**{"nvidia.com/mig-1g.5gb": "1"})), id="MIG"),
+        pytest.param(pod("second", PLAIN, gpu_container("second")), id="in its second container"),
+        pytest.param(pod("init", initContainers=[gpu_container("first")]), id="in an init container"),
+        pytest.param(pod("asking", annotations={"gpu.topology/inject": "true"}), id="by an annotation"),
+        pytest.param(pod("forged", annotations={"gpu.topology/link": "NVSwitch"}), id="with an annotation of ours"),
+    ],
+)
+def test_pods_that_may_be_ours_wait_for_us(nobody_answers: Create, waiting: dict[str, Any]) -> None:
+    answer = nobody_answers(waiting)
+    assert answer.status == 500
+    assert 'failed calling webhook "pods.gpu.topology"' in answer.message
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        pytest.param(pod("plain"), id="no resources"),
+        pytest.param(pod("cpu", with_limit(cpu="1", memory="1Gi")), id="CPU and memory"),
+        pytest.param(pod("other", with_limit(**{"amd.com/gpu": "1"})), id="other devices"),
+        pytest.param(pod("noted", annotations={"team": "ml", "hami.io/vgpu-mode": "mig"}), id="others' annotations"),
+        pytest.param(pod("init", initContainers=[PLAIN | {"name": "first"}]), id="with an init container"),
+        pytest.param(gpu_pod("out", {}, **{"gpu.topology/injection": "disabled"}), id="opted out by its label"),
+    ],
+)
+def test_pods_that_cannot_be_ours_do_not_depend_on_us(nobody_answers: Create, plain: dict[str, Any]) -> None:
+    answer = nobody_answers(plain)
+    assert answer.status == 201, answer.message
+
+
+@pytest.mark.parametrize("namespace_name", ["kube-system", "gpu-topology"])
+def test_our_own_namespace_and_that_of_the_cluster_never_depend_on_us_whatever_their_labels(
+    nobody_answers: Callable[..., Answer], admin: CoreV1Api, namespace_name: str
+) -> None:
+    known = {one.metadata.name for one in admin.list_namespace().items if one.metadata}
+    if namespace_name not in known:
+        admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=namespace_name)))
+    accounts = {
+        one.metadata.name for one in admin.list_namespaced_service_account(namespace_name).items if one.metadata
+    }
+    if "default" not in accounts:
+        admin.create_namespaced_service_account(namespace_name, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+    opt_in(admin, namespace_name)
+    try:
+        answer = nobody_answers(gpu_pod("train", {}), namespace_name)
+    finally:
+        admin.patch_namespace(namespace_name, {"metadata": {"labels": {"gpu.topology/injection": None}}})
+    assert answer.status == 201, answer.message
+
+
+def test_a_namespace_that_has_not_opted_in_does_not_depend_on_us(
+    nobody_answers: Create, admin: CoreV1Api, namespace: str
+) -> None:
+    admin.patch_namespace(namespace, {"metadata": {"labels": {"gpu.topology/injection": "disabled"}}})
+    until(lambda: nobody_answers(gpu_pod("train", {})).status == 201, "a namespace that opted out")
+
+
+@pytest.fixture
+def scheduler(control_plane: ControlPlane, admin: CoreV1Api) -> Iterator[CoreV1Api]:
+    """HAMi's scheduler, in the namespace that HAMi's documents install it to."""
+    account = "hami-scheduler"
+    known = {one.metadata.name for one in admin.list_namespace().items if one.metadata}
+    if SCHEDULERS not in known:
+        admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=SCHEDULERS)))
+        admin.create_namespaced_service_account(SCHEDULERS, V1ServiceAccount(metadata=V1ObjectMeta(name=account)))
+        RbacAuthorizationV1Api(admin.api_client).create_cluster_role_binding(
+            V1ClusterRoleBinding(
+                metadata=V1ObjectMeta(name=account),
+                role_ref=V1RoleRef(api_group=RBAC, kind="ClusterRole", name="system:kube-scheduler"),
+                subjects=[RbacV1Subject(kind="ServiceAccount", name=account, namespace=SCHEDULERS)],
+            )
+        )
+    with control_plane.client(control_plane.kubeconfig_for(SCHEDULERS, account)) as client:
+        wait_until_allowed(client, "default", "create", "bindings")
+        yield CoreV1Api(client)
+
+
+def test_only_bindings_by_a_scheduler_of_gpus_wait_for_us(
+    nobody_answers: Create, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, scheduler: CoreV1Api
+) -> None:
+    assert nobody_answers(pod("probe")).status == 201
+    created(control_plane, namespace, pod("train"))
+    with pytest.raises(ApiException, match=r'failed calling webhook \\"bindings\.gpu\.topology\\"'):
+        bind(scheduler, namespace, "train")
+    bind(admin, namespace, "train")
+    assert stored(admin, namespace, "train")[0] == "h20-node-1"
+
+
+def test_a_pod_gets_structure_and_values_through_the_registration_of_the_chart(
+    control_plane: ControlPlane, admin: CoreV1Api, namespace: str, scheduler: CoreV1Api, tmp_path: Path
+) -> None:
+    starter = Starter(tmp_path)
+    state = write_state(tmp_path / "state", namespace, h20(), {})
+    opt_in(admin, namespace)
+    try:
+        server = starter("--kubeconfig", str(control_plane.kubeconfig), state=state)
+        configuration = installed_registration(server.url, server.authority.read_bytes())
+        assert apply(control_plane, configuration).status_code == 201
+        try:
+            until(
+                lambda: (
+                    "gpu.topology/injected"
+                    in create_pod(control_plane, namespace, gpu_pod("probe", {}), dry_run=True).body["metadata"][
+                        "annotations"
+                    ]
+                ),
+                "a pod that our webhook has seen",
+            )
+            created(control_plane, namespace, gpu_pod("train", {"team": "ml"}))
+            allocate(admin, namespace, "train", (), (2, 5))
+            bind(scheduler, namespace, "train")
+        finally:
+            request(control_plane, "DELETE", path_of(configuration))
+    finally:
+        starter.stop_all()
+    node, annotations = stored(admin, namespace, "train")
+    assert (node, annotations["gpu.topology/link"], annotations["gpu.topology/ring-order"]) == (
+        "h20-node-1",
+        "NVSwitch",
+        "2,5",
+    )
