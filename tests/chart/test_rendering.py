@@ -274,7 +274,7 @@ def test_managed_certificates_need_no_volume_and_leave_the_bundle_alone(helm: He
     assert spec["containers"][0]["args"] == [
         "serve", "--config", "/etc/gpu-topology/config.yaml", "--state", "kubernetes"
     ]  # fmt: skip
-    assert {volume["name"] for volume in spec["volumes"]} == {"config", "memory"}
+    assert {volume["name"] for volume in spec["volumes"]} == {"config"}
     configuration = pick(objects, "MutatingWebhookConfiguration")
     assert all("caBundle" not in webhook["clientConfig"] for webhook in configuration["webhooks"])
 
@@ -403,13 +403,13 @@ def test_rules_and_dashboard_are_those_of_their_files(helm: Helm, tmp_path: Path
     chart = tmp_path / "chart"
     shutil.copytree(CHART, chart)
     rule = "{alert: A, expr: up == 0, annotations: {summary: '{{ $labels.pod }}'}}"
-    alert = f"- name: gpu-topology\n  rules:\n  - {rule}\n"
+    alert = f"# Rules.\ngroups:\n- name: gpu-topology\n  rules:\n  - {rule}\n"
     (chart / "files" / "rules.yaml").write_text(alert)
     (chart / "files" / "dashboard.json").write_text('{\n  "title": "{{ pod }}"\n}\n')
     done = helm.run("template", chart, f"--values={VALUES / 'everything.yaml'}")
     objects = documents(done.stdout)
     rules = pick(objects, "PrometheusRule")
-    assert rules["spec"]["groups"] == yaml.safe_load(alert)
+    assert rules["spec"] == yaml.safe_load(alert)
     assert rules["metadata"]["labels"]["release"] == "prometheus"
     dashboard = pick(objects, "ConfigMap", "gpu-topology-webhook-dashboard")
     assert dashboard["data"] == {"gpu-topology-webhook.json": '{\n  "title": "{{ pod }}"\n}'}

@@ -155,6 +155,21 @@ def test_an_upgrade_leaves_the_bundle_that_the_webhook_has_written(
         assert bundles() == [(BUNDLE, 4), (BUNDLE, 5)]
 
 
+@pytest.mark.parametrize("options", [(), ("--force-replace", "--server-side=false")], ids=["upgrade", "replace"])
+def test_the_registration_comes_back_after_it_was_deleted_and_a_replacement_empties_its_bundle(
+    helm: Helm, control_plane: ControlPlane, namespace: str, options: tuple[str, ...]
+) -> None:
+    with installed(helm, control_plane, namespace) as release, control_plane.client() as client:
+        registrations = AdmissionregistrationV1Api(client)
+        patch = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": BUNDLE}]
+        registrations.patch_mutating_webhook_configuration("gpu-topology-webhook", patch)
+        if not options:
+            registrations.delete_mutating_webhook_configuration("gpu-topology-webhook")
+        release.run("upgrade", str(CHART), *options)
+        stored = registrations.read_mutating_webhook_configuration("gpu-topology-webhook").webhooks or []
+        assert [one.client_config.ca_bundle for one in stored] == [None, None]
+
+
 def test_another_source_of_certificates_takes_the_bundle_over_if_it_is_told_to(
     helm: Helm, control_plane: ControlPlane, namespace: str
 ) -> None:
