@@ -4,25 +4,53 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import yaml
 
 from webhook import __version__
-from webhook.config import Config
-from webhook.kube.permissions import AGENT, WEBHOOK, Permission, Scope
+from webhook.config import Config, parse_config
+from webhook.kube.permissions import AGENT, WEBHOOK
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "chart"
-PROGRAMS: Mapping[str, tuple[Permission, ...]] = {"agent": AGENT, "webhook": WEBHOOK}
-"""What is in ``files/roles.yaml``, by the name under which the templates look for it."""
-SCOPES = {Scope.CLUSTER: "cluster", Scope.OWN_NAMESPACE: "ownNamespace", Scope.DEFAULT_NAMESPACE: "defaultNamespace"}
+SCOPES = {"cluster": "cluster", "own-namespace": "ownNamespace", "default-namespace": "defaultNamespace"}
+"""From values of ``Scope`` to members of ``files/roles.yaml``."""
 ROLES_HEAD = "# What each program may do, from the lists in the code. Written by make chart.\n"
 TABLE_HEAD = "| value | default | meaning |\n|---|---|---|\n"
 BEGIN, END = "<!-- values: written by make chart -->\n", "<!-- end of values -->\n"
 KEY = re.compile(r'( *)([A-Za-z_]\w*|"[^"]+"):(?: (.*))?$')
+
+
+class Rule(Protocol):
+    """A permission, of the webhook's list or of that for certificates."""
+
+    @property
+    def scope(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def resource(self) -> str: ...
+    @property
+    def verbs(self) -> tuple[str, ...]: ...
+    @property
+    def resource_names(self) -> tuple[str, ...]: ...
+
+
+def _certificates() -> dict[str, tuple[Rule, ...]]:
+    """What managed certificates need, once the code for them is there."""
+    if find_spec("certs.permissions") is None:
+        return {}
+    terms = import_module("webhook.server.certificates").terms_of(parse_config({}).certificates, "")  # type: ignore[attr-defined]  # comes with them
+    return {"certificates": import_module("certs.permissions").keeper_permissions(terms)}
+
+
+PROGRAMS: Mapping[str, tuple[Rule, ...]] = {"agent": AGENT, "webhook": WEBHOOK, **_certificates()}
+"""What is in ``files/roles.yaml``, by the name under which the templates look for it."""
 
 
 def roles() -> str:
@@ -97,13 +125,13 @@ def _default(defaults: Any, path: Iterable[str]) -> str:
     return "" if isinstance(defaults, dict) and defaults else f"`{json.dumps(defaults)}`"
 
 
-def _rules(permissions: Iterable[Permission]) -> dict[str, list[dict[str, list[str]]]]:
+def _rules(permissions: Iterable[Rule]) -> dict[str, list[dict[str, list[str]]]]:
     scopes: dict[str, list[dict[str, list[str]]]] = {}
     for one in permissions:
         rule = {"apiGroups": [one.group], "resources": [one.resource], "verbs": list(one.verbs)}
         if one.resource_names:
             rule["resourceNames"] = list(one.resource_names)
-        scopes.setdefault(SCOPES[one.scope], []).append(rule)
+        scopes.setdefault(SCOPES[str(one.scope)], []).append(rule)
     return scopes
 
 

@@ -16,6 +16,8 @@ from tests.programs.left_out import GetProgram
 
 RELEASE = "gpu-topology-webhook"
 NAMESPACE = "gpu-topology"
+KUBERNETES = "1.36"
+"""For which it is rendered where no cluster is asked; otherwise each build of Helm takes another."""
 VALUES = Path(__file__).with_name("values")
 INSTALL = ROOT / "deploy" / "install.yaml"
 INSTALL_HEAD = """\
@@ -55,7 +57,8 @@ class Helm:
         Raises:
             AssertionError: it does not.
         """
-        done = self.run("template", RELEASE, CHART, "--namespace", namespace, *arguments)
+        given = (f"--namespace={namespace}", f"--kube-version={KUBERNETES}", *arguments)
+        done = self.run("template", RELEASE, CHART, *given)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.chart.generated import CHART, PROGRAMS, ROOT
-from tests.chart.helm import INSTALL, NAMESPACE, VALUES, Helm, documents, pick
+from tests.chart.generated import CHART, PROGRAMS, ROOT, Rule
+from tests.chart.helm import INSTALL, KUBERNETES, NAMESPACE, VALUES, Helm, documents, pick
 from webhook.config import Config, parse_config
-from webhook.kube.permissions import Permission, Scope
+from webhook.kube.permissions import Scope
 from webhook.model import names
 
 pytestmark = pytest.mark.cluster
@@ -154,7 +154,7 @@ def granted(objects: list[dict[str, Any]], account: str) -> set[tuple[str, str, 
     return found
 
 
-def needed(*lists: tuple[Permission, ...]) -> set[tuple[str, str, str, str, str]]:
+def needed(*lists: tuple[Rule, ...]) -> set[tuple[str, str, str, str, str]]:
     return {
         (str(one.scope), one.group, one.resource, verb, name)
         for one in chain.from_iterable(lists)
@@ -343,6 +343,13 @@ def test_what_the_agent_may_be_told(helm: Helm) -> None:
     assert mounts == {"/host/sys": True, "/host/proc/cpuinfo": True, "/var/run/nvidia-container-devices/all": None}
 
 
+def test_files_that_the_configuration_names_can_be_mounted(helm: Helm) -> None:
+    spec = pod_template(helm.objects("everything"), "Deployment")["spec"]
+    assert {volume["name"] for volume in spec["volumes"]} == {"config", "authority"}
+    mounts = {mount["name"]: mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]}
+    assert mounts == {"config": "/etc/gpu-topology", "authority": "/etc/authority"}
+
+
 def test_without_an_agent_nothing_of_it_is_left(helm: Helm) -> None:
     objects = helm.objects("minimal")
     assert {one["metadata"]["labels"]["app.kubernetes.io/component"] for one in objects} == {"webhook"}
@@ -406,7 +413,7 @@ def test_rules_and_dashboard_are_those_of_their_files(helm: Helm, tmp_path: Path
     alert = f"# Rules.\ngroups:\n- name: gpu-topology\n  rules:\n  - {rule}\n"
     (chart / "files" / "rules.yaml").write_text(alert)
     (chart / "files" / "dashboard.json").write_text('{\n  "title": "{{ pod }}"\n}\n')
-    done = helm.run("template", chart, f"--values={VALUES / 'everything.yaml'}")
+    done = helm.run("template", chart, f"--kube-version={KUBERNETES}", f"--values={VALUES / 'everything.yaml'}")
     objects = documents(done.stdout)
     rules = pick(objects, "PrometheusRule")
     assert rules["spec"] == yaml.safe_load(alert)
@@ -446,9 +453,18 @@ def test_rules_and_dashboard_are_those_of_their_files(helm: Helm, tmp_path: Path
     ],
 )
 def test_bad_values_are_refused_with_their_place(helm: Helm, setting: str, complaint: str) -> None:
-    done = helm.run("template", CHART, "--set", setting)
+    done = helm.run("template", CHART, f"--kube-version={KUBERNETES}", "--set", setting)
     assert done.returncode == 1
     assert complaint in done.stderr
+
+
+def test_a_name_that_the_roles_are_not_for_is_refused(helm: Helm) -> None:
+    setting = "config.certificates.secret"
+    done = helm.run(
+        "template", CHART, f"--kube-version={KUBERNETES}", "--skip-schema-validation", "--set", f"{setting}=mine"
+    )
+    assert done.returncode == 1
+    assert f"{setting}: expected gpu-topology-webhook-tls, the name that the chart uses, found mine" in done.stderr
 
 
 def test_the_notes_tell_the_next_steps(helm: Helm) -> None:

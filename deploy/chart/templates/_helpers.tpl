@@ -25,8 +25,19 @@ app.kubernetes.io/component: {{ .component }}
 {{- int (dig "server" "opsPort" 8080 .Values.config) -}}
 {{- end }}
 
+{{- /* The roles of the chart are for these names. */ -}}
+{{- define "gpu-topology.check-names" -}}
+{{- range $setting, $name := dict "secret" "gpu-topology-webhook-tls" "service" "gpu-topology-webhook" "webhookConfiguration" "gpu-topology-webhook" }}
+{{- $found := dig "certificates" $setting $name $.Values.config }}
+{{- if ne $found $name }}
+{{- fail (printf "config.certificates.%s: expected %s, the name that the chart uses, found %s. Leave it out" $setting $name $found) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- /* The file of the program. As JSON, because YAML of Helm writes 6291456 as 6.291456e+06. */ -}}
 {{- define "gpu-topology.config" -}}
+{{- include "gpu-topology.check-names" . -}}
 {{- $remap := dict "image" (include "gpu-topology.image" .) "imagePullPolicy" .Values.image.pullPolicy -}}
 {{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) -}}
 {{- toPrettyJson $config -}}
