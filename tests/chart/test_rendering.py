@@ -11,6 +11,7 @@ import yaml
 
 from tests.chart.generated import CHART, PROGRAMS, ROOT, Rule
 from tests.chart.helm import INSTALL, KUBERNETES, NAMESPACE, VALUES, Helm, documents, pick
+from tests.cli.command import gpu_topology
 from webhook.config import Config, parse_config
 from webhook.kube.permissions import Scope
 from webhook.model import names
@@ -348,6 +349,17 @@ def test_files_that_the_configuration_names_can_be_mounted(helm: Helm) -> None:
     assert {volume["name"] for volume in spec["volumes"]} == {"config", "authority"}
     mounts = {mount["name"]: mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]}
     assert mounts == {"config": "/etc/gpu-topology", "authority": "/etc/authority"}
+
+
+@pytest.mark.parametrize("case", ["", "everything", "secret"])
+def test_the_programs_know_their_arguments(helm: Helm, case: str) -> None:
+    objects = helm.objects(*values(case))
+    for kind in ("Deployment", "DaemonSet"):
+        (container,) = pod_template(objects, kind)["spec"]["containers"]
+        done = gpu_topology(*container["args"], "--help")
+        assert done.code == 0, done.err
+        unknown = gpu_topology(*container["args"], "--colour", "--help")
+        assert (unknown.code, "--colour" in unknown.err) == (2, True)
 
 
 def test_without_an_agent_nothing_of_it_is_left(helm: Helm) -> None:

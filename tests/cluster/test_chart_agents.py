@@ -155,6 +155,16 @@ def test_objects_of_other_nodes_are_out_of_reach(nodes: Nodes, kind: str) -> Non
         assert f"the agent of node {nodes.own} may write {own}, not {name}" in create(name)
 
 
+def test_a_node_that_is_called_like_the_webhook_reaches_nothing_of_it(nodes: Nodes, admin: CoreV1Api) -> None:
+    node = f"webhook-{nodes.namespace}"
+    admin.create_node(V1Node(metadata=V1ObjectMeta(name=node)))
+    pod = pod_on(admin, nodes.namespace, node)
+    body: Any = {"metadata": {"name": f"gpu-topology-{node}"}}
+    with nodes.control_plane.client(nodes.control_plane.kubeconfig_for(nodes.namespace, ACCOUNT, pod=pod)) as client:
+        said = refusal(lambda: CoreV1Api(client).create_namespaced_config_map(nodes.namespace, body, dry_run="All"))
+    assert "names that begin with gpu-topology-webhook are those of the webhook; rename the node" in said
+
+
 @pytest.mark.parametrize(
     ("patch", "allowed"),
     [
