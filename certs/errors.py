@@ -1,5 +1,21 @@
 """Failures that a person can repair."""
 
 
-class BundleError(Exception):
+class CertsError(Exception):
+    """The root of what this package raises on purpose; its text is meant for the user."""
+
+
+class BundleError(CertsError):
     """A certificate or key cannot be used; the text says what to do."""
+
+
+class ForeignSecret(CertsError):
+    """The Secret belongs to somebody else, so nothing is written into it; the text says what to do."""
+
+
+class ApiFailure(CertsError):
+    """A request to the API server did not do what it should."""
+
+
+class Conflict(ApiFailure):
+    """Somebody else wrote the object in between; read it again."""

@@ -2,6 +2,7 @@
 
 import ipaddress
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from cryptography import x509
@@ -10,31 +11,39 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from certs.bundle import TlsBundle
+from certs.certificate import encode
 
 # Clocks of nodes differ by minutes; a certificate must be valid on the slowest one at once.
 CLOCK_SKEW = timedelta(minutes=10)
 
 
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A certificate authority that can issue: its certificate, and its key in PEM."""
+
+    certificate: x509.Certificate
+    key: bytes = field(repr=False)
+
+
 def issue(names: Sequence[str], *, now: datetime, lifetime: timedelta) -> TlsBundle:
     """A fresh authority and a serving certificate for ``names`` (DNS names or IP addresses), EC P-256.
 
-    ``now`` must carry its time zone.
+    ``now`` must carry its time zone. The authority's key is forgotten.
     """
-    authority_key = ec.generate_private_key(ec.SECP256R1())
-    authority = _authority(authority_key, now, lifetime)
+    return issue_serving(names, new_authority(now=now, lifetime=lifetime), now=now, lifetime=lifetime)
+
+
+def new_authority(*, now: datetime, lifetime: timedelta) -> Authority:
+    """A fresh authority, EC P-256, that can issue serving certificates and no further authorities."""
     key = ec.generate_private_key(ec.SECP256R1())
-    certificate = _serving(key, names, authority, authority_key, now, lifetime)
-    return TlsBundle(
-        certificate=certificate.public_bytes(serialization.Encoding.PEM),
-        key=key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        ),
-        authority=authority.public_bytes(serialization.Encoding.PEM),
+    # Clients find the issuer of a certificate by its name and take, of several of one name, perhaps the wrong one.
+    serial = x509.random_serial_number()
+    name = x509.Name(
+        [
+            x509.NameAttribute(NameOID.COMMON_NAME, "gpu-topology-webhook authority"),
+            x509.NameAttribute(NameOID.SERIAL_NUMBER, f"{serial:x}"),
+        ]
     )
-
-
-def _authority(key: ec.EllipticCurvePrivateKey, now: datetime, lifetime: timedelta) -> x509.Certificate:
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "gpu-topology-webhook authority")])
     usage = x509.KeyUsage(
         digital_signature=False,
         content_commitment=False,
@@ -46,46 +55,53 @@ def _authority(key: ec.EllipticCurvePrivateKey, now: datetime, lifetime: timedel
         encipher_only=False,
         decipher_only=False,
     )
-    return (
-        _builder(name, name, key.public_key(), now, lifetime)
+    certificate = (
+        _builder(name, name, key.public_key(), now, now + lifetime)
+        .serial_number(serial)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
+    return Authority(certificate, _pem(key))
 
 
-def _serving(
-    key: ec.EllipticCurvePrivateKey,
-    names: Sequence[str],
-    authority: x509.Certificate,
-    authority_key: ec.EllipticCurvePrivateKey,
-    now: datetime,
-    lifetime: timedelta,
-) -> x509.Certificate:
+def issue_serving(names: Sequence[str], authority: Authority, *, now: datetime, lifetime: timedelta) -> TlsBundle:
+    """A serving certificate with a fresh key, EC P-256; it ends with its authority at the latest."""
+    key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "gpu-topology-webhook")])
-    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    return (
-        _builder(subject, authority.subject, key.public_key(), now, lifetime)
+    issuer, end = authority.certificate, min(now + lifetime, authority.certificate.not_valid_after_utc)
+    signer = serialization.load_pem_private_key(authority.key, password=None)
+    if not isinstance(signer, ec.EllipticCurvePrivateKey):
+        raise TypeError("expected the EC key of an authority that this module made")
+    certificate = (
+        _builder(subject, issuer.subject, key.public_key(), now, end)
+        .serial_number(x509.random_serial_number())
         .add_extension(x509.SubjectAlternativeName(list(map(_general_name, names))), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(signer, critical=False)
-        .sign(authority_key, hashes.SHA256())
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+        .sign(signer, hashes.SHA256())
     )
+    return TlsBundle(encode([certificate]), _pem(key), encode([issuer]))
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, lifetime: timedelta
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, end: datetime
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key)
-        .serial_number(x509.random_serial_number())
         .not_valid_before(now - CLOCK_SKEW)
-        .not_valid_after(now + lifetime)
+        .not_valid_after(end)
+    )
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 

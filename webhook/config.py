@@ -1,6 +1,7 @@
 """What an operator may choose: one YAML file, every field with a default."""
 
 import difflib
+import ipaddress
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -26,6 +27,10 @@ _OWN_SETTINGS = {
     names.ENV_NCCL_P2P_LEVEL: "nccl.pcieP2PLevel and the option nccl-p2p-level decide it",
     names.ENV_NCCL_NVLS_ENABLE: "the option nvls decides it",
 }
+# A DNS label, as the names of Services are, and safe for the other objects: apimachinery pkg/util/validation.
+_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+LABEL_LIMIT = 63
+LONGEST_DAYS = 36500
 LINK_CLASSES = ("nvswitch", "nvlink", "pcie")
 
 
@@ -138,6 +143,30 @@ class ServerSettings(Section, frozen=True, kw_only=True):
     """How long, after SIGTERM, reviews are still answered, each with ``Connection: close``."""
     keep_alive_seconds: int = 120
     """Idle connections are kept this long; below the API server's 90 s it loses requests to closing connections."""
+    client_authority: str = ""
+    """PEM file with the authority of the API server's client certificate, read anew when it changes; empty: clients
+    need no certificate."""
+
+
+class CertificateSettings(Section, frozen=True, kw_only=True):
+    """The certificates that the webhook looks after itself: without ``--tls`` and ``--self-signed``."""
+
+    secret: str = "gpu-topology-webhook-tls"  # noqa: S105 - a name
+    """Secret of the webhook's own namespace in which they are kept."""
+    service: str = "gpu-topology-webhook"
+    """Service whose names they are for."""
+    webhook_configuration: str = "gpu-topology-webhook"
+    """MutatingWebhookConfiguration whose ``caBundle`` names their authority."""
+    additional_names: tuple[str, ...] = ()
+    """More DNS names or IP addresses that they are for, where API servers reach the webhook by a URL."""
+    lifetime_days: int = 90
+    """Life of a serving certificate; it is renewed after two thirds."""
+    authority_lifetime_days: int = 730
+    """Life of the authority; a new one begins after two thirds."""
+    check_seconds: float = 15.0
+    """Between two looks at the Secret and the webhook configuration; a leader who is silent for four is replaced."""
+    settle_seconds: float = 120.0
+    """How long the webhook configuration must have named an authority before certificates of it are served."""
 
 
 class Config(Section, frozen=True, kw_only=True):
@@ -152,6 +181,7 @@ class Config(Section, frozen=True, kw_only=True):
     nccl: NcclSettings = NcclSettings()
     binding: BindingSettings = BindingSettings()
     server: ServerSettings = ServerSettings()
+    certificates: CertificateSettings = CertificateSettings()
 
 
 class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -307,8 +337,45 @@ def check_config(config: Config) -> None:
     binding = config.binding
     if not 0 < binding.read_seconds < math.inf or not 0 < binding.topology_max_age_seconds < math.inf:
         raise ConfigError("binding: expected readSeconds > 0 and topologyMaxAgeSeconds > 0")
+    _check_certificates(config.certificates)
     if not config.resources:
         raise ConfigError("resources: expected the resource names of at least one device plugin, found none")
+
+
+def _check_certificates(certificates: CertificateSettings) -> None:
+    for setting, name in (
+        ("secret", certificates.secret),
+        ("service", certificates.service),
+        ("webhookConfiguration", certificates.webhook_configuration),
+    ):
+        if len(name) > LABEL_LIMIT or not _OBJECT_NAME.fullmatch(name):
+            expected = f"a name of at most {LABEL_LIMIT} lower-case letters, digits and -"
+            raise ConfigError(str(FormatError(f"certificates.{setting}", expected=expected, found=name)))
+    for name in certificates.additional_names:
+        if not _is_server_name(name):
+            expected = "DNS names and IP addresses"
+            raise ConfigError(str(FormatError("certificates.additionalNames", expected=expected, found=name)))
+    if certificates.lifetime_days < 1 or not (
+        3 * certificates.lifetime_days <= certificates.authority_lifetime_days <= LONGEST_DAYS
+    ):
+        raise ConfigError(
+            "certificates: expected lifetimeDays >= 1, and authorityLifetimeDays at least three times as long and at "
+            f"most {LONGEST_DAYS}, found {certificates.lifetime_days} and {certificates.authority_lifetime_days}. The "
+            "last third of an authority's life must be long enough for a certificate"
+        )
+    if (
+        not 1 <= certificates.check_seconds <= 300
+        or not certificates.check_seconds <= certificates.settle_seconds <= 3600
+    ):
+        raise ConfigError("certificates: expected checkSeconds from 1 to 300, and settleSeconds from that to 3600")
+
+
+def _is_server_name(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return len(name) <= 253 and all(_OBJECT_NAME.fullmatch(label) for label in name.split("."))
+    return True
 
 
 def _check_variable(setting: str, name: str, value: str) -> None:

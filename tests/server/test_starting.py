@@ -131,11 +131,13 @@ def test_a_state_is_required() -> None:
     assert "expected kubernetes, or a state directory" in " ".join(done.stderr.split())
 
 
-@pytest.mark.parametrize("arguments", [[], ["--tls", "x", "--self-signed"]])
-def test_one_source_of_the_certificate_is_required(arguments: list[str]) -> None:
+@pytest.mark.parametrize("arguments", [[], ["--tls", "x", "--self-signed"]], ids=["none", "two"])
+def test_one_source_of_the_certificate_is_required(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POD_NAMESPACE", raising=False)
     code, said = serve(*arguments)
     assert code == 2
     assert "--tls" in said
+    assert "--self-signed" in said
 
 
 def test_a_bad_configuration_is_named(tmp_path: Path) -> None:

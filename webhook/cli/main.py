@@ -10,9 +10,9 @@ from typing import NoReturn
 
 import typer
 
-from certs.errors import BundleError
+from certs.errors import CertsError
 from webhook import __version__
-from webhook.cli import agent, bind, demo, explain, inject, remap, serve
+from webhook.cli import agent, bind, certs, demo, explain, inject, remap, serve
 from webhook.cli.topology import topology
 from webhook.model.errors import GpuTopologyError
 
@@ -35,6 +35,7 @@ app.command(add_help_option=False, context_settings={"allow_extra_args": True, "
     remap.remap
 )
 app.add_typer(topology)
+app.add_typer(certs.certs)
 app.command()(demo.demo)
 
 
@@ -73,7 +74,7 @@ def main() -> None:
 def _run() -> None:
     try:
         app()
-    except (GpuTopologyError, BundleError) as error:
+    except (GpuTopologyError, CertsError) as error:
         _fail(str(error))
 
 

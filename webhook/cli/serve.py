@@ -2,8 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -12,17 +10,15 @@ import typer
 from webhook.model import names
 
 if TYPE_CHECKING:
-    from certs.bundle import TlsBundle
     from webhook.config import AdmitPolicy, Config
     from webhook.log import Log
+    from webhook.server.certificates import Certificates
     from webhook.server.events import Events
     from webhook.server.run import Background
     from webhook.server.vitals import Vitals
     from webhook.state import Pods, State
 
 KUBERNETES = Path("kubernetes")
-SELF_SIGNED_LIFETIME = timedelta(days=30)
-SELF_SIGNED_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
@@ -43,10 +39,19 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     ] = None,
     namespace: Annotated[
         str,
-        typer.Option(envvar=names.AGENT_NAMESPACE, help="With --state kubernetes: where the agents publish."),
+        typer.Option(
+            envvar=names.AGENT_NAMESPACE,
+            help="Namespace of the webhook: of its certificates and, with --state kubernetes, of what agents publish.",
+        ),
     ] = "",
     config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
-    tls: Annotated[Path | None, typer.Option(help="Directory with tls.crt and tls.key; this or --self-signed.")] = None,
+    tls: Annotated[
+        Path | None,
+        typer.Option(
+            help="Directory with tls.crt and tls.key, which somebody else renews. Without this and --self-signed the "
+            "certificates are kept in a Secret of the cluster."
+        ),
+    ] = None,
     self_signed: Annotated[
         bool, typer.Option("--self-signed", help="Issue a certificate for localhost, for a first try.")
     ] = False,
@@ -70,10 +75,9 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         raise typer.BadParameter("expected kubernetes, or a state directory", param_hint="--state")
     if state == KUBERNETES and not namespace:
         raise typer.BadParameter(f"expected a name, or the variable {names.AGENT_NAMESPACE}", param_hint="--namespace")
-    if (tls is None) != self_signed:
+    if tls is not None and self_signed:
         raise typer.BadParameter("give either --tls DIR or --self-signed", param_hint="--tls")
 
-    from certs.context import server_context
     from webhook.log import take_over_logging
     from webhook.server.app import create_app
     from webhook.server.log import ReviewLog
@@ -81,21 +85,19 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
 
     log = ReviewLog(sys.stdout.fileno())
     take_over_logging(log)
-    bundle = _bundle(tls, ca_file)
+    certificates = _certificates(settings, tls, ca_file, kubeconfig, namespace, log, self_signed=self_signed)
     if state == KUBERNETES:
         cluster = _live(kubeconfig, namespace, policy, log)
     else:
         cluster = _directory(state, kubeconfig, policy)
     reviews = create_app(settings, policy, cluster.state, log, cluster.pods, cluster.events)
-    context = server_context(bundle)
-    certificate, authority = _ends(bundle)
     run(
         settings,
         reviews,
         cluster.state,
-        context,
-        vitals=lambda: replace(cluster.vitals(), certificate_ends=certificate, authority_ends=authority),
-        background=cluster.background,
+        certificates.context,
+        vitals=lambda: certificates.told_in(cluster.vitals()),
+        background=(*cluster.background, *certificates.background),
     )
 
 
@@ -150,28 +152,24 @@ def _overlay(config: "Config", host: str | None, port: int | None, ops_port: int
     return overlaid
 
 
-def _bundle(tls: Path | None, ca_file: Path | None) -> "TlsBundle":
-    from certs.bundle import check_bundle, read_bundle
-    from certs.issue import issue
-    from webhook.model.errors import GpuTopologyError
+def _certificates(  # noqa: PLR0913 - most of them options of the command
+    config: "Config",
+    tls: Path | None,
+    ca_file: Path | None,
+    kubeconfig: Path | None,
+    namespace: str,
+    log: "Log",
+    *,
+    self_signed: bool,
+) -> "Certificates":
+    """What the server listens with."""
+    from webhook.server import certificates
 
-    now = datetime.now(UTC)
     if tls is not None:
-        bundle = read_bundle(tls)
-        check_bundle(bundle, now=now)
-        return bundle
-    bundle = issue(SELF_SIGNED_NAMES, now=now, lifetime=SELF_SIGNED_LIFETIME)
-    if ca_file is not None:
-        try:
-            ca_file.write_bytes(bundle.authority)
-        except OSError as error:
-            raise GpuTopologyError(f"--ca-file {ca_file}: cannot be written: {error.strerror}") from None
-    return bundle
-
-
-def _ends(bundle: "TlsBundle") -> tuple[float, float | None]:
-    """When the certificate and its authority end, in seconds since 1970."""
-    from certs.bundle import ends
-
-    certificate, authority = ends(bundle)
-    return certificate.timestamp(), authority.timestamp() if authority else None
+        return certificates.from_files(config, tls, log)
+    if self_signed:
+        return certificates.self_signed(config, ca_file, log)
+    if not namespace:
+        expected = f"expected a name, or the variable {names.AGENT_NAMESPACE}; or else --tls DIR or --self-signed"
+        raise typer.BadParameter(expected, param_hint="--namespace")
+    return certificates.managed(config, kubeconfig=kubeconfig, namespace=namespace, log=log)

@@ -58,6 +58,16 @@ WEBHOOK_CONTROLLER = PREFIX + "webhook"
 AGENT_NODE_NAME = "NODE_NAME"
 AGENT_NAMESPACE = "POD_NAMESPACE"
 
+# What looks after certificates: the type of their Secret, an annotation of it, and a label and an annotation of Leases.
+CERTIFICATES_TYPE = PREFIX + "certificates"
+CERTIFICATES_ROTATE = PREFIX + "rotate"
+CERTIFICATES_REPLICA = PREFIX + "certificates-replica-of"
+CERTIFICATES_SERVES = PREFIX + "serves-authority"
+CERTIFICATES_FIELD_MANAGER = "gpu-topology-certificates"
+# Variables of the webhook's container.
+WEBHOOK_POD_NAME = "POD_NAME"
+WEBHOOK_POD_UID = "POD_UID"
+
 # What other components own.
 HAMI_DEVICE_CORDON = "hami.io/device-cordon"
 HAMI_SCHEDULER_POLICY = "hami.io/gpu-scheduler-policy"

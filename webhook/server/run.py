@@ -34,7 +34,7 @@ class Background(Protocol):
     """Something that runs beside the server, on its event loop."""
 
     async def open(self) -> None:
-        """Begin. The server listens only afterwards."""
+        """Begin. Reviews are served only afterwards, probes from the first moment on."""
 
     async def close(self) -> None:
         """End. The server has answered its last review."""
@@ -75,20 +75,13 @@ def run(
         state: Says whether reviews can be answered.
         context: For TLS.
         vitals: What the metrics say beside the counts. What follows from ``reviews`` and ``state`` is put in here.
-        background: Opened before the server listens, in this order, and closed in the other when it has stopped.
+        background: Opened before reviews are served, in this order, and closed in the other when the server has
+            stopped. One that is still opening when the stop comes is cancelled.
     """
     runner = _Runner(config.server, reviews, state, context, vitals)
     loop_factory = runner.tls.config.get_loop_factory()
     with asyncio.Runner(loop_factory=loop_factory) as loop:
-        loop.run(_serve(runner, background))
-
-
-async def _serve(runner: "_Runner", background: Sequence[Background]) -> None:
-    async with AsyncExitStack() as stack:
-        for one in background:
-            await one.open()
-            stack.push_async_callback(one.close)
-        await runner.serve()
+        loop.run(runner.serve(background))
 
 
 class _Runner:
@@ -110,25 +103,37 @@ class _Runner:
         """The readiness that the log knows of."""
         self._vitals = vitals
         self._stop = asyncio.Event()
+        self._opened = False
         self.tls = _server(settings, reviews, settings.port, ssl_context_factory=lambda *_: context)
         ops = create_ops_app(self._unready, reviews.counts, self._vitals_now)
         self._ops = _server(settings, ops, settings.ops_port)
 
-    async def serve(self) -> None:
+    async def serve(self, background: Sequence[Background]) -> None:
         """Start both servers, wait for a signal, stop both."""
         self._handle_signals()
-        bound = [_listen(self._settings.host, port) for port in (self._settings.port, self._settings.ops_port)]
-        servers = [
-            asyncio.create_task(server.serve([listener]))
-            for server, listener in zip((self.tls, self._ops), bound, strict=True)
-        ]
+        tls, ops = (_bind(self._settings.host, port) for port in (self._settings.port, self._settings.ops_port))
+        servers = [asyncio.create_task(self._ops.serve([ops]))]
         stopping = asyncio.create_task(self._stop.wait())
         started = asyncio.create_task(self._started())
-        await asyncio.wait({*servers, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        started.cancel()
+        try:
+            async with AsyncExitStack() as stack:
+                opening = asyncio.create_task(_open(stack, background))
+                await asyncio.wait({opening, stopping, *servers}, return_when=asyncio.FIRST_COMPLETED)
+                if opening.done():
+                    await opening
+                    self._opened = True
+                    servers.append(asyncio.create_task(self.tls.serve([tls])))
+                    await asyncio.wait({stopping, *servers}, return_when=asyncio.FIRST_COMPLETED)
+                await _cancel(opening, started)
+                await self._end(servers)
+        finally:
+            await _cancel(stopping, started)
+            await self._end(servers)
+            tls.close()
+
+    async def _end(self, servers: Sequence[asyncio.Task[None]]) -> None:
         for server in (self.tls, self._ops):
             server.should_exit = True
-        stopping.cancel()
         await asyncio.gather(*servers)
         self._log.say("info", "stopped")
 
@@ -148,6 +153,8 @@ class _Runner:
         reason = ""
         if self._reviews.draining:
             reason = "stopping"
+        elif not self._opened:
+            reason = "starting"
         elif waiting_for := self._state.waiting_for:
             reason = f"waiting for {waiting_for}"
         if reason != self._told:
@@ -171,21 +178,39 @@ class _Runner:
         loop.add_signal_handler(signal.SIGINT, self._stop.set)
 
     def _drain(self) -> None:
-        if not self._reviews.draining:
+        if not self._opened:  # there is nobody to whom we could say goodbye
+            self._stop.set()
+        elif not self._reviews.draining:
             self._log.say("info", "draining", seconds=self._settings.drain_seconds)
         self._reviews.draining = True
         self._told = "stopping"
         asyncio.get_running_loop().call_later(self._settings.drain_seconds, self._stop.set)
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+async def _open(stack: AsyncExitStack, background: Sequence[Background]) -> None:
+    for one in background:
+        await one.open()
+        stack.push_async_callback(one.close)
+
+
+async def _cancel(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """A socket at that address, which takes connections only once a server listens there."""
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
     except OSError as error:
+        bound.close()
         raise GpuTopologyError(
             f"cannot listen on {host} port {port}: {error.strerror}. Choose others with --host, --port and --ops-port"
         ) from None
+    return bound
 
 
 def _server(settings: ServerSettings, application: Application, port: int, **options: Any) -> _Server:

@@ -1,0 +1,119 @@
+"""Certificates as a person wants to see them: what is where, until when, what is wrong, and what comes next."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from cryptography import x509
+
+from certs.certificate import due, encode, fingerprint, names
+from certs.material import AUTHORITIES, CERTIFICATE, PREVIOUS_CERTIFICATE, Material, leaf
+from certs.plan import AUTHORITY, Plan, Situation, Step, decide
+from certs.stored import Stored
+from certs.terms import Terms
+from certs.trust import Registration
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One certificate at one place."""
+
+    place: str
+    subject: str
+    issuer: str
+    names: tuple[str, ...]
+    begins: datetime
+    ends: datetime
+    days_left: float
+    fingerprint: str
+    """SHA-256, hexadecimal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What will happen, and when at the earliest."""
+
+    what: str
+    when: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """All of it."""
+
+    rows: tuple[Row, ...]
+    faults: tuple[str, ...]
+    """What is wrong and will be repaired, or must be."""
+    events: tuple[Event, ...]
+
+
+def describe(stored: Stored | None, registration: Registration | None, terms: Terms, now: datetime) -> Overview:
+    """The Secret and the webhook configuration, at the API server's time ``now``."""
+    material = stored.material if stored else Material()
+    rows = list(_secret_rows(material, now))
+    faults = list(material.faults) if stored else [f"there is no Secret {terms.namespace}/{terms.secret}"]
+    if registration is None:
+        faults.append(f"there is no MutatingWebhookConfiguration {terms.configuration} with webhooks of this Service")
+    else:
+        for name, bundle in registration.bundles.items():
+            if bundle != encode(material.authorities):
+                faults.append(f"the caBundle of {name} is not {AUTHORITIES}")
+        rows += [row(f"caBundle of {terms.configuration}", each, now) for each in registration.named]
+    faults += [f"{each.place}: {outside(each)}" for each in rows if not each.begins <= now < each.ends]
+    return Overview(tuple(rows), tuple(faults), tuple(_events(stored, terms, now)))
+
+
+def describe_files(certificates: Iterable[tuple[str, x509.Certificate]], now: datetime) -> tuple[Row, ...]:
+    """Certificates by the name of their file."""
+    return tuple(row(place, each, now) for place, each in certificates)
+
+
+def row(place: str, certificate: x509.Certificate, now: datetime) -> Row:
+    """One certificate."""
+    return Row(
+        place=place,
+        subject=certificate.subject.rfc4514_string(),
+        issuer=certificate.issuer.rfc4514_string(),
+        names=tuple(sorted(names(certificate))),
+        begins=certificate.not_valid_before_utc,
+        ends=certificate.not_valid_after_utc,
+        days_left=round((certificate.not_valid_after_utc - now).total_seconds() / 86400, 1),
+        fingerprint=fingerprint(certificate),
+    )
+
+
+def outside(found: Row) -> str:
+    """In words, that it is out of its dates."""
+    return f"valid from {found.begins:%Y-%m-%d} to {found.ends:%Y-%m-%d} only"
+
+
+def _secret_rows(material: Material, now: datetime) -> Iterable[Row]:
+    if material.serving is not None:
+        yield row(CERTIFICATE, leaf(material.serving), now)
+    if material.previous is not None:
+        yield row(PREVIOUS_CERTIFICATE, leaf(material.previous), now)
+    for each in material.authorities:
+        yield row(AUTHORITIES, each, now)
+
+
+def _events(stored: Stored | None, terms: Terms, now: datetime) -> Iterable[Event]:
+    """What the leader will do, in the order of time."""
+    situation = Situation(
+        material=stored.material if stored else None, request=stored.request if stored else "", now=now
+    )
+    plan = decide(situation, terms)
+    found: list[Event] = []
+    if plan.step is not Step.KEEP:
+        found.append(Event(_sentence(plan), now))
+    elif stored is not None and not stored.material.is_settled:
+        found.append(Event("end the overlap of the authorities once every replica serves the new one", now))
+    if stored is not None and stored.material.serving is not None and plan.step is not Step.RENEW:
+        found.append(Event("renew the serving certificate", due(leaf(stored.material.serving))))
+    if stored is not None and stored.material.authorities and plan.step is not Step.ROTATE:
+        found.append(Event(f"begin the rotation of the {AUTHORITY}", due(stored.material.authorities[0])))
+    return sorted(found, key=lambda event: event.when)
+
+
+def _sentence(plan: Plan) -> str:
+    words = {Step.RENEW: "renew the serving certificate", Step.ROTATE: f"begin the rotation of the {AUTHORITY}"}
+    return f"{words.get(plan.step, plan.step)} now: {plan.why}"

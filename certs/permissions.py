@@ -1,0 +1,45 @@
+"""What the API server must permit to whoever looks after certificates, and nothing beyond; roles are tested against it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from certs.terms import Terms
+
+
+class Scope(StrEnum):
+    """Where a permission is needed."""
+
+    CLUSTER = "cluster"
+    OWN_NAMESPACE = "own-namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One rule of a Role or ClusterRole."""
+
+    scope: Scope
+    group: str
+    """API group; empty for the core."""
+    resource: str
+    verbs: tuple[str, ...]
+    resource_names: tuple[str, ...] = ()
+    """Of these objects alone; empty: of all."""
+
+
+def keeper_permissions(terms: Terms) -> tuple[Permission, ...]:
+    """What each replica does, because each may become the leader."""
+    return (
+        # The name of what does not exist yet cannot be restricted: kubernetes.io, "Referring to resources".
+        Permission(Scope.OWN_NAMESPACE, "", "secrets", ("create",)),
+        Permission(Scope.OWN_NAMESPACE, "", "secrets", ("get", "update"), (terms.secret,)),
+        Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get",), (terms.leader_lease,)),
+        # Each replica has a Lease of its own, named after its Pod.
+        Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("create", "list", "patch")),
+        Permission(
+            Scope.CLUSTER,
+            "admissionregistration.k8s.io",
+            "mutatingwebhookconfigurations",
+            ("get", "patch"),
+            (terms.configuration,),
+        ),
+    )

@@ -1,0 +1,116 @@
+"""What can be asked of the API server, as values; who sends them is elsewhere."""
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import Any, TypeVar
+
+from certs.bundle import TlsBundle
+from certs.errors import CertsError
+
+Object = dict[str, Any]
+Result = TypeVar("Result")
+
+
+class Kind(Enum):
+    """Kinds of objects, by the beginning of their path; ``{}`` is the namespace."""
+
+    SECRET = "/api/v1/namespaces/{}/secrets"  # noqa: S105 - a path
+    LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
+    CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+
+
+class PatchType(Enum):
+    """How a patch is meant: kubernetes.io, "Update API Objects in Place Using kubectl patch"."""
+
+    APPLY = "application/apply-patch+yaml"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """The object, or None."""
+
+    kind: Kind
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """The objects with a label, given as ``key=value``."""
+
+    kind: Kind
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create it; a conflict if it exists."""
+
+    kind: Kind
+    manifest: Object = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Replace the object; a conflict if it is no longer the one that ``resourceVersion`` names."""
+
+    kind: Kind
+    name: str
+    manifest: Object = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Change fields; a conflict as with :class:`Replace`, if the patch names a ``resourceVersion``."""
+
+    kind: Kind
+    name: str
+    patch: Object = field(repr=False)
+    type: PatchType
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """Not for the API server: use this pair in handshakes from now on."""
+
+    pair: TlsBundle
+
+
+Request = Get | List | Create | Replace | Patch | Serve
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back."""
+
+    found: Mapping[str, Any] | None = field(repr=False)
+    at: datetime
+    """When, by the API server's clock."""
+
+
+def converse(talk: Generator[Request, Answer, Result], perform: Callable[[Request], Answer]) -> Result:
+    """Carry a conversation through: it yields requests and is sent their answers, and failures are thrown into it.
+
+    Returns:
+        What it returns.
+
+    Raises:
+        CertsError: what ``perform`` raised and the conversation did not catch.
+    """
+    try:
+        request = next(talk)
+        while True:
+            try:
+                answer = perform(request)
+            except CertsError as error:
+                request = talk.throw(error)
+            else:
+                request = talk.send(answer)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    finally:
+        talk.close()

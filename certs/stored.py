@@ -1,0 +1,80 @@
+"""The Secret as the API server has it: whose it is, what is in it, and how it is written."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from certs.errors import ForeignSecret
+from certs.material import Material, read_material, write_material
+from certs.requests import Create, Get, Kind, Replace, Request
+from certs.terms import Terms
+
+CERT_MANAGER = "cert-manager.io/certificate-name"
+"""Annotation of the Secrets that cert-manager makes: cert-manager.io, "Certificate"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A Secret of ours."""
+
+    manifest: Mapping[str, Any] = field(repr=False)
+    material: Material
+    request: str
+    """What a person asks for."""
+
+    @property
+    def resource_version(self) -> str:
+        """Differs whenever it was written in between."""
+        return str(self.manifest["metadata"]["resourceVersion"])
+
+
+def ask(terms: Terms) -> Request:
+    """For the Secret."""
+    return Get(Kind.SECRET, terms.secret)
+
+
+def read_stored(secret: Mapping[str, Any] | None, terms: Terms) -> Stored | None:
+    """The Secret, if there is one.
+
+    Raises:
+        ForeignSecret: it is not ours.
+    """
+    if secret is None:
+        return None
+    annotations = secret["metadata"].get("annotations") or {}
+    if secret.get("type") != terms.marks.secret_type:
+        by = " that cert-manager made" if CERT_MANAGER in annotations else ""
+        raise ForeignSecret(
+            f"Secret {terms.namespace}/{terms.secret}: expected type {terms.marks.secret_type}, found one of type "
+            f"{secret.get('type')}{by}. Mount it and give --tls DIR to use it; or name another with "
+            "certificates.secret, or delete it, and one is made"
+        )
+    data = {key: _decoded(value) for key, value in (secret.get("data") or {}).items()}
+    return Stored(secret, read_material(data), annotations.get(terms.marks.rotate, ""))
+
+
+def write(stored: Stored | None, material: Material, terms: Terms, *, request: str) -> Request:
+    """Create the Secret, or replace it if it is still the one that was read; other people's metadata stays.
+
+    ``request`` is what people asked for that is still to be done.
+    """
+    data = {key: base64.b64encode(value).decode("ascii") for key, value in write_material(material).items()}
+    if stored is None:
+        place = {"name": terms.secret, "namespace": terms.namespace}
+        header = {"apiVersion": "v1", "kind": "Secret", "type": terms.marks.secret_type, "metadata": place}
+        return Create(Kind.SECRET, header | {"data": data})
+    metadata = dict(stored.manifest["metadata"])
+    annotations: dict[str, str] = dict(metadata.get("annotations") or {})
+    annotations.pop(terms.marks.rotate, None)
+    metadata["annotations"] = annotations | ({terms.marks.rotate: request} if request else {})
+    manifest = dict(stored.manifest) | {"metadata": metadata, "data": data}
+    return Replace(Kind.SECRET, terms.secret, manifest)
+
+
+def _decoded(value: object) -> bytes:
+    try:
+        return base64.b64decode(value, validate=True) if isinstance(value, str) else b""
+    except (binascii.Error, ValueError):
+        return b""

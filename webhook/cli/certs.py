@@ -1,0 +1,198 @@
+"""``gpu-topology certs``: the certificates that the webhook looks after itself, by hand."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from webhook.model import names
+
+if TYPE_CHECKING:
+    from certs.api import ApiServer
+    from certs.describe import Overview, Row
+    from certs.terms import Terms
+
+certs = typer.Typer(name="certs", no_args_is_help=True, help="Look at, make and renew the webhook's certificates.")
+
+ATTEMPTS = 5
+ConfigOption = Annotated[Path | None, typer.Option(help="Configuration file, for the names and lifetimes.")]
+KubeconfigOption = Annotated[Path | None, typer.Option(help="The cluster, if not the one in which this runs as a pod.")]
+NamespaceOption = Annotated[str, typer.Option(envvar=names.AGENT_NAMESPACE, help="Namespace of the webhook.")]
+
+
+class Format(StrEnum):
+    """How it is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+@certs.command()
+def init(config: ConfigOption = None, kubeconfig: KubeconfigOption = None, namespace: NamespaceOption = "") -> None:
+    """Make the Secret if it is not there or not usable, and let the webhook configuration name its authority."""
+    from uuid import uuid4
+
+    from certs.errors import Conflict
+    from certs.replicas import Identity
+    from certs.requests import converse
+    from certs.rounds import Replica
+    from certs.terms import Pace
+    from webhook.model.errors import GpuTopologyError
+
+    with _cluster(config, kubeconfig, namespace) as (server, terms):
+        for _ in range(ATTEMPTS):
+            replica = Replica(Identity("certs-init", uuid4().hex), terms, Pace(), monotonic)
+            try:
+                changes = converse(replica.install(), server.send)
+            except Conflict:  # the webhook itself was quicker
+                continue
+            for change in changes:
+                typer.echo(f"{change.what}: {change.why}")
+            if not changes:
+                typer.echo("nothing to do")
+            if replica.unregistered:
+                typer.echo(
+                    f"gpu-topology: there is no MutatingWebhookConfiguration {terms.configuration} yet; the webhook "
+                    "writes its caBundle when there is one",
+                    err=True,
+                )
+            return
+    raise GpuTopologyError(f"Secret {terms.namespace}/{terms.secret}: others write it all the time. Try again")
+
+
+@certs.command()
+def rotate(
+    config: ConfigOption = None,
+    kubeconfig: KubeconfigOption = None,
+    namespace: NamespaceOption = "",
+    authority: Annotated[bool, typer.Option("--authority", help="Replace the authority too, with an overlap.")] = False,
+) -> None:
+    """Have the running webhook renew its certificate now."""
+    from certs.plan import AUTHORITY, SERVING
+    from certs.requests import Kind, Patch, PatchType
+    from certs.stored import ask, read_stored
+    from webhook.model.errors import GpuTopologyError
+
+    with _cluster(config, kubeconfig, namespace) as (server, terms):
+        if read_stored(server.send(ask(terms)).found, terms) is None:
+            raise GpuTopologyError(
+                f"there is no Secret {terms.namespace}/{terms.secret}. Make it: gpu-topology certs init"
+            )
+        wish = AUTHORITY if authority else SERVING
+        patch = {"metadata": {"annotations": {terms.marks.rotate: wish}}}
+        server.send(Patch(Kind.SECRET, terms.secret, patch, PatchType.MERGE))
+    typer.echo(f"asked for a new {'authority' if authority else 'certificate'}: the leader of the replicas makes it")
+
+
+@certs.command()
+def show(
+    config: ConfigOption = None,
+    kubeconfig: KubeconfigOption = None,
+    namespace: NamespaceOption = "",
+    tls: Annotated[Path | None, typer.Option(help="Look at the files of this directory instead.")] = None,
+    output: Annotated[Format, typer.Option("--output", "-o", help="For people, or for programs.")] = Format.TABLE,
+) -> None:
+    """Show which certificates there are, until when, and what happens next. Exit code 1 if something is wrong."""
+    from certs.describe import describe
+    from certs.requests import Get, Kind
+    from certs.stored import ask, read_stored
+    from certs.trust import read_registration
+
+    if tls is not None:
+        _print(_files(tls), output)
+        return
+    with _cluster(config, kubeconfig, namespace) as (server, terms):
+        configuration = server.send(Get(Kind.CONFIGURATION, terms.configuration))
+        secret = server.send(ask(terms))
+        found = configuration.found
+        registration = read_registration(found, terms) if found is not None else None
+        overview = describe(read_stored(secret.found, terms), registration, terms, secret.at)
+    _print(overview, output)
+
+
+@contextmanager
+def _cluster(config: Path | None, kubeconfig: Path | None, namespace: str) -> "Iterator[tuple[ApiServer, Terms]]":
+    """A connection to the API server, and what the certificates should be like."""
+    from certs.api import ApiServer
+    from webhook.cli.inputs import read_settings
+    from webhook.kube.configuration import load_configuration
+    from webhook.server.certificates import MARKS, USER_AGENT, terms_of
+
+    if not namespace:
+        raise typer.BadParameter(f"expected a name, or the variable {names.AGENT_NAMESPACE}", param_hint="--namespace")
+    settings, _ = read_settings(config)
+    configuration = load_configuration(kubeconfig)
+    server = ApiServer(configuration, namespace=namespace, user_agent=USER_AGENT, field_manager=MARKS.field_manager)
+    try:
+        yield server, terms_of(settings.certificates, namespace)
+    finally:
+        server.close()
+
+
+def _files(directory: Path) -> "Overview":
+    from certs.bundle import check_bundle, read_bundle
+    from certs.certificate import load
+    from certs.describe import Overview, describe_files
+    from certs.errors import BundleError
+
+    bundle, now = read_bundle(directory), datetime.now(UTC)
+    parts = (("tls.crt", bundle.certificate), ("ca.crt", bundle.authority))
+    rows = describe_files(((name, each) for name, pem in parts for each in load(pem)), now)
+    try:
+        check_bundle(bundle, now=now)
+    except BundleError as error:
+        return Overview(rows, (str(error),), ())
+    return Overview(rows, (), ())
+
+
+def _print(overview: "Overview", output: Format) -> None:
+    """Print it, and end with exit code 1 if something is wrong."""
+    if output is Format.JSON:
+        typer.echo(json.dumps(_document(overview), indent=2))
+    else:
+        _print_table(overview)
+    if overview.faults:
+        raise typer.Exit(1)
+
+
+def _document(overview: "Overview") -> dict[str, Any]:
+    def dates(found: dict[str, Any]) -> dict[str, Any]:
+        return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in found.items()}
+
+    return {
+        "certificates": [dates(asdict(each)) for each in overview.rows],
+        "faults": list(overview.faults),
+        "next": [dates(asdict(each)) for each in overview.events],
+    }
+
+
+def _print_table(overview: "Overview") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table(box=None, pad_edge=False)
+    for heading in ("WHERE", "SUBJECT", "ISSUER", "FROM", "TO", "DAYS LEFT", "SHA-256"):
+        table.add_column(heading, overflow="fold")
+    for each in overview.rows:
+        table.add_row(*_cells(each))
+    console.print(table)
+    names_of_server: Sequence[str] = next((each.names for each in overview.rows if each.names), ())
+    if names_of_server:
+        console.print(f"names: {', '.join(names_of_server)}", soft_wrap=True, highlight=False)
+    for event in overview.events:
+        console.print(f"next: {event.when:%Y-%m-%d %H:%M} {event.what}", soft_wrap=True, highlight=False)
+    for fault in overview.faults:
+        typer.echo(f"gpu-topology: {fault}", err=True)
+
+
+def _cells(row: "Row") -> tuple[str, ...]:
+    dates = f"{row.begins:%Y-%m-%d}", f"{row.ends:%Y-%m-%d}"
+    return row.place, row.subject, row.issuer, *dates, f"{row.days_left:.0f}", row.fingerprint[:16]

@@ -1,0 +1,157 @@
+"""Where the certificate of the server comes from: the cluster, files that somebody else renews, or made on the spot."""
+
+import os
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from platform import node
+from time import monotonic
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from certs.context import LiveContext
+from certs.files import FileKeeper
+from certs.issue import issue
+from certs.log import CertificateLog
+from certs.served import Served
+from certs.terms import Marks, Pace, Terms
+from webhook import __version__
+from webhook.config import CertificateSettings, Config
+from webhook.log import Log
+from webhook.model import names
+from webhook.model.errors import ConfigError, GpuTopologyError
+from webhook.server.vitals import Vitals
+
+if TYPE_CHECKING:
+    from certs.keeper import Keeper
+
+SELF_SIGNED_LIFETIME = timedelta(days=30)
+SELF_SIGNED_NAMES = ("localhost", "127.0.0.1", "::1")
+USER_AGENT = f"gpu-topology-webhook/{__version__}"
+MARKS = Marks(
+    secret_type=names.CERTIFICATES_TYPE,
+    rotate=names.CERTIFICATES_ROTATE,
+    replica=names.CERTIFICATES_REPLICA,
+    serves=names.CERTIFICATES_SERVES,
+    field_manager=names.CERTIFICATES_FIELD_MANAGER,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """What the server listens with, and what keeps it up to date."""
+
+    context: ssl.SSLContext
+    background: "Sequence[FileKeeper | Keeper]"
+    """To be opened before the server listens."""
+    served: Served
+    """What is served now, and how often caring for it failed."""
+
+    def told_in(self, vitals: Vitals) -> Vitals:
+        """``vitals`` with what they say of certificates."""
+        served = self.served
+        return replace(vitals, certificate_ends=served.certificate_ends, authority_ends=served.authority_ends)
+
+
+def self_signed(config: Config, ca_file: Path | None, log: Log) -> Certificates:
+    """A certificate for this machine, for a first try; its authority is written to ``ca_file``.
+
+    Raises:
+        GpuTopologyError: ``ca_file`` cannot be written.
+        BundleError: the authority of clients cannot be used.
+    """
+    bundle = issue(SELF_SIGNED_NAMES, now=datetime.now(UTC), lifetime=SELF_SIGNED_LIFETIME)
+    if ca_file is not None:
+        try:
+            ca_file.write_bytes(bundle.authority)
+        except OSError as error:
+            raise GpuTopologyError(f"--ca-file {ca_file}: cannot be written: {error.strerror}") from None
+    live, clients = _live(config, log)
+    live.replace(bundle=bundle)
+    served = Served()
+    served.take(bundle)
+    return Certificates(live.listening, clients, served)
+
+
+def from_files(config: Config, directory: Path, log: Log) -> Certificates:
+    """A certificate from files, read anew when they change.
+
+    Raises:
+        BundleError: they cannot be used.
+    """
+    authority = _client_authority(config)
+    live = LiveContext(demands_clients=authority is not None)
+    files = FileKeeper(live, CertificateLog(log.say), directory=directory, client_authority=authority)
+    files.look()
+    return Certificates(live.listening, (files,), files.served)
+
+
+def managed(
+    config: Config, *, kubeconfig: Path | None, namespace: str, log: Log, environment: Mapping[str, str] = os.environ
+) -> Certificates:
+    """A certificate that this replica and its like keep in a Secret of the cluster.
+
+    Args:
+        config: Names and lifetimes.
+        kubeconfig: Names the API server; None: that of the cluster in which this program runs as a pod.
+        namespace: Of the Secret and the Service.
+        log: Takes a line for each thing that is done or goes wrong.
+        environment: Says which Pod this is.
+
+    Raises:
+        ConfigError: there is no way to an API server.
+        BundleError: the authority of clients cannot be used.
+    """
+    # Without these a server with files starts faster.
+    from certs.api import ApiServer  # noqa: PLC0415
+    from certs.keeper import Keeper  # noqa: PLC0415
+    from certs.replicas import Identity  # noqa: PLC0415
+    from certs.rounds import Replica  # noqa: PLC0415
+    from webhook.kube.configuration import load_configuration  # noqa: PLC0415
+
+    pod = environment.get(names.WEBHOOK_POD_NAME) or node().lower()
+    terms = terms_of(config.certificates, namespace)
+    if len(terms.replica_lease(pod)) > 253:
+        raise ConfigError(f"the Pod is called {pod}: expected a name so short that {terms.secret}.{pod} can be one too")
+    identity = Identity(pod, uuid4().hex, environment.get(names.WEBHOOK_POD_UID, ""))
+    server = ApiServer(
+        load_configuration(kubeconfig),
+        namespace=namespace,
+        user_agent=USER_AGENT,
+        field_manager=MARKS.field_manager,
+    )
+    live, clients = _live(config, log)
+    pace = Pace(check=config.certificates.check_seconds, settle=config.certificates.settle_seconds)
+    keeper = Keeper(server, Replica(identity, terms, pace, monotonic), live, CertificateLog(log.say))
+    return Certificates(live.listening, (*clients, keeper), keeper.served)
+
+
+def terms_of(settings: CertificateSettings, namespace: str) -> Terms:
+    """The settings as ``certs`` wants them."""
+    return Terms(
+        marks=MARKS,
+        namespace=namespace,
+        secret=settings.secret,
+        service=settings.service,
+        configuration=settings.webhook_configuration,
+        lifetime=timedelta(days=settings.lifetime_days),
+        authority_lifetime=timedelta(days=settings.authority_lifetime_days),
+        additional_names=settings.additional_names,
+    )
+
+
+def _live(config: Config, log: Log) -> tuple[LiveContext, tuple[FileKeeper, ...]]:
+    """A context without a certificate, and who looks after the authority of clients, if they need a certificate."""
+    authority = _client_authority(config)
+    live = LiveContext(demands_clients=authority is not None)
+    if authority is None:
+        return live, ()
+    files = FileKeeper(live, CertificateLog(log.say), client_authority=authority)
+    files.look()
+    return live, (files,)
+
+
+def _client_authority(config: Config) -> Path | None:
+    return Path(config.server.client_authority) if config.server.client_authority else None
