@@ -97,11 +97,14 @@ class ApiServer:
 
 
 def _date(headers: Mapping[str, str]) -> datetime:
-    """When the API server answered; by our clock if it does not say so."""
+    """When the API server answered; by our clock if it does not say so.
+
+    It tells whole seconds. With our microseconds, what is written twice within one is not the same.
+    """
+    now = datetime.now(UTC)
     with suppress(TypeError, ValueError):
-        found = parsedate_to_datetime(headers.get("Date", ""))
-        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
-    return datetime.now(UTC)
+        return parsedate_to_datetime(headers.get("Date", "")).replace(tzinfo=UTC, microsecond=now.microsecond)
+    return now
 
 
 def _reason(data: bytes) -> str:

@@ -61,23 +61,6 @@ def check_bundle(bundle: TlsBundle, *, now: datetime) -> None:
         )
 
 
-def ends(bundle: TlsBundle) -> tuple[datetime, datetime | None]:
-    """When the certificate is no longer valid; and the first of its authorities, if the bundle has any.
-
-    Args:
-        bundle: One that has been checked.
-
-    Raises:
-        BundleError: the authority is not PEM.
-    """
-    certificate = x509.load_pem_x509_certificate(bundle.certificate)
-    try:
-        authorities = x509.load_pem_x509_certificates(bundle.authority) if bundle.authority.strip() else []
-    except ValueError as error:
-        raise BundleError(f"ca.crt: expected PEM certificates: {error}. Take it from the Secret of tls.crt") from None
-    return certificate.not_valid_after_utc, min((one.not_valid_after_utc for one in authorities), default=None)
-
-
 def authority_context(authority: bytes) -> ssl.SSLContext:
     """A client's context that trusts only ``authority`` (PEM)."""
     return ssl.create_default_context(cadata=authority.decode("ascii"))

@@ -90,7 +90,8 @@ def _bare_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")
-    context.num_tickets = 0
+    context.num_tickets = 0  # of TLS 1.3; the option is for 1.2
+    context.options |= ssl.OP_NO_TICKET
     return context
 
 

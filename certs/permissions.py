@@ -1,4 +1,4 @@
-"""What the API server must permit to whoever looks after certificates, and nothing beyond; roles are tested against it."""
+"""What the API server must permit to whoever looks after certificates, no more; roles are tested against it."""
 
 from dataclasses import dataclass
 from enum import StrEnum

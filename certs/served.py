@@ -26,4 +26,5 @@ class Served:
 
 
 def _end(pem: bytes) -> float | None:
-    return next((each.not_valid_after_utc.timestamp() for each in load(pem)), None)
+    """Of the first that ends, if there are several."""
+    return min((each.not_valid_after_utc.timestamp() for each in load(pem)), default=None)

@@ -14,10 +14,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
-from certs.bundle import TlsBundle, authority_context, check_bundle, ends, read_bundle
+from certs.bundle import TlsBundle, authority_context, check_bundle, read_bundle
 from certs.context import server_context
 from certs.errors import BundleError
 from certs.issue import issue
+from certs.served import Served
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)
@@ -238,21 +239,21 @@ def test_a_client_gets_no_session_to_resume() -> None:
     assert asyncio.run(sessions()) is False
 
 
-def test_a_bundle_ends_with_its_certificate_and_with_the_first_of_its_authorities() -> None:
+def served(bundle: TlsBundle) -> tuple[float | None, float | None]:
+    found = Served()
+    found.take(bundle)
+    return found.certificate_ends, found.authority_ends
+
+
+def test_what_is_served_ends_with_its_certificate_and_with_the_first_of_its_authorities() -> None:
     now = datetime(2026, 1, 31, 12, tzinfo=UTC)
     old, new = pair(now, 10 * DAY), pair(now, 90 * DAY)
     both = TlsBundle(new.certificate, new.key, new.authority + old.authority)
-    assert ends(both) == (datetime(2026, 5, 1, 12, tzinfo=UTC), datetime(2026, 2, 10, 12, tzinfo=UTC))
+    may_1, february_10 = datetime(2026, 5, 1, 12, tzinfo=UTC), datetime(2026, 2, 10, 12, tzinfo=UTC)
+    assert served(both) == (may_1.timestamp(), february_10.timestamp())
 
 
-def test_a_bundle_without_an_authority_ends_with_its_certificate() -> None:
+def test_what_is_served_without_an_authority_ends_with_its_certificate() -> None:
     bundle = pair(datetime(2026, 1, 31, 12, tzinfo=UTC), 10 * DAY)
-    assert ends(TlsBundle(bundle.certificate, bundle.key)) == (datetime(2026, 2, 10, 12, tzinfo=UTC), None)
-
-
-def test_an_authority_that_is_no_pem_is_named() -> None:
-    bundle = pair()
-    with pytest.raises(
-        BundleError, match=r"ca\.crt: expected PEM certificates: .* Take it from the Secret of tls\.crt"
-    ):
-        ends(TlsBundle(bundle.certificate, bundle.key, b"-----BEGIN NONSENSE-----"))
+    ends = datetime(2026, 2, 10, 12, tzinfo=UTC).timestamp()
+    assert served(TlsBundle(bundle.certificate, bundle.key)) == (ends, None)

@@ -4,17 +4,17 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 import yaml
 
+from certs.permissions import keeper_permissions
 from webhook import __version__
 from webhook.config import Config, parse_config
 from webhook.kube.permissions import AGENT, WEBHOOK
+from webhook.server.certificates import terms_of
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "chart"
@@ -41,15 +41,8 @@ class Rule(Protocol):
     def resource_names(self) -> tuple[str, ...]: ...
 
 
-def _certificates() -> dict[str, tuple[Rule, ...]]:
-    """What managed certificates need, once the code for them is there."""
-    if find_spec("certs.permissions") is None:
-        return {}
-    terms = import_module("webhook.server.certificates").terms_of(parse_config({}).certificates, "")  # type: ignore[attr-defined]  # comes with them
-    return {"certificates": import_module("certs.permissions").keeper_permissions(terms)}
-
-
-PROGRAMS: Mapping[str, tuple[Rule, ...]] = {"agent": AGENT, "webhook": WEBHOOK, **_certificates()}
+CERTIFICATES = keeper_permissions(terms_of(parse_config({}).certificates, ""))
+PROGRAMS: Mapping[str, tuple[Rule, ...]] = {"agent": AGENT, "webhook": WEBHOOK, "certificates": CERTIFICATES}
 """What is in ``files/roles.yaml``, by the name under which the templates look for it."""
 
 

@@ -1,6 +1,7 @@
 """Real servers: the program itself in a process of its own, with TLS, on free ports of this machine."""
 
 import json
+import os
 import signal
 import socket
 import ssl
@@ -99,20 +100,23 @@ class Starter:
         self._servers: list[RunningServer] = []
 
     def __call__(
-        self, *arguments: str, state: Path = EXAMPLE_STATE, config: str = "", ready: bool = True
+        self, *arguments: str, state: Path = EXAMPLE_STATE, config: str = "", ready: bool = True, managed: bool = False
     ) -> RunningServer:
         base = self._directory / str(len(self._servers))
         base.mkdir()
         if config:
             (base / "config.yaml").write_text(config)
             arguments = (*arguments, "--config", str(base / "config.yaml"))
-        if "--tls" not in arguments:
+        if "--tls" not in arguments and not managed:
             arguments = (*arguments, "--self-signed", "--ca-file", str(base / "ca.crt"))
         port, ops_port = free_port(), free_port()
         command = [sys.executable, "-m", "webhook", "serve", "--state", str(state), "--host", "127.0.0.1"]
         command += ["--port", str(port), "--ops-port", str(ops_port), *arguments]
         with (base / "out").open("wb") as out, (base / "err").open("wb") as err:
-            process = subprocess.Popen(command, stdout=out, stderr=err, cwd=ROOT)
+            pod = (
+                {"POD_NAME": f"webhook-{len(self._servers)}", "POD_UID": f"uid-{len(self._servers)}"} if managed else {}
+            )
+            process = subprocess.Popen(command, stdout=out, stderr=err, cwd=ROOT, env=os.environ | pod)
         server = RunningServer(process, port, ops_port, base / "ca.crt", base / "out", base / "err")
         self._servers.append(server)
         if ready:

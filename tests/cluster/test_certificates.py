@@ -1,0 +1,470 @@
+"""Replicas that share a Secret, a Lease and a webhook configuration at a real API server, round after round.
+
+A round is driven by hand and the replicas' clock is a number, so nothing here waits.
+"""
+
+import base64
+import json
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes.client import (
+    AdmissionregistrationV1Api,
+    ApiClient,
+    AuthorizationV1Api,
+    CoordinationV1Api,
+    CoreV1Api,
+    RbacAuthorizationV1Api,
+    RbacV1Subject,
+    V1ClusterRole,
+    V1ClusterRoleBinding,
+    V1ObjectMeta,
+    V1PolicyRule,
+    V1ResourceAttributes,
+    V1Role,
+    V1RoleBinding,
+    V1RoleRef,
+    V1SelfSubjectAccessReview,
+    V1SelfSubjectAccessReviewSpec,
+    V1ServiceAccount,
+)
+
+from certs.api import ApiServer
+from certs.bundle import TlsBundle
+from certs.certificate import fingerprint, is_issued_by, load, load_authorities
+from certs.errors import ApiFailure, CertsError, Conflict, ForeignSecret
+from certs.issue import issue
+from certs.material import leaf
+from certs.permissions import Permission, Scope, keeper_permissions
+from certs.replicas import Identity
+from certs.requests import Answer, Kind, List, Request, Serve, converse
+from certs.rounds import Replica
+from certs.terms import Pace, Terms
+from tests.cluster.accounts import RBAC
+from tests.cluster.control_plane import ControlPlane
+from tests.server.conftest import until
+from webhook.config import CertificateSettings
+from webhook.kube.configuration import load_configuration
+from webhook.server.certificates import MARKS, USER_AGENT, terms_of
+
+pytestmark = pytest.mark.cluster
+
+PACE = Pace()
+NUMBERS = count()
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Driven:
+    """A replica that makes a round when it is told to, and what its clients would be shown."""
+
+    replica: Replica
+    server: ApiServer
+    shown: list[TlsBundle] = field(default_factory=list)
+    asked: list[Request] = field(default_factory=list)
+
+    def perform(self, request: Request) -> Answer:
+        if isinstance(request, Serve):
+            self.shown.append(request.pair)
+            return Answer(None, datetime.now(UTC))
+        self.asked.append(request)
+        return self.server.send(request)
+
+    def round(self) -> list[str]:
+        """What it did."""
+        converse(self.replica.round(), self.perform)
+        did = [change.what for change in self.replica.changes]
+        self.replica.changes.clear()
+        return did
+
+
+@dataclass
+class Cluster:
+    """The namespace of one test, with its own webhook configuration."""
+
+    client: ApiClient
+    control_plane: ControlPlane
+    terms: Terms
+    clock: Clock = field(default_factory=Clock)
+
+    def secret(self) -> dict[str, bytes]:
+        found: Any = CoreV1Api(self.client).read_namespaced_secret(self.terms.secret, self.terms.namespace)
+        assert found.type == "gpu.topology/certificates"
+        return {key: base64.b64decode(value) for key, value in found.data.items()}
+
+    def spoil(self, **data: bytes | None) -> None:
+        body = {
+            "data": {
+                key.replace("_", "."): None if value is None else base64.b64encode(value).decode()
+                for key, value in data.items()
+            }
+        }
+        CoreV1Api(self.client).patch_namespaced_secret(self.terms.secret, self.terms.namespace, body)
+
+    def delete_secret(self) -> None:
+        CoreV1Api(self.client).delete_namespaced_secret(self.terms.secret, self.terms.namespace)
+
+    def bundles(self) -> dict[str, bytes]:
+        found: Any = AdmissionregistrationV1Api(self.client).read_mutating_webhook_configuration(
+            self.terms.configuration
+        )
+        return {each.name: base64.b64decode(each.client_config.ca_bundle or "") for each in found.webhooks}
+
+    def write_bundle(self, webhook: str, bundle: bytes) -> None:
+        patch: Any = {
+            "webhooks": [{"name": webhook, "clientConfig": {"caBundle": base64.b64encode(bundle).decode() or None}}]
+        }
+        AdmissionregistrationV1Api(self.client).patch_mutating_webhook_configuration(
+            self.terms.configuration, patch, _content_type="application/strategic-merge-patch+json"
+        )
+
+    def holder(self) -> str:
+        lease: Any = CoordinationV1Api(self.client).read_namespaced_lease(self.terms.leader_lease, self.terms.namespace)
+        return str(lease.spec.holder_identity)
+
+    def wait(self, seconds: float, *driven: Driven) -> list[str]:
+        """All of them at their usual pace for so long by their clock; what they did."""
+        end, did = self.clock.now + seconds, list[str]()
+        while self.clock.now < end:
+            for one in driven:
+                try:
+                    did += one.round()
+                except Conflict:
+                    continue
+            self.clock.now += PACE.check
+        return did
+
+
+@pytest.fixture
+def cluster(control_plane: ControlPlane, namespace: str) -> Iterator[Cluster]:
+    name = f"certificates-{namespace}"
+    with control_plane.client() as client:
+        api = AdmissionregistrationV1Api(client)
+        api.create_mutating_webhook_configuration(configuration(name, namespace))
+        terms = terms_of(CertificateSettings(webhook_configuration=name), namespace)
+        try:
+            yield Cluster(client, control_plane, terms)
+        finally:
+            api.delete_mutating_webhook_configuration(name)
+
+
+def configuration(name: str, namespace: str) -> Any:
+    """Two webhooks of ours and one that belongs to another Service; none of them is ever called."""
+
+    def webhook(name: str, service: str) -> dict[str, Any]:
+        return {
+            "name": name,
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "clientConfig": {"service": {"namespace": namespace, "name": service}},
+            "objectSelector": {"matchLabels": {"never": "matched"}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        }
+
+    ours = "gpu-topology-webhook"
+    webhooks = [webhook("a.example.org", ours), webhook("b.example.org", "another"), webhook("c.example.org", ours)]
+    return {"metadata": {"name": name}, "webhooks": webhooks}
+
+
+@pytest.fixture
+def connect(cluster: Cluster) -> Iterator[Any]:
+    """Makes a replica in a Pod of its own, by default as the administrator."""
+    servers: list[ApiServer] = []
+
+    def make(kubeconfig: Path | None = None) -> Driven:
+        server = ApiServer(
+            load_configuration(kubeconfig or cluster.control_plane.kubeconfig),
+            namespace=cluster.terms.namespace,
+            user_agent=USER_AGENT,
+            field_manager=MARKS.field_manager,
+        )
+        servers.append(server)
+        number = next(NUMBERS)
+        identity = Identity(f"webhook-{number}", f"unique-{number}", f"uid-{number}")
+        return Driven(Replica(identity, cluster.terms, PACE, cluster.clock), server)
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+def test_the_first_replica_makes_the_secret_and_registers_it_before_it_serves(cluster: Cluster, connect: Any) -> None:
+    one = connect()
+    assert one.round() == ["rotate", "registered"]
+    assert one.shown == []
+    assert one.round() == ["serving"]
+    data = cluster.secret()
+    assert sorted(data) == ["ca.crt", "ca.key", "tls.crt", "tls.key"]
+    assert cluster.bundles() == {"a.example.org": data["ca.crt"], "b.example.org": b"", "c.example.org": data["ca.crt"]}
+    assert one.shown[0].certificate == data["tls.crt"]
+    assert one.round() == []
+
+
+def test_of_two_replicas_one_leads_and_both_serve_the_same(cluster: Cluster, connect: Any) -> None:
+    one, two = connect(), connect()
+    cluster.wait(60, one, two)
+    assert (one.replica.leads, two.replica.leads) == (True, False)
+    assert cluster.holder() == str(one.replica.identity)
+    assert one.shown == two.shown
+    assert not any(type(request).__name__ == "Replace" for request in two.asked)
+
+
+def test_a_leader_that_is_gone_is_replaced_and_one_that_leaves_at_once(cluster: Cluster, connect: Any) -> None:
+    one, two = connect(), connect()
+    cluster.wait(30, one, two)
+    cluster.wait(PACE.lease - PACE.check, two)
+    assert not two.replica.leads
+    cluster.wait(2 * PACE.check, two)
+    assert two.replica.leads
+    one.round()
+    assert not one.replica.leads
+    converse(two.replica.leave(datetime.now(UTC)), two.perform)
+    one.round()
+    assert one.replica.leads
+
+
+def test_a_deleted_secret_comes_back_without_a_gap(cluster: Cluster, connect: Any) -> None:
+    one, two = connect(), connect()
+    cluster.wait(30, one, two)
+    old = one.shown[0]
+    cluster.delete_secret()
+    cluster.wait(PACE.check, one, two)
+    data = cluster.secret()
+    assert data["previous.crt"] == old.certificate
+    assert load_authorities(cluster.bundles()["a.example.org"]) == load_authorities(data["ca.crt"])
+    assert len(load_authorities(data["ca.crt"])) == 2
+    assert one.shown[-1] == two.shown[-1] == old
+    did = cluster.wait(3 * PACE.settle, one, two)
+    assert did.count("serving") == 2
+    assert [each for each in did if each != "serving"] == ["retire", "finish", "registered"]
+    data = cluster.secret()
+    assert one.shown[-1].certificate == two.shown[-1].certificate == data["tls.crt"] != old.certificate
+    assert cluster.bundles()["c.example.org"] == data["ca.crt"]
+    assert sorted(data) == ["ca.crt", "ca.key", "tls.crt", "tls.key"]
+
+
+@pytest.mark.parametrize("spoiled", [b"", b"\xff garbage", b"-----BEGIN CERTIFICATE-----\nMIIB"])
+@pytest.mark.parametrize("key", ["tls_crt", "tls_key", "ca_crt", "ca_key"])
+def test_a_spoiled_secret_is_repaired_without_a_gap(cluster: Cluster, connect: Any, key: str, spoiled: bytes) -> None:
+    one = connect()
+    cluster.wait(30, one)
+    cluster.spoil(**{key: spoiled})
+    cluster.wait(3 * PACE.settle, one)
+    data = cluster.secret()
+    (authority,) = load_authorities(data["ca.crt"])
+    assert is_issued_by(load(data["tls.crt"])[0], authority)
+    assert one.shown[-1].certificate == data["tls.crt"]
+    assert cluster.bundles()["a.example.org"] == data["ca.crt"]
+    ssl.create_default_context(cadata=data["ca.crt"].decode())
+
+
+def test_a_bundle_that_somebody_empties_or_alters_is_repaired(cluster: Cluster, connect: Any) -> None:
+    one = connect()
+    cluster.wait(30, one)
+    authority = cluster.secret()["ca.crt"]
+    foreign = authority_of_somebody()
+    cluster.write_bundle("a.example.org", b"")
+    cluster.write_bundle("c.example.org", authority + foreign)
+    cluster.write_bundle("b.example.org", foreign)
+    assert one.round() == ["registered"]
+    found = cluster.bundles()
+    assert found["a.example.org"] == found["c.example.org"] == authority
+    assert found["b.example.org"] == foreign
+    assert one.round() == []
+
+
+def authority_of_somebody() -> bytes:
+    return issue(["x"], now=datetime.now(UTC), lifetime=timedelta(days=1)).authority
+
+
+def test_an_authority_is_replaced_with_an_overlap_that_waits_for_every_replica(cluster: Cluster, connect: Any) -> None:
+    one, two = connect(), connect()
+    cluster.wait(30, one, two)
+    old = load_authorities(cluster.secret()["ca.crt"])[0]
+    patch = {"metadata": {"annotations": {"gpu.topology/rotate": "authority"}}}
+    CoreV1Api(cluster.client).patch_namespaced_secret(cluster.terms.secret, cluster.terms.namespace, patch)
+    assert one.round() == ["rotate", "registered"]
+    new, kept = load_authorities(cluster.secret()["ca.crt"])
+    assert kept == old
+    assert load_authorities(cluster.bundles()["a.example.org"]) == (new, old)
+    cluster.wait(PACE.settle - PACE.check, one, two)
+    assert {fingerprint(load(each.shown[-1].authority)[0]) for each in (one, two)} == {fingerprint(old)}
+    cluster.wait(2 * PACE.settle, one)  # the other one is slow
+    assert load(one.shown[-1].authority) == (new,)
+    assert len(load_authorities(cluster.bundles()["a.example.org"])) == 2
+    cluster.wait(2 * PACE.settle, one, two)
+    assert load(two.shown[-1].authority) == (new,)
+    assert load_authorities(cluster.bundles()["a.example.org"]) == (new,)
+    secret: Any = CoreV1Api(cluster.client).read_namespaced_secret(cluster.terms.secret, cluster.terms.namespace)
+    assert "gpu.topology/rotate" not in (secret.metadata.annotations or {})
+
+
+def test_a_replica_that_is_dead_does_not_hold_up_a_rotation_for_ever(cluster: Cluster, connect: Any) -> None:
+    one, two = connect(), connect()
+    cluster.wait(30, one, two)
+    patch = {"metadata": {"annotations": {"gpu.topology/rotate": "authority"}}}
+    CoreV1Api(cluster.client).patch_namespaced_secret(cluster.terms.secret, cluster.terms.namespace, patch)
+    cluster.wait(PACE.gone - 4 * PACE.check, one)
+    assert len(load_authorities(cluster.secret()["ca.crt"])) == 2
+    cluster.wait(10 * PACE.check, one)
+    assert len(load_authorities(cluster.secret()["ca.crt"])) == 1
+
+
+def test_the_lease_of_a_replica_goes_with_its_pod_and_says_what_it_serves(cluster: Cluster, connect: Any) -> None:
+    one = connect()
+    cluster.wait(30, one)
+    name = cluster.terms.replica_lease(one.replica.identity.pod)
+    lease: Any = CoordinationV1Api(cluster.client).read_namespaced_lease(name, cluster.terms.namespace)
+    (owner,) = lease.metadata.owner_references
+    assert (owner.kind, owner.name, owner.uid) == ("Pod", one.replica.identity.pod, one.replica.identity.pod_uid)
+    authority = fingerprint(load(one.shown[-1].authority)[0])
+    assert lease.metadata.annotations == {"gpu.topology/serves-authority": authority}
+    converse(one.replica.leave(datetime.now(UTC)), one.perform)
+    lease = CoordinationV1Api(cluster.client).read_namespaced_lease(name, cluster.terms.namespace)
+    assert lease.metadata.annotations == {"gpu.topology/serves-authority": ""}
+    assert cluster.holder() in {"", "None"}
+
+
+def test_a_secret_of_somebody_else_is_left_alone(cluster: Cluster, connect: Any) -> None:
+    annotations = {"cert-manager.io/certificate-name": "webhook"}
+    metadata = V1ObjectMeta(name=cluster.terms.secret, annotations=annotations)
+    body: Any = {"metadata": metadata, "type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}
+    CoreV1Api(cluster.client).create_namespaced_secret(cluster.terms.namespace, body)
+    with pytest.raises(
+        ForeignSecret,
+        match=r"found one of type kubernetes\.io/tls that cert-manager made\. Mount it and give --tls DIR",
+    ):
+        connect().round()
+    found: Any = CoreV1Api(cluster.client).read_namespaced_secret(cluster.terms.secret, cluster.terms.namespace)
+    assert found.data == {"tls.crt": "", "tls.key": ""}
+
+
+def test_a_leader_that_was_held_up_cannot_bring_an_old_bundle_back(cluster: Cluster, connect: Any) -> None:
+    one = connect()
+    cluster.wait(30, one)
+    cluster.write_bundle("a.example.org", b"")
+    held_up = one.replica.round()
+    request = next(held_up)
+    while type(request).__name__ != "Patch" or request.kind.name != "CONFIGURATION":
+        request = held_up.send(one.perform(request))
+    cluster.write_bundle("a.example.org", authority_of_somebody())
+    with pytest.raises(Conflict, match=r"\(409\)"):
+        one.perform(request)
+    held_up.close()
+
+
+ALL = [
+    (scope, resource, verb)
+    for permission in keeper_permissions(terms_of(CertificateSettings(), "x"))
+    for scope, resource in [(permission.scope, permission.resource)]
+    for verb in permission.verbs
+]
+
+
+def permitted(cluster: Cluster, account: str, permissions: tuple[Permission, ...]) -> Path:
+    """A kubeconfig for a new service account that may do this and nothing else."""
+    CoreV1Api(cluster.client).create_namespaced_service_account(
+        cluster.terms.namespace, V1ServiceAccount(metadata=V1ObjectMeta(name=account))
+    )
+    rbac = RbacAuthorizationV1Api(cluster.client)
+    namespace = cluster.terms.namespace
+    subjects = [RbacV1Subject(kind="ServiceAccount", name=account, namespace=namespace)]
+    for number, permission in enumerate(permissions):
+        metadata = V1ObjectMeta(name=f"{namespace}-{account}-{number}")
+        rule = V1PolicyRule(
+            api_groups=[permission.group],
+            resources=[permission.resource],
+            verbs=list(permission.verbs),
+            resource_names=list(permission.resource_names) or None,
+        )
+        if permission.scope is Scope.CLUSTER:
+            reference = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=metadata.name or "")
+            rbac.create_cluster_role(V1ClusterRole(metadata=metadata, rules=[rule]))
+            rbac.create_cluster_role_binding(
+                V1ClusterRoleBinding(metadata=metadata, role_ref=reference, subjects=subjects)
+            )
+        else:
+            reference = V1RoleRef(api_group=RBAC, kind="Role", name=metadata.name or "")
+            rbac.create_namespaced_role(namespace, V1Role(metadata=metadata, rules=[rule]))
+            rbac.create_namespaced_role_binding(
+                namespace, V1RoleBinding(metadata=metadata, role_ref=reference, subjects=subjects)
+            )
+    kubeconfig = cluster.control_plane.kubeconfig_for(namespace, account)
+    with cluster.control_plane.client(kubeconfig) as client:
+        for permission in permissions:
+            until(lambda: is_granted(client, namespace, permission), "a permission")  # noqa: B023 - called at once
+    return kubeconfig
+
+
+def is_granted(client: ApiClient, namespace: str, permission: Permission) -> bool:
+    api = AuthorizationV1Api(client)
+    for verb in permission.verbs:
+        for name in permission.resource_names or ("",):
+            attributes = V1ResourceAttributes(
+                namespace="" if permission.scope is Scope.CLUSTER else namespace,
+                verb=verb,
+                group=permission.group,
+                resource=permission.resource,
+                name=name,
+            )
+            spec = V1SelfSubjectAccessReviewSpec(resource_attributes=attributes)
+            status = api.create_self_subject_access_review(V1SelfSubjectAccessReview(spec=spec)).status
+            if status is None or not status.allowed:
+                return False
+    return True
+
+
+def live_a_life(cluster: Cluster, replica: Driven) -> None:
+    """Everything that a replica ever does."""
+    cluster.wait(30, replica)
+    cluster.spoil(tls_crt=b"")
+    cluster.wait(30, replica)
+    patch = {"metadata": {"annotations": {"gpu.topology/rotate": "authority"}}}
+    CoreV1Api(cluster.client).patch_namespaced_secret(cluster.terms.secret, cluster.terms.namespace, patch)
+    cluster.wait(3 * PACE.settle, replica)
+    converse(replica.replica.leave(datetime.now(UTC)), replica.perform)
+
+
+def test_the_permissions_suffice(cluster: Cluster, connect: Any) -> None:
+    replica = connect(permitted(cluster, "keeper", keeper_permissions(cluster.terms)))
+    live_a_life(cluster, replica)
+    assert len(replica.shown) == 3
+    assert cluster.bundles()["a.example.org"] == cluster.secret()["ca.crt"]
+
+
+@pytest.mark.parametrize(("scope", "resource", "verb"), ALL, ids=str)
+def test_each_permission_is_needed(cluster: Cluster, connect: Any, scope: Scope, resource: str, verb: str) -> None:
+    fewer = tuple(
+        Permission(each.scope, each.group, each.resource, verbs, each.resource_names)
+        for each in keeper_permissions(cluster.terms)
+        if (verbs := tuple(one for one in each.verbs if (each.scope, each.resource, one) != (scope, resource, verb)))
+    )
+    replica = connect(permitted(cluster, "keeper", fewer))
+    with pytest.raises(ApiFailure, match=rf'cannot {verb} resource "{resource}"'):
+        live_a_life(cluster, replica)
+
+
+def test_what_failed_is_told_without_the_secret(cluster: Cluster, connect: Any) -> None:
+    one = connect()
+    cluster.wait(30, one)
+    key = cluster.secret()["tls.key"].decode().splitlines()[1]
+    texts = [repr(one.replica), repr(one.shown), repr(one.asked), json.dumps(str(one.replica.changes))]
+    cluster.spoil(tls_crt=b"")
+    texts.append(repr(one.round()))
+    with pytest.raises(CertsError, match=r"unable to parse requirement.*\(400\)") as info:
+        one.server.send(List(Kind.SECRET, "!!"))
+    assert not any(key in text or base64.b64encode(key.encode()).decode() in text for text in [*texts, str(info.value)])
+    assert leaf(one.shown[0]) is not None

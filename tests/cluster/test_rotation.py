@@ -1,0 +1,294 @@
+"""The whole program: its certificate, and then its authority, are replaced under load, and no review fails."""
+
+import base64
+import json
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.client import HTTPException, HTTPSConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api
+
+from certs.certificate import load_authorities
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.registration import create_pod, gpu_pod, write_state
+from tests.pods import pod
+from tests.server.asgi import review
+from tests.server.conftest import RunningServer, Starter, free_port, until
+from tests.topology.machines import h20
+
+pytestmark = pytest.mark.cluster
+
+SETTLE_S = 4.0
+CLIENTS = 3
+"""Of each kind."""
+
+
+@dataclass
+class Site:
+    """Servers in one namespace, their configuration, and what the API server is told."""
+
+    control_plane: ControlPlane
+    namespace: str
+    directory: Path
+    starter: Starter
+    name: str
+    config: str
+
+    def start(self, *, kubeconfig: Path | None = None, ready: bool = True) -> RunningServer:
+        state = self.directory / "state"
+        if not state.exists():
+            write_state(state, self.namespace, h20(), {})
+        arguments = ("--namespace", self.namespace, "--kubeconfig", str(kubeconfig or self.control_plane.kubeconfig))
+        return self.starter(*arguments, state=state, config=self.config, ready=ready, managed=True)
+
+    def bundle(self) -> bytes:
+        with self.control_plane.client() as client:
+            found: Any = AdmissionregistrationV1Api(client).read_mutating_webhook_configuration(self.name)
+        return base64.b64decode(found.webhooks[0].client_config.ca_bundle or "")
+
+    def certs(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        config = self.directory / "certs.yaml"
+        config.write_text(self.config)
+        command = [sys.executable, "-m", "webhook", "certs", *arguments, "--namespace", self.namespace]
+        command += ["--kubeconfig", str(self.control_plane.kubeconfig), "--config", str(config)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def site(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Site]:
+    name = f"rotation-{namespace}"
+    config = (
+        f"certificates: {{webhookConfiguration: {name}, additionalNames: [127.0.0.1],"
+        f" checkSeconds: 1, settleSeconds: {SETTLE_S}}}"
+    )
+    (tmp_path / "servers").mkdir()
+    starter = Starter(tmp_path / "servers")
+    try:
+        yield Site(control_plane, namespace, tmp_path, starter, name, config)
+    finally:
+        starter.stop_all()
+        with control_plane.client() as client:
+            api = AdmissionregistrationV1Api(client)
+            found: Any = api.list_mutating_webhook_configuration()
+            for each in found.items:
+                if each.metadata.name == name:
+                    api.delete_mutating_webhook_configuration(name)
+
+
+def register(site: Site, server: RunningServer) -> None:
+    """The API server asks this server; the caBundle is not ours to write."""
+    body: Any = {
+        "metadata": {"name": site.name},
+        "webhooks": [
+            {
+                "name": "pods.gpu.topology",
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "NoneOnDryRun",
+                "failurePolicy": "Fail",
+                "timeoutSeconds": 5,
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": site.namespace}},
+                "clientConfig": {"url": f"{server.url}/mutate/pods"},
+                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+            }
+        ],
+    }
+    with site.control_plane.client() as client:
+        AdmissionregistrationV1Api(client).create_mutating_webhook_configuration(body)
+
+
+@dataclass
+class Load:
+    """Clients that go on until they are told to stop, and what became of their requests."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    done: dict[str, int] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    threads: list[threading.Thread] = field(default_factory=list)
+    connections: list[HTTPSConnection] = field(default_factory=list)
+
+    def run(self, kind: str, once: Callable[[], None]) -> None:
+        def go() -> None:
+            while not self.stop.is_set():
+                try:
+                    once()
+                    self.done[kind] = self.done.get(kind, 0) + 1
+                except (OSError, HTTPException, AssertionError) as error:
+                    self.failed.append(f"{kind}: {error!r}")
+
+        self.threads.append(threading.Thread(target=go))
+        self.threads[-1].start()
+
+    def end(self) -> None:
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+        for connection in self.connections:
+            connection.close()
+
+
+def post(connection: HTTPSConnection) -> None:
+    connection.request("POST", "/mutate/pods", body=review(pod()))
+    answer = connection.getresponse()
+    assert answer.status == 200
+    assert b'"allowed":true' in answer.read()
+
+
+class Trusting:
+    """A client that believes the caBundle as it was up to ``SETTLE_S`` ago, as a slow API server does."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._context: ssl.SSLContext | None = None
+        self._until = 0.0
+
+    def context(self) -> ssl.SSLContext:
+        if self._context is None or time.monotonic() >= self._until:
+            self._context = ssl.create_default_context(cadata=self._site.bundle().decode())
+            self._until = time.monotonic() + 0.8 * SETTLE_S
+        return self._context
+
+
+def test_no_review_fails_while_the_certificate_and_then_the_authority_rotate(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers = [site.start(), site.start()]
+    register(site, servers[0])
+    until(lambda: site.bundle() != b"", "a caBundle")
+    until(lambda: "gpu.topology/injected" in str(dry_run(site, 0).body), "a pod that our webhook has seen")
+    load = Load()
+    for number in range(2 * CLIENTS):
+        server, trusting = servers[number % 2], Trusting(site)
+        load.run("keep-alive", keep_alive(server, trusting, load.connections))
+        load.run("fresh", fresh(server, trusting))
+    load.run("through the API server", lambda: check_created(dry_run(site, 1)))
+    time.sleep(1)
+    first = {shown(server) for server in servers}
+    assert len(first) == 1
+    seen = [first]
+    old = load_authorities(site.bundle())
+    for arguments in (("rotate",), ("rotate",), ("rotate", "--authority")):
+        said = site.certs(*arguments)
+        assert (said.returncode, said.stderr) == (0, "")
+        until(lambda: all(shown(server) not in seen[-1] for server in servers), "a new certificate")
+        seen.append({shown(server) for server in servers})
+    until(lambda: len(load_authorities(site.bundle())) == 1, "the end of the overlap")
+    assert load_authorities(site.bundle()) != old
+    time.sleep(SETTLE_S)
+    load.end()
+    assert load.failed == []
+    assert all(load.done[kind] > 20 for kind in ("keep-alive", "fresh", "through the API server")), load.done
+    with capsys.disabled():
+        print(f"\nrotation under load: {load.done}, failed: {len(load.failed)}")
+    for server in servers:
+        assert "PRIVATE KEY" not in server.out.read_text() + server.err.read_text()
+        assert server.stop(signal.SIGTERM) == 0
+
+
+def keep_alive(server: RunningServer, trusting: Trusting, opened: list[HTTPSConnection]) -> Callable[[], None]:
+    connection = HTTPSConnection("127.0.0.1", server.port, context=trusting.context(), timeout=20)
+    connection.connect()
+    first = connection.sock
+    opened.append(connection)
+
+    def once() -> None:
+        post(connection)
+        assert connection.sock is first
+        time.sleep(0.01)
+
+    return once
+
+
+def fresh(server: RunningServer, trusting: Trusting) -> Callable[[], None]:
+    def once() -> None:
+        connection = HTTPSConnection("127.0.0.1", server.port, context=trusting.context(), timeout=20)
+        try:
+            post(connection)
+        finally:
+            connection.close()
+        time.sleep(0.02)
+
+    return once
+
+
+def dry_run(site: Site, number: int) -> Any:
+    return create_pod(site.control_plane, site.namespace, gpu_pod(f"train-{number}", {}), dry_run=True)
+
+
+def check_created(answer: Any) -> None:
+    assert answer.status == 201, answer.message
+    assert "gpu.topology/injected" in answer.body["metadata"]["annotations"]
+
+
+def shown(server: RunningServer) -> str:
+    return ssl.get_server_certificate(("127.0.0.1", server.port))
+
+
+def test_a_server_waits_unready_for_a_secret_that_is_not_its_own_and_stops_when_it_is_told_to(site: Site) -> None:
+    with site.control_plane.client() as client:
+        body: Any = {"metadata": {"name": "gpu-topology-webhook-tls"}, "type": "Opaque"}
+        CoreV1Api(client).create_namespaced_secret(site.namespace, body)
+        server = site.start(ready=False)
+        until(
+            lambda: b"expected type gpu.topology/certificates, found one of type Opaque" in server.out.read_bytes(),
+            "it",
+        )
+        assert server.probe("/healthz").status_code == 200
+        assert (server.probe("/readyz").status_code, server.probe("/readyz").json()) == (503, {"status": "starting"})
+        with pytest.raises(ConnectionRefusedError, match="refused"):
+            shown(server)
+        CoreV1Api(client).delete_namespaced_secret("gpu-topology-webhook-tls", site.namespace)
+    until(server.is_ready, "readiness")
+    waiting = site.start(ready=True)
+    assert shown(waiting) == shown(server)
+    assert server.stop(signal.SIGTERM) == 0
+
+
+def test_a_server_whose_api_server_is_away_waits_and_stops_when_it_is_told_to(site: Site) -> None:
+    config = json.loads(site.control_plane.kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{free_port()}"
+    kubeconfig = site.directory / "away.kubeconfig"
+    kubeconfig.write_text(json.dumps(config))
+    server = site.start(kubeconfig=kubeconfig, ready=False)
+    until(lambda: b"the API server cannot be reached" in server.out.read_bytes(), "it says so")
+    assert not server.is_ready()
+    assert server.probe("/healthz").status_code == 200
+    assert server.stop(signal.SIGTERM) == 0
+    assert "Traceback" not in server.err.read_text()
+
+
+def test_certificates_are_made_and_shown_by_hand(site: Site) -> None:
+    shown_before = site.certs("show")
+    assert shown_before.returncode == 1
+    assert f"there is no Secret {site.namespace}/gpu-topology-webhook-tls" in shown_before.stderr
+    assert site.certs("rotate").stderr == (
+        f"gpu-topology: there is no Secret {site.namespace}/gpu-topology-webhook-tls. "
+        "Make it: gpu-topology certs init\n"
+    )
+    made = site.certs("init")
+    assert (made.returncode, made.stdout) == (0, "rotate: there is no Secret\n")
+    assert "no MutatingWebhookConfiguration" in made.stderr
+    server = site.start()
+    register(site, server)
+    until(lambda: site.bundle() != b"", "a caBundle")
+    assert site.certs("init").stdout == "nothing to do\n"
+    found = json.loads(site.certs("show", "-o", "json").stdout)
+    assert [each["place"] for each in found["certificates"]] == ["tls.crt", "ca.crt", f"caBundle of {site.name}"]
+    assert found["faults"] == []
+    assert [each["what"] for each in found["next"]] == [
+        "renew the serving certificate",
+        "begin the rotation of the authority",
+    ]
+    assert 89 < found["certificates"][0]["days_left"] <= 90
+    table = site.certs("show")
+    assert (table.returncode, table.stderr) == (0, "")
+    assert f"gpu-topology-webhook.{site.namespace}.svc.cluster.local" in table.stdout
+    assert "PRIVATE" not in table.stdout
