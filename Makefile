@@ -1,8 +1,10 @@
 # Every target sets up .venv/ first, so a fresh clone needs nothing but Python 3.11 or later.
 PYTHON ?= python3
 BIN := .venv/bin
+ENGINE ?= docker
+IMAGE ?= gpu-topology-webhook
 
-.PHONY: demo test fast control-plane run bench chart check lint lock clean
+.PHONY: demo test fast control-plane run bench chart image image-test check lint lock clean
 
 demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -34,6 +36,13 @@ bench: .venv/installed      ## what a review costs beside a bare server, a choic
 
 chart: .venv/installed      ## what the chart takes from the code, and deploy/install.yaml from the chart
 	$(BIN)/python -m tests.chart
+
+image:                      ## the container image, with docker or, ENGINE=..., podman or buildah
+	$(ENGINE) build --build-arg VERSION=$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' webhook/__init__.py) \
+		--build-arg REVISION=$$(git rev-parse HEAD) --tag $(IMAGE) .
+
+image-test: .venv/installed ## builds the image without a registry, and runs it; as root, with buildah and mmdebstrap
+	CI=true $(BIN)/python -m pytest -m image tests/image
 
 lock: .venv/installed       ## renew requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet pip-tools

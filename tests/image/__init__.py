@@ -1,0 +1,1 @@
+"""The image: built from the Dockerfile as it stands, on a Debian that is made of packages, and run."""

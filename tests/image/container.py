@@ -1,0 +1,118 @@
+"""Runs programs of an image as Kubernetes runs ours: process 1, no root, no privileges, nothing to write to.
+
+With what the kernel has for it, because container runtimes want more of a machine: namespaces of mounts, processes and
+IPC, a root that is read-only, ``no_new_privs``. The network is the machine's. Seccomp is not tried.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.image.build import Image
+
+# Arguments: the root, whether there is a /dev/shm, then where to mount which directory, "--", user, group, the command.
+_SETUP = """
+set -eu
+root=$1 shm=$2; shift 2
+mount --bind "$root" "$root"
+mount -t proc proc "$root/proc"
+mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+mkdir "$root/dev/shm"
+for device in null zero urandom; do touch "$root/dev/$device"; mount --bind "/dev/$device" "$root/dev/$device"; done
+[ "$shm" = no ] || mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+mount -o remount,ro "$root/dev"
+while [ "$1" != -- ]; do mkdir -p "$root/$2"; mount --bind "$1" "$root/$2"; shift 2; done
+user=$2; shift 2
+mount -o remount,bind,ro "$root"
+exec setpriv --no-new-privs chroot --groups= --userspec="$user" "$root" "$@"
+"""
+
+
+class Container:
+    """A way to run programs of an image, each in a container of its own.
+
+    Args:
+        image: What was built.
+        user: User and group id; empty: those of the image.
+        mounts: Directories of this machine, by their path in the container.
+        shm: Whether ``/dev/shm`` can be written to; nothing else can.
+    """
+
+    def __init__(
+        self, image: Image, *, user: str = "", mounts: dict[str, Path] | None = None, shm: bool = True
+    ) -> None:
+        self.config: dict[str, Any] = json.loads(image.config)["Docker"]["config"]
+        pairs = [word for inside, outside in (mounts or {}).items() for word in (str(outside), inside)]
+        namespaces = [
+            "unshare",
+            "--mount",
+            "--pid",
+            "--ipc",
+            "--uts",
+            "--fork",
+            "--kill-child",
+            "--propagation=private",
+        ]
+        setup = ["sh", "-c", _SETUP, "sh", str(image.root), "yes" if shm else "no"]
+        self._prefix = [*namespaces, *setup, *pairs, "--", user or self.config["User"]]
+
+    def run(self, command: Sequence[str], **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, with the environment of the image and ``environment``."""
+        return subprocess.run(
+            [*self._prefix, *command],
+            env=self._environment(environment),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def entry(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run the image's entry point with these arguments."""
+        return self.run([*self.config["Entrypoint"], *arguments], **environment)
+
+    @contextmanager
+    def started(self, *arguments: str) -> Iterator["Started"]:
+        """The entry point with these arguments, running; killed in the end if it still is."""
+        process = subprocess.Popen(
+            [*self._prefix, *self.config["Entrypoint"], *arguments],
+            env=self._environment({}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            yield Started(process)
+        finally:
+            process.kill()
+            process.communicate()
+
+    def _environment(self, more: dict[str, str]) -> dict[str, str]:
+        return dict(one.split("=", 1) for one in self.config["Env"]) | {"HOME": "/"} | more
+
+
+class Started:
+    """A container that runs."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.line = process.stderr.readline() if process.stderr else ""
+        """What the program said first, which is when it is ready."""
+
+    @property
+    def pid(self) -> int:
+        """Of the program, on this machine; in its container it is 1."""
+        parent = self._process.pid
+        return int(Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii"))
+
+    def status(self) -> dict[str, str]:
+        """/proc/<pid>/status of the program."""
+        lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
+        return {name: value.strip() for name, value in (line.split(":", 1) for line in lines)}
+
+    def wait(self, seconds: float) -> int:
+        """The exit code of the program, which ends within so many seconds."""
+        return self._process.wait(seconds)

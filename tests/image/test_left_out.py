@@ -1,0 +1,37 @@
+"""Tests of the image that cannot run are left out, and the run says so or, in CI, fails."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.image.build import ROOT
+
+
+def run_one_test(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A run of its own, on a machine without any program."""
+    inherited = {name: value for name, value in os.environ.items() if name not in {"CI", "PYTEST_ADDOPTS"}}
+    command = [sys.executable, "-m", "pytest", "-m", "image", "-k", "it_is_small", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [*command, "tests/image/test_image.py", "--basetemp", str(directory / "run")],
+        cwd=ROOT,
+        env={**inherited, "PATH": str(directory), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_tests_of_the_image_that_are_left_out_are_told_with_the_remedy(tmp_path: Path) -> None:
+    done = run_one_test(tmp_path)
+    assert done.returncode == 0
+    packages = "buildah, mmdebstrap, util-linux: apt-get install buildah mmdebstrap util-linux"
+    assert f"IMAGE TESTS LEFT OUT, because expected {packages}" in done.stdout
+    assert "1 skipped" in done.stdout
+
+
+def test_make_image_test_fails_when_they_are_left_out(tmp_path: Path) -> None:
+    done = run_one_test(tmp_path, CI="true")
+    assert done.returncode == 1
+    assert "IMAGE TESTS LEFT OUT, because expected" in done.stdout
+    assert "1 error" in done.stdout
