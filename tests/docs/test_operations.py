@@ -5,6 +5,7 @@ from inspect import signature
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.docs.test_docs import rows, text
 from webhook.admit.memory import Memory
@@ -122,3 +123,34 @@ def test_links_to_headings_lead_to_one() -> None:
             page = path.parent / target if target else path
             headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
             assert anchor in map(slug, headings), f"{path.name}: {target}#{anchor}"
+
+
+PAGES = ("security", "failure-modes", "compatibility", "sizing", "namespaces")
+
+
+def test_values_of_the_chart_that_are_named_exist() -> None:
+    values = yaml.safe_load(text("deploy/chart/values.yaml"))
+    named = {
+        code
+        for page in PAGES
+        for code in re.findall(
+            r"`((?:admission|agent|certificates|image|webhook)(?:\.[a-zA-Z]+)+)[`:]", text(f"docs/{page}.md")
+        )
+    }
+    assert "agent.ownNodeOnly" in named
+    for name in named:
+        found = values
+        for part in name.split("."):
+            assert part in found, name
+            found = found[part]
+
+
+def test_the_webhooks_that_are_named_are_those_of_the_chart() -> None:
+    registration = text("deploy/chart/templates/webhook/registration.yaml")
+    registered = re.findall(r"^- name: (\S+)$", registration, re.MULTILINE)
+    section = text("docs/failure-modes.md").split("\n## As installed\n")[1].split("\n## ")[0]
+    documented = {row[0].strip("`"): row for row in rows(section)[2:]}
+    values = yaml.safe_load(text("deploy/chart/values.yaml"))["admission"]
+    assert list(documented) == registered
+    for name, settings in zip(registered, (values["pods"], values["bindings"]), strict=True):
+        assert documented[name][2:4] == [f"`{settings['failurePolicy']}`", f"{settings['timeoutSeconds']} s"]
