@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.model.lease import lease_spec, micro_time, renewed_at
+from webhook.model.lease import lasts, lease_spec, micro_time, renewed_at
 
 AT = datetime(2026, 11, 20, 21, 51, 20, tzinfo=UTC)
 
@@ -84,3 +84,17 @@ def test_no_text_is_an_error(text: str) -> None:
 @given(st.datetimes(min_value=datetime(2000, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001 - the zone is given apart
 def test_what_is_written_is_read_again(at: datetime) -> None:
     assert renewed_at({"spec": lease_spec("node-1", at=at, interval=60.0)}) == at
+
+
+@pytest.mark.parametrize(
+    ("lease", "seconds"),
+    [
+        ({"spec": {"leaseDurationSeconds": 600}}, 600.0),
+        ({"spec": {"leaseDurationSeconds": -5}}, 0.0),
+        ({"spec": {"leaseDurationSeconds": "600"}}, 0.0),
+        ({"spec": None}, 0.0),
+        ({}, 0.0),
+    ],
+)
+def test_a_lease_says_for_how_long_its_agent_vouches(lease: dict[str, Any], seconds: float) -> None:
+    assert lasts(lease) == seconds

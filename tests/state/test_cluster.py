@@ -194,6 +194,32 @@ def test_a_namespace_that_memory_takes_for_not_opted_in_is_asked_for_once_a_seco
     assert site.live.asked == ["late", "late"]
 
 
+def test_a_burst_of_pods_of_an_unknown_namespace_is_one_question() -> None:
+    site = filled()
+    site.live.found["new"] = site.namespace("new", OPTED_IN)
+
+    async def burst() -> list[Namespace]:
+        questions = [site.state.namespace("new") for _ in range(50)]
+        return await asyncio.gather(*(one for one in questions if not isinstance(one, Namespace)))
+
+    assert [one.injection_enabled for one in asyncio.run(burst())] == [True] * 50
+    assert site.live.asked == ["new"]
+
+
+def test_who_waits_for_a_namespace_may_go_away_without_harm_to_the_others() -> None:
+    site = filled()
+    site.live.found["new"] = site.namespace("new", OPTED_IN)
+
+    async def one_leaves() -> Namespace:
+        found = [site.state.namespace("new") for _ in range(2)]
+        first, second = (asyncio.ensure_future(one) for one in found if not isinstance(one, Namespace))
+        await asyncio.sleep(0)
+        first.cancel()
+        return await second
+
+    assert asyncio.run(one_leaves()).injection_enabled
+
+
 def test_a_namespace_that_there_is_none_of_is_unknown() -> None:
     assert wait(filled().state.namespace("none")) == Namespace("none", known=False)
 

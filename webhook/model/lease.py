@@ -44,6 +44,13 @@ def renewed_at(lease: Mapping[str, Any]) -> datetime | None:
         return None
 
 
+def lasts(lease: Mapping[str, Any]) -> float:
+    """Seconds for which the agent vouches for what it published; 0 if the Lease does not say it."""
+    spec = lease.get("spec")
+    seconds = spec.get("leaseDurationSeconds") if isinstance(spec, Mapping) else None
+    return float(max(0, seconds)) if isinstance(seconds, int) else 0.0
+
+
 def micro_time(at: datetime) -> str:
     """A time as Events and Leases hold it: k8s.io/apimachinery, pkg/apis/meta/v1/micro_time.go."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

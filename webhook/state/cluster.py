@@ -3,6 +3,7 @@
 Whoever fills the mirrors runs on the event loop of the reviews; answers may be asked for in any thread.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from math import inf
 from time import monotonic, time
@@ -69,6 +70,9 @@ class ClusterState:
         self._clock = clock
         self._asked: dict[str, float] = {}
         """When the API server was asked for a namespace last."""
+        self._asking: dict[str, asyncio.Task[Namespace]] = {}
+        """Questions about namespaces that wait for their answer; who else wants to know waits with them."""
+        self._ready = False
         self._facts: ClusterFacts | None = None
         self._facts_at: float | None = None
         self.versions_problem = ""
@@ -89,7 +93,9 @@ class ClusterState:
     @property
     def ready(self) -> bool:
         """Whether all of it was known once."""
-        return self._facts is not None and all(cache.filled for cache in self._caches)
+        if not self._ready:
+            self._ready = self._facts is not None and all(cache.filled for cache in self._caches)
+        return self._ready
 
     @property
     def waiting_for(self) -> str:
@@ -115,7 +121,7 @@ class ClusterState:
         found = self.namespaces.get(name)
         if found is not None and (found.injection_enabled or self._is_fresh(name)):
             return found
-        return self._ask(name, found)
+        return self._ask_once(name, found)
 
     def cluster(self) -> ClusterFacts:
         """The versions that were found.
@@ -199,6 +205,16 @@ class ClusterState:
     def _is_fresh(self, name: str) -> bool:
         asked = self._asked.get(name)
         return asked is not None and self._clock() - asked < ASK_AGAIN_SECONDS
+
+    async def _ask_once(self, name: str, known: Namespace | None) -> Namespace:
+        """As :meth:`_ask`; pods of one namespace come in bursts, and one question answers all of them."""
+        asking = self._asking.get(name)
+        if asking is None:
+            asking = asyncio.create_task(self._ask(name, known))
+            self._asking[name] = asking
+            asking.add_done_callback(lambda _: self._asking.pop(name, None))
+            asking.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to hear it
+        return await asyncio.shield(asking)
 
     async def _ask(self, name: str, known: Namespace | None) -> Namespace:
         """The namespace as the API server has it now; as it was last known, if that cannot be had.

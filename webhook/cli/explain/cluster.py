@@ -1,6 +1,7 @@
 """A pod from a cluster, with everything around it that the caller is allowed to see."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -17,7 +18,7 @@ from webhook.manifest.pods import to_json
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import GpuTopologyError, printable
-from webhook.model.lease import renewed_at
+from webhook.model.lease import lasts, renewed_at
 from webhook.model.node_names import node_label
 from webhook.model.pod import Namespace, Pod
 from webhook.model.version import Version
@@ -93,18 +94,17 @@ def _group(api: ApiServer, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | None
 
 
 def _node(api: ApiServer, name: str) -> tuple[Sources, Reading]:
-    published, age, reading = _published(api, name)
+    published, reading = _published(api, name)
     annotated, problem = _try(lambda: _annotated(api, name), None)
     problems = "; ".join(filter(None, (reading.node_problem, problem)))
-    sources = Sources(published=published, age=age, annotated=annotated)
-    return sources, msgspec.structs.replace(reading, node_problem=problems)
+    return replace(published, annotated=annotated), msgspec.structs.replace(reading, node_problem=problems)
 
 
-def _published(api: ApiServer, name: str) -> tuple[KnownNode | None, float | None, Reading]:
+def _published(api: ApiServer, name: str) -> tuple[Sources, Reading]:
     """What the agent published, and how many seconds ago it was true; the agent's Lease says that."""
     found, problem = _try(lambda: api.config_maps(label=f"{names.NODE}={node_label(name)}"), _NONE)
     if not found:
-        return None, None, Reading(node_problem=problem)
+        return Sources(), Reading(node_problem=problem)
     if len(found) > 1:
         typer.echo(
             f"gpu-topology: {len(found)} ConfigMaps say that they are of node {name}; the first is taken", err=True
@@ -112,19 +112,20 @@ def _published(api: ApiServer, name: str) -> tuple[KnownNode | None, float | Non
     manifest: Object = {"apiVersion": "v1", "kind": "ConfigMap"} | found[0]  # the items of a list say neither
     topology, _ = _try(lambda: topology_of_config_map(manifest, _SOURCE), None)
     if topology is None or topology.node != name:
-        return None, None, Reading()
-    age, problem = _age(api, manifest["metadata"])
-    return KnownNode(topology, origin=Origin.AGENT), age, Reading(age_problem=problem)
+        return Sources(), Reading()
+    age, promised, problem = _age(api, manifest["metadata"])
+    known = KnownNode(topology, origin=Origin.AGENT)
+    return Sources(published=known, age=age, lasts=promised), Reading(age_problem=problem)
 
 
-def _age(api: ApiServer, metadata: Object) -> tuple[float | None, str]:
-    """Seconds since the agent's last sign of life, or why they are not known."""
+def _age(api: ApiServer, metadata: Object) -> tuple[float | None, float, str]:
+    """Seconds since the agent's last sign of life, and for how many it vouched with it; or why they are not known."""
     where = f"{metadata['namespace']}/{metadata['name']}"
     lease, problem = _try(lambda: api.lease(metadata["namespace"], metadata["name"]), None)
     renewed = renewed_at(lease) if lease else None
-    if renewed is None:
-        return None, problem or f"there is no Lease {where} that says it"
-    return (datetime.now(UTC) - renewed).total_seconds(), ""
+    if lease is None or renewed is None:
+        return None, 0.0, problem or f"there is no Lease {where} that says it"
+    return (datetime.now(UTC) - renewed).total_seconds(), lasts(lease), ""
 
 
 def _annotated(api: ApiServer, name: str) -> KnownNode | None:
