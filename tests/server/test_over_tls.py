@@ -6,12 +6,14 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from http.client import HTTPSConnection
 from pathlib import Path
 
 import httpx
 import pytest
 
+from certs.issue import issue
 from tests.pods import Manifest, container, pod
 from tests.server.asgi import UID, binding_review, review
 from tests.server.conftest import RunningServer, StartServer, until
@@ -273,3 +275,13 @@ def test_what_libraries_warn_of_is_json_too(start_server: StartServer) -> None:
         "Invalid HTTP request received.",
     )
     assert server.err.read_text() == ""
+
+
+def test_with_an_authority_of_clients_only_they_are_served(start_server: StartServer, tmp_path: Path) -> None:
+    ours = issue(["kube-apiserver"], now=datetime.now(UTC), lifetime=timedelta(days=1))
+    file = tmp_path / "clients.pem"
+    file.write_bytes(ours.authority)
+    server = start_server(config=f"server: {{clientAuthority: {file}}}")
+    with server.client() as client, pytest.raises(httpx.TransportError, match=r"(?i)certificate required|eof|reset"):
+        client.post("/mutate/pods", content=review(pod()))
+    assert server.probe("/readyz").status_code == 200

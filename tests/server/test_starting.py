@@ -146,3 +146,11 @@ def test_a_bad_configuration_is_named(tmp_path: Path) -> None:
     code, said = serve("--self-signed", "--config", config)
     assert code == 1
     assert said == f"gpu-topology: {config}: server.prot: unknown setting. Did you mean server.port?\n"
+
+
+def test_an_authority_of_clients_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(f"server: {{clientAuthority: {tmp_path}/nowhere}}")
+    code, said = serve("--self-signed", "--config", config)
+    assert code == 1
+    assert f"gpu-topology: server.clientAuthority: {tmp_path}/nowhere: expected the authority of clients, PEM" in said
