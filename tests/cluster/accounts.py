@@ -1,6 +1,7 @@
 """Service accounts that may do what a list of permissions says, and nothing else."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from kubernetes.client import (
@@ -40,7 +41,12 @@ def grant(admin: CoreV1Api, namespace: str, account: str, permission: Permission
     rbac = RbacAuthorizationV1Api(admin.api_client)
     subjects = [RbacV1Subject(kind="ServiceAccount", name=account, namespace=namespace)]
     metadata = V1ObjectMeta(name=role)
-    rule = V1PolicyRule(api_groups=[permission.group], resources=[permission.resource], verbs=list(permission.verbs))
+    rule = V1PolicyRule(
+        api_groups=[permission.group],
+        resources=[permission.resource],
+        verbs=list(permission.verbs),
+        resource_names=list(permission.resource_names) or None,
+    )
     if permission.scope is Scope.CLUSTER:
         role_ref = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=role)
         rbac.create_cluster_role(V1ClusterRole(metadata=metadata, rules=[rule]))
@@ -71,7 +77,7 @@ def without(permissions: tuple[Permission, ...], scope: Scope, resource: str, ve
     for each in permissions:
         taken = verb if (each.scope, each.resource) == (scope, resource) else ""
         verbs = tuple(one for one in each.verbs if one != taken)
-        fewer += [Permission(each.scope, each.group, each.resource, verbs)] if verbs else []
+        fewer += [replace(each, verbs=verbs)] if verbs else []
     return tuple(fewer)
 
 
