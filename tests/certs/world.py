@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from cryptography import x509
@@ -179,9 +180,10 @@ class World:
         if not serving:
             self.bundles.clear()  # nobody could be reached, so nobody is worse off now
             return []
-        bundles = [bundle for until, bundle in self.bundles if self.elapsed - until < stale]
+        self.bundles = [each for each in self.bundles if self.elapsed - each[0] < stale]
+        bundles = [bundle for _, bundle in self.bundles]
         if not self.meddled:
-            bundles.append(load_authorities(self.named()[0]))
+            bundles.append(authorities(self.named()[0]))
         return [
             f"{runner.replica.identity.pod} at {self.now}"
             for runner in serving
@@ -191,15 +193,15 @@ class World:
 
     def accepts(self, bundle: tuple[x509.Certificate, ...], runner: Runner) -> bool:
         assert runner.served is not None
-        shown = leaf(runner.served)
+        shown = shown_by(runner.served)
         return is_in_date(shown, self.now) and any(
-            is_issued_by(shown, each) and is_in_date(each, self.now) for each in bundle
+            is_issued(shown, each) and is_in_date(each, self.now) for each in bundle
         )
 
     def _remember(self) -> None:
         """What the configuration says is about to change."""
         if not self.meddled and any(runner.served for runner in self.runners):
-            self.bundles.append((self.elapsed, load_authorities(self.named()[0])))
+            self.bundles.append((self.elapsed, authorities(self.named()[0])))
 
     def _perform(self, runner: Runner, request: Request) -> Answer:
         if isinstance(request, Serve):
@@ -252,3 +254,18 @@ def merged(old: Any, patch: Any) -> Any:
         changes = {each["name"]: each for each in patch}
         return [merged(each, changes.get(each["name"], {})) for each in old]
     return patch
+
+
+@cache
+def authorities(bundle: bytes) -> tuple[x509.Certificate, ...]:
+    return load_authorities(bundle)
+
+
+@cache
+def shown_by(pair: TlsBundle) -> x509.Certificate:
+    return leaf(pair)
+
+
+@cache
+def is_issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    return is_issued_by(certificate, authority)

@@ -282,6 +282,9 @@ def test_with_an_authority_of_clients_only_they_are_served(start_server: StartSe
     file = tmp_path / "clients.pem"
     file.write_bytes(ours.authority)
     server = start_server(config=f"server: {{clientAuthority: {file}}}")
-    with server.client() as client, pytest.raises(httpx.TransportError, match=r"(?i)certificate required|eof|reset"):
+    with (
+        server.client() as client,
+        pytest.raises(httpx.TransportError, match=r"(?i)certificate required|eof|reset|disconnected"),
+    ):
         client.post("/mutate/pods", content=review(pod()))
     assert server.probe("/readyz").status_code == 200
