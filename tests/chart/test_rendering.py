@@ -43,7 +43,7 @@ def pod_template(objects: Iterable[dict[str, Any]], kind: str) -> Any:
 
 
 def config_of(objects: Iterable[dict[str, Any]]) -> Config:
-    return parse_config(yaml.safe_load(pick(objects, "ConfigMap", "gpu-topology-webhook")["data"]["config.yaml"]))
+    return parse_config(yaml.safe_load(pick(objects, "Secret", "gpu-topology-webhook")["stringData"]["config.yaml"]))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -400,7 +400,7 @@ def test_reviews_may_come_from_anywhere_and_metrics_only_from_where_they_may(hel
 def test_nothing_of_prometheus_or_grafana_is_there_unless_it_is_asked_for(helm: Helm) -> None:
     objects = helm.objects()
     assert {one["apiVersion"] for one in objects if "coreos" in one["apiVersion"]} == set()
-    assert [one["metadata"]["name"] for one in objects if one["kind"] == "ConfigMap"] == ["gpu-topology-webhook"]
+    assert [one["metadata"]["name"] for one in objects if one["kind"] == "ConfigMap"] == []
 
 
 def test_prometheus_finds_both_programs_by_named_ports(helm: Helm) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from certs.permissions import keeper_permissions
 from tests.docs.test_docs import rows, text
 from webhook.admit.memory import Memory
 from webhook.admit.subject import choose_carrier
 from webhook.allocation.limit import MAX_CHARACTERS
-from webhook.config import ServerSettings
+from webhook.config import Config, ServerSettings
 from webhook.kube import permissions, pod_events, pods, session
 from webhook.kube.permissions import Permission, Scope
 from webhook.model import names
@@ -21,6 +22,7 @@ from webhook.model.options import OPTION_NAMES
 from webhook.model.version import Version
 from webhook.remap.verdict import ExitCode
 from webhook.resolve.outputs import NODE_TOPOLOGY_LIMIT
+from webhook.server.certificates import terms_of
 
 ROOT = Path(__file__).parents[2]
 PERMISSION_LABELS = {names.ALLOW_HOST_IPC, names.ALLOW_HOST_PID, names.ALLOW_HOST_NETWORK, names.ALLOW_NODE_GPUS}
@@ -56,6 +58,18 @@ def test_every_permission_of_a_program_is_explained_and_no_other() -> None:
             (scope, *codes(resource), *codes(verbs)) for scope, resource, verbs, *_ in rows(section) if codes(resource)
         }
         assert documented == {(SCOPES[one.scope], one.resource, *one.verbs) for one in allowed}, program
+
+
+def test_every_permission_of_managed_certificates_is_named_and_no_other() -> None:
+    section = text("docs/security.md").split("\n### Certificates\n")[1].split("\n#")[0]
+    documented = {
+        (scope, *codes(resource), *codes(verbs)) for scope, resource, verbs in rows(section) if codes(resource)
+    }
+    terms = terms_of(Config().certificates, "gpu-topology")
+    scopes = {"cluster": "cluster", "own-namespace": "own namespace"}
+    assert documented == {
+        (scopes[one.scope], one.resource, *one.resource_names, *one.verbs) for one in keeper_permissions(terms)
+    }
 
 
 def test_every_profile_stands_in_the_table_of_pod_security() -> None:

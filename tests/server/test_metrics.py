@@ -32,12 +32,13 @@ gpu_topology_admission_seconds_bucket{le="5.0"} 3.0
 gpu_topology_admission_seconds_bucket{le="+Inf"} 3.0
 gpu_topology_admission_seconds_count 3.0
 gpu_topology_admission_seconds_sum 0.005
-# HELP gpu_topology_rejected_requests_total Requests that are no reviews, or met a bug (500).
+# HELP gpu_topology_rejected_requests_total Requests that got no review as an answer.
 # TYPE gpu_topology_rejected_requests_total counter
 gpu_topology_rejected_requests_total{status="400"} 2.0
 gpu_topology_rejected_requests_total{status="405"} 0.0
 gpu_topology_rejected_requests_total{status="413"} 0.0
 gpu_topology_rejected_requests_total{status="500"} 0.0
+gpu_topology_rejected_requests_total{status="503"} 0.0
 # HELP gpu_topology_events_lost_total Events about pods that could not be written.
 # TYPE gpu_topology_events_lost_total counter
 gpu_topology_events_lost_total 3.0

@@ -13,7 +13,7 @@ from webhook.server.vitals import Vitals
 from webhook.topology.sets import LinkClass
 
 _OUTCOME = ("outcome", "reason", "profile")
-_REJECTED = {400: 0, 405: 0, 413: 0, 500: 0}
+_REJECTED = {400: 0, 405: 0, 413: 0, 500: 0, 503: 0}
 _AGES = ("fresh", "old", "missing")
 
 
@@ -30,7 +30,7 @@ def _reviews(counts: Counts) -> Iterator[Metric]:
     yield _durations("admission_seconds", "Seconds that a review of a pod took.", counts.admission_seconds)
     yield counter(
         "rejected_requests",
-        "Requests that are no reviews, or met a bug (500).",
+        "Requests that got no review as an answer.",
         ("status",),
         {(str(status),): number for status, number in sorted((_REJECTED | counts.rejected).items())},
     )
