@@ -24,7 +24,7 @@ from kubernetes.client import (
     V1ServiceAccount,
 )
 
-from tests.cluster.accounts import permitted, without
+from tests.cluster.accounts import permitted, wait_until_granted, without
 from tests.cluster.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
 from tests.cluster.test_live_pods import HERE as OTHERS
 from tests.state.test_cluster import REGISTER
@@ -251,6 +251,9 @@ async def _coming_and_going(plane: StartableControlPlane, site: Site, kubeconfig
         await until(lambda: _allows(state, "team-a"), state.namespaces.values)
 
         # While nobody watched, things happened that etcd no longer knows: only new lists tell.
+        await asyncio.to_thread(wait_until_granted, plane.control_plane, kubeconfig, site.namespace, WEBHOOK)
+        await asyncio.to_thread(site.publish, "gpu-3")
+        await until(lambda: state.node("gpu-3").published, lambda: found.errors)
         expired = found.errors["configmaps", "expired"]
         await found.close()
         await asyncio.to_thread(site.label, "team-b", {"gpu.topology/injection": None})
@@ -259,6 +262,8 @@ async def _coming_and_going(plane: StartableControlPlane, site: Site, kubeconfig
         await asyncio.to_thread(plane.compact)
         await asyncio.to_thread(plane.stop)
         await asyncio.to_thread(plane.start)
+        # Until it has read its roles it says 403 to everybody, and after three of these a list is made anyway.
+        await asyncio.to_thread(wait_until_granted, plane.control_plane, kubeconfig, site.namespace, WEBHOOK)
         await found.open()
         await until(lambda: state.node("gpu-2").published and not state.node("gpu-1").published, lambda: found.errors)
         assert found.errors["configmaps", "expired"] > expired

@@ -277,6 +277,8 @@ class Reflector:
             if stream.status != 200:
                 self._refused_watch()
                 raise _refused(what, await stream.rest())
+            self._mirror.confirm()
+            self._mirror.failed("")
             began = loop.time()
             try:
                 await self._follow(what, stream)
