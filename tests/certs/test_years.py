@@ -171,7 +171,7 @@ class Chaos(Life):
 
 
 LIMITS = settings(
-    max_examples=20,
+    max_examples=12,
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=list(HealthCheck),
