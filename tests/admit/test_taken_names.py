@@ -247,7 +247,6 @@ def test_our_outputs_written_by_the_user_are_overwritten_or_removed() -> None:
         "gpu.topology/node-topology": "{}",
         "gpu.topology/nccl-p2p-level": "PXB",
         "gpu.topology/nccl-nvls": "2",
-        "hami.io/gpu-scheduler-policy": "topology-aware",
     }
 
 

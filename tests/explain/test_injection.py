@@ -157,8 +157,8 @@ def test_what_the_webhook_would_do_to_a_pod_is_told() -> None:
     assert said(told(pod()), "prepared") == (
         "not-needed",
         (
-            "the webhook would give it whole cards; switch HAMi's CUDA interception off; ask HAMi for well-connected "
-            "GPUs; give it enough shared memory; set NCCL up for the links between its GPUs; "
+            "the webhook would give it whole cards; switch HAMi's CUDA interception off; give it enough shared memory; "
+            "set NCCL up for the links between its GPUs; "
             "verify the GPUs and write the NCCL topology file when it starts"
         ),
     )

@@ -60,7 +60,7 @@ def test_pairs_without_nvlink_are_named() -> None:
         "2 of 6 pairs of GPU0, GPU1, GPU4 and GPU5 have no NVLink: GPU0-GPU5 (SYS) and GPU1-GPU4 (SYS)"
     )
     assert not found.stops
-    assert found.remedy.startswith("Have GPUs chosen that are all joined: hami.io/gpu-scheduler-policy: topology-aware")
+    assert found.remedy.startswith("Have GPUs chosen that are all joined: gpuSchedulerPolicy: topology-aware in the")
 
 
 def test_two_gpus_without_a_link_use_no_nvlink_where_others_would() -> None:

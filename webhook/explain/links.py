@@ -171,8 +171,9 @@ def _joined(case: Case, node: KnownNode, one: GpuSet, members: Sequence[Gpu]) ->
         said = f"{gpus(members)} have no NVLink: {shown[0]}"
     if len(apart) < len(pairs):
         remedy = (
-            f"Have GPUs chosen that are all joined: {names.HAMI_SCHEDULER_POLICY}: topology-aware, which the webhook "
-            f'sets, and {names.PREFIX}require-nvlink: "true" with {names.PREFIX}on-violation: deny'
+            "Have GPUs chosen that are all joined: gpuSchedulerPolicy: topology-aware in the values of HAMi's chart, "
+            "which publishes pair scores too, and "
+            f'{names.PREFIX}require-nvlink: "true" with {names.PREFIX}on-violation: deny'
         )
         return fails(LINKS, said, remedy)
     if any(

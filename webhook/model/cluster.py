@@ -7,7 +7,10 @@ from webhook.model.version import Version
 # HAMi 2.10.0 drops the usage of a pod whose init containers have finished when the first of them asks for no GPU,
 # and so offers its cards to others: https://github.com/Project-HAMi/HAMi/issues/2899
 FAULTY_INIT_CONTAINERS = Version(2, 10, 0)
+# Before it, from 2.7 on, the policy topology-aware binds a pod *without* GPUs to a node without pair scores, which is
+# every node of a default install: computeBestCombination in pkg/device/nvidia/device.go wants a sum above 0.
 TOPOLOGY_AWARE_SINCE = Version(2, 7)
+SAFELY_TOPOLOGY_AWARE_SINCE = Version(2, 10)
 CONTAINERS_TOLD_APART_SINCE = Version(2, 9)
 PRIVILEGED_DENIED_SINCE = Version(2, 10)
 NATIVE_SIDECARS_SINCE = Version(1, 29)
@@ -32,9 +35,14 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.hami == FAULTY_INIT_CONTAINERS
 
     @property
-    def knows_topology_aware(self) -> bool:
-        """HAMi understands the scheduler policy ``topology-aware``."""
-        return self.hami is None or self.hami >= TOPOLOGY_AWARE_SINCE
+    def is_safely_topology_aware(self) -> bool:
+        """HAMi's scheduler policy ``topology-aware`` also does its work on nodes without pair scores."""
+        return self.hami is not None and self.hami >= SAFELY_TOPOLOGY_AWARE_SINCE
+
+    @property
+    def has_topology_aware_fault(self) -> bool:
+        """The scheduler policy ``topology-aware`` gives no GPUs where there are no pair scores."""
+        return self.hami is not None and TOPOLOGY_AWARE_SINCE <= self.hami < SAFELY_TOPOLOGY_AWARE_SINCE
 
     @property
     def tells_containers_apart(self) -> bool:

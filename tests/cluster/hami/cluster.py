@@ -1,6 +1,6 @@
 """One control plane with one release of HAMi, our installation, and the nodes that the tests schedule to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,21 +11,30 @@ from tests.cluster.control_plane import Binaries, ControlPlane, running_control_
 from tests.cluster.hami.device_plugin import running_device_plugin
 from tests.cluster.hami.nodes import create_node
 from tests.cluster.hami.scheduler import Hami, Programs, running_hami
+from tests.cluster.hami.team import OPTED_IN, PERMISSIONS, create_namespace
 from tests.cluster.installation import Installation, installed
 from tests.nvml import machines as played
 from tests.topology.machines import a100_pcie_bridged, h20
 from webhook.topology.model import NodeTopology
 
 H20, BRIDGED = "h20-node-1", "a100-bridged"
+Labels = frozenset[tuple[str, str]]
+USUAL: tuple[Mapping[str, str], ...] = ({}, OPTED_IN, OPTED_IN | PERMISSIONS)
+"""Labels of the namespaces that most tests want."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """All that runs."""
+    """All that runs.
+
+    Attributes:
+        teams: Namespaces that are there, by their labels.
+    """
 
     control_plane: ControlPlane
     hami: Hami
     ours: Installation
+    teams: dict[Labels, str]
 
 
 @contextmanager
@@ -46,11 +55,13 @@ def running_cluster(
         )
         stack.enter_context(running_device_plugin(control_plane))
         with control_plane.client() as client:
+            admin = CoreV1Api(client)
             for topology in topologies():
-                create_node(CoreV1Api(client), topology)
+                create_node(admin, topology)
+            teams = {frozenset(labels.items()): create_namespace(admin, labels) for labels in USUAL}
         machines = {H20: played.h20(), BRIDGED: _bridged_machine()}
         ours = stack.enter_context(installed(control_plane, directory / "ours", machines, nvml, hami=release))
-        yield Cluster(control_plane, hami, ours)
+        yield Cluster(control_plane, hami, ours, teams)
 
 
 def topologies() -> tuple[NodeTopology, ...]:

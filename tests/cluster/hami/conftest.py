@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
-from kubernetes.client import CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
+from kubernetes.client import CoreV1Api
 
 from tests.cluster.control_plane import Binaries
-from tests.cluster.hami.cluster import Cluster, running_cluster
+from tests.cluster.hami.cluster import Cluster, Labels, running_cluster
 from tests.cluster.hami.scheduler import USER, Programs
-from tests.cluster.hami.team import Team
+from tests.cluster.hami.team import Team, create_namespace
 from tests.cluster.installation import registered
 from tests.cluster.processes import NotRunningError
 from tests.nvml.stub import nvml_library
@@ -76,21 +76,24 @@ def registration(cluster: Cluster) -> Iterator[None]:
 
 @pytest.fixture
 def new_team(cluster: Cluster) -> Iterator[NewTeam]:
-    """Makes a namespace with these labels (see ``Team.label``), and pods of which nothing is left in the end."""
-    teams: list[Team] = []
-    with cluster.control_plane.client() as client:
+    """Gives a namespace with these labels (see ``Team.label``) and no pods; nothing of them is left in the end."""
+    with cluster.control_plane.client() as client, ExitStack() as stack:
         admin = CoreV1Api(client)
 
         def make(**labels: str) -> Team:
-            created = admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(generate_name="team-")))
-            assert created.metadata is not None
-            name = created.metadata.name or ""
-            admin.create_namespaced_service_account(name, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+            key = frozenset(labels.items())
+            known = cluster.teams.get(key)
+            # Until it is given back nobody else gets it, and a test that changes its labels does not give it back.
+            name = cluster.teams.pop(key, "") or create_namespace(admin, labels)
             team = Team(cluster.control_plane, admin, name, cluster.ours.learn)
-            teams.append(team)
-            team.label(**labels)
+            stack.callback(give_back, team, key)
+            if not known:
+                team.learn()
             return team
 
-        yield make
-        for team in teams:
+        def give_back(team: Team, key: Labels) -> None:
             team.ends()
+            if not team.changed:
+                cluster.teams[key] = team.namespace
+
+        yield make

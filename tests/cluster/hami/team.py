@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubernetes.client import CoreV1Api, EventsV1Api
+from kubernetes.client import CoreV1Api, EventsV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
 
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.registration import Answer, create_pod
@@ -13,28 +13,32 @@ from tests.cluster.scheduling import stored_pod
 from tests.server.conftest import until
 from webhook.model.names import HAMI_DEVICES_ALLOCATED
 
+OPTED_IN = {"injection": "enabled"}
+PERMISSIONS = {"allow_host_ipc": "true", "allow_host_pid": "true", "allow_node_gpus": "true"}
 RUNNING = {"running": {"startedAt": "2026-11-20T21:51:20Z"}}
 SUCCEEDED = {"terminated": {"exitCode": 0}}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Team:
     """One namespace.
 
     Attributes:
         learn: Has our servers see the namespace as it is now.
+        changed: Whether it is no longer what it was at the beginning.
     """
 
     control_plane: ControlPlane
     admin: CoreV1Api
     namespace: str
     learn: Callable[[], None]
+    changed: bool = False
 
-    def label(self, **labels: str | None) -> None:
-        """Labels of the namespace, without the prefix and with ``_`` for ``-``, by an administrator."""
-        named = {f"gpu.topology/{name.replace('_', '-')}": value for name, value in labels.items()}
-        body: Any = {"metadata": {"labels": named}}
+    def label(self, **labels: str) -> None:
+        """More labels of the namespace, by an administrator."""
+        body: Any = {"metadata": {"labels": named(labels)}}
         self.admin.patch_namespace(self.namespace, body)
+        self.changed = True
         self.learn()
 
     def asks_for(self, pod: dict[str, Any], *, dry_run: bool = False) -> Answer:
@@ -97,6 +101,22 @@ class Team:
             return not json.loads(answer.data)["items"]
 
         until(is_empty, f"no pod in {self.namespace}")
+
+
+def create_namespace(admin: CoreV1Api, labels: Mapping[str, str]) -> str:
+    """The name of a new namespace in which pods can be created; labels are written as in ``Team.label``."""
+    metadata = V1ObjectMeta(generate_name="team-", labels=named(labels))
+    created = admin.create_namespace(V1Namespace(metadata=metadata))
+    assert created.metadata is not None
+    name = created.metadata.name or ""
+    # In a whole cluster the controller manager does it.
+    admin.create_namespaced_service_account(name, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+    return name
+
+
+def named(labels: Mapping[str, str]) -> dict[str, str]:
+    """Our labels, given without the prefix and with ``_`` for ``-``."""
+    return {f"gpu.topology/{name.replace('_', '-')}": value for name, value in labels.items()}
 
 
 def annotations_of(pod: Mapping[str, Any]) -> dict[str, str]:

@@ -7,11 +7,10 @@ import pytest
 from tests.cluster.hami.cluster import H20, topologies
 from tests.cluster.hami.conftest import NewTeam
 from tests.cluster.hami.pods import CUDA, container, owned_by, pod
-from tests.cluster.hami.team import annotations_of, cards_of, variables_of
+from tests.cluster.hami.team import PERMISSIONS, annotations_of, cards_of, variables_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 
-PERMISSIONS = {"allow_host_ipc": "true", "allow_host_pid": "true", "allow_node_gpus": "true"}
 PEERS = {"profile": "node-peers"}
 APART = {"hami.io/node-scheduler-policy": "spread"}
 """Has HAMi choose the emptiest node."""
@@ -50,8 +49,7 @@ def test_each_half_of_a_pair_gets_the_indices_of_its_own_cards_on_one_node(new_t
     for name in ("prefill", "decode"):
         team.creates(half(name, {**PEERS, **APART, "group": "qwen"}))
         bound.append(team.bound(name))
-    nodes = {each["spec"]["nodeName"] for each in bound}
-    (node,) = nodes
+    (node,) = {each["spec"]["nodeName"] for each in bound}
     cards = [cards_of(each)[0] for each in bound]
     assert len({card for pair in cards for card in pair}) == 4
     for each, own in zip(bound, cards, strict=True):

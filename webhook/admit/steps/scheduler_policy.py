@@ -1,7 +1,8 @@
 """Asks HAMi's scheduler for a set of GPUs that are well connected.
 
 ``topology-aware`` picks the set with the highest sum of pair scores; ``numa-bind`` keeps a container's GPUs on one NUMA
-node. Source: HAMi pkg/device/nvidia/device.go.
+node. Source: HAMi pkg/device/nvidia/device.go. Before HAMi 2.10 nodes have scores only where ``topology-aware`` is the
+default of the whole cluster; there pods need no annotation, and everywhere else it would leave them without GPUs.
 """
 
 from webhook.admit.pod_patch import PodPatch
@@ -11,6 +12,7 @@ from webhook.model.choices import Policy
 
 PURPOSE = "ask HAMi for well-connected GPUs"
 GPUS_OF_A_NODE = 8
+TOPOLOGY_AWARE = "topology-aware"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
@@ -26,8 +28,10 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     if names.HAMI_SCHEDULER_POLICY not in annotations:
         if policy is Policy.SPREAD:
             patch.annotate(names.HAMI_SCHEDULER_POLICY, "spread")
-        elif subject.cluster.knows_topology_aware:
-            patch.annotate(names.HAMI_SCHEDULER_POLICY, "topology-aware")
+        elif subject.cluster.is_safely_topology_aware:
+            patch.annotate(names.HAMI_SCHEDULER_POLICY, TOPOLOGY_AWARE)
+    elif annotations[names.HAMI_SCHEDULER_POLICY] == TOPOLOGY_AWARE and subject.cluster.has_topology_aware_fault:
+        patch.warn("topology-aware: HAMi before 2.10 gives the pod no GPUs on nodes without pair scores")
     if policy is Policy.SINGLE_NUMA:
         if names.NUMA_BIND not in annotations:
             patch.annotate(names.NUMA_BIND, "true")
