@@ -12,20 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1Namespace, V1ObjectMeta
+from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
 
 from certs.issue import issue
 from tests.cluster.accounts import permitted
 from tests.cluster.control_plane import CERTIFICATE_LIFETIME, ControlPlane
 from tests.cluster.processes import Program, reserved_port, running
+from tests.cluster.registration import create_pod, gpu_pod
 from tests.cluster.service import running_service
 from tests.nvml.machines import Machine, write_machine
 from tests.nvml.stub import environment_of
+from tests.server.conftest import until
 from webhook.kube.permissions import AGENT, WEBHOOK
-from webhook.model.names import NODE, TOPOLOGY_KEY
+from webhook.model.names import INJECTED, INJECTION, NODE, TOPOLOGY_KEY
 
 NAMESPACE = "gpu-topology"
 CONFIGURATION = "gpu-topology-webhook"
+PROBED = "probed"
+"""A namespace that has opted in, and in which nothing ever is."""
 
 
 @dataclass
@@ -116,6 +120,11 @@ class Installation:
         for replica, (_, ops_port) in zip(self.replicas, self.ports, strict=True):
             replica.wait_until(lambda port=ops_port: _is_ready(port))  # type: ignore[misc]  # bound in the loop
 
+    def is_asked(self) -> bool:
+        """Whether the API server asks us about pods, or tries to."""
+        answer = create_pod(self.control_plane, PROBED, gpu_pod("probe", {}), dry_run=True)
+        return answer.status != httpx.codes.CREATED or INJECTED in answer.body["metadata"].get("annotations", {})
+
     def stop(self) -> None:
         """Ends the replicas at once, as a crash of both would."""
         self._running.close()
@@ -143,6 +152,8 @@ def installed(
     with control_plane.client() as client:
         admin = CoreV1Api(client)
         admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=NAMESPACE)))
+        admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=PROBED, labels={INJECTION: "enabled"})))
+        admin.create_namespaced_service_account(PROBED, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
         kubeconfig = permitted(admin, control_plane, NAMESPACE, "webhook", WEBHOOK)
         agent = permitted(admin, control_plane, NAMESPACE, "agent", AGENT)
     bundle = issue(("127.0.0.1",), now=datetime.now(UTC), lifetime=CERTIFICATE_LIFETIME)
@@ -165,13 +176,18 @@ def installed(
 
 
 @contextmanager
-def registered(control_plane: ControlPlane, *configurations: dict[str, Any]) -> Iterator[None]:
-    """MutatingWebhookConfigurations, until the end. The API server learns of them a moment after."""
-    with control_plane.client() as client, ExitStack() as stack:
+def registered(ours: Installation, *configurations: dict[str, Any]) -> Iterator[None]:
+    """MutatingWebhookConfigurations, ours among them, until the end.
+
+    The API server learns of both their coming and their going by a watch, a moment after; this waits for it.
+    """
+    with ours.control_plane.client() as client, ExitStack() as stack:
         api = AdmissionregistrationV1Api(client)
+        stack.callback(until, lambda: not ours.is_asked(), "an API server that has forgotten us")
         for body in configurations:
             api.create_mutating_webhook_configuration(body)  # type: ignore[arg-type]  # a model, says its annotation
             stack.callback(api.delete_mutating_webhook_configuration, body["metadata"]["name"])
+        until(ours.is_asked, "an API server that asks us")
         yield
 
 

@@ -70,7 +70,7 @@ def cluster(clusters: Clusters, release: str) -> Cluster:
 @pytest.fixture
 def registration(cluster: Cluster) -> Iterator[None]:
     """Our webhook is registered, before HAMi's in the order of names as the chart has it."""
-    with registered(cluster.control_plane, cluster.ours.registration(scheduler=USER)):
+    with registered(cluster.ours, cluster.ours.registration(scheduler=USER)):
         yield
 
 

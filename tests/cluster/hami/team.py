@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubernetes.client import CoreV1Api, EventsV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
+from kubernetes.client import CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
 
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.registration import Answer, create_pod
@@ -66,16 +66,18 @@ class Team:
         found: list[str] = []
 
         def is_told() -> bool:
-            found[:] = [note for note in self.events(name) if text in note]
+            found[:] = [message for message in self.events(name) if text in message]
             return bool(found)
 
         until(is_told, f"an Event on {name} with {text!r}")
         return found[0]
 
     def events(self, name: str) -> list[str]:
-        """The notes of all Events on the pod."""
-        events = EventsV1Api(self.admin.api_client).list_namespaced_event(self.namespace).items
-        return [event.note or "" for event in events if event.regarding and event.regarding.name == name]
+        """The messages of all Events on the pod."""
+        # As text: the client refuses Events without eventTime, such as HAMi writes.
+        answer: Any = self.admin.list_namespaced_event(self.namespace, _preload_content=False)
+        events = json.loads(answer.data)["items"]
+        return [event["message"] for event in events if event["involvedObject"]["name"] == name]
 
     def started(self, name: str) -> None:
         """What the kubelet reports of a pod that runs: its ordinary init containers are done."""

@@ -31,7 +31,7 @@ def worker_of(stored: dict[str, Any]) -> Any:
 def test_a_pod_with_four_gpus_gets_whole_cards_and_true_values(cluster: Cluster, new_team: NewTeam, order: str) -> None:
     # The API server asks in the order of the names of the configurations.
     name = {"ours-first": "gpu-topology-webhook", "hami-first": "z-gpu-topology-webhook"}[order]
-    with registered(cluster.control_plane, cluster.ours.registration(name, scheduler=USER)):
+    with registered(cluster.ours, cluster.ours.registration(name, scheduler=USER)):
         team = new_team(injection="enabled")
         created = team.creates(pod("train", container(gpus=4), node=H20))
         bound = team.bound("train")

@@ -1,0 +1,87 @@
+"""Faults of HAMi that our webhook steers around: shown without us, and gone with us."""
+
+from typing import Any
+
+import pytest
+
+from tests.cluster.hami.cluster import BRIDGED, H20
+from tests.cluster.hami.conftest import NewTeam
+from tests.cluster.hami.pods import container, pod
+from tests.cluster.hami.team import Team, annotations_of, cards_of
+
+pytestmark = pytest.mark.cluster
+
+POLICY = {"hami.io/gpu-scheduler-policy": "topology-aware"}
+
+
+def takes_four_and_runs(team: Team, written: dict[str, Any]) -> set[str]:
+    """The cards of a pod that has the whole node, once it runs."""
+    team.creates(written)
+    bound = team.bound("first")
+    team.started("first")
+    return set(cards_of(bound)[0])
+
+
+def cards_of_the_next(team: Team) -> set[str]:
+    """The cards of another exclusive pod for the same node, or none if HAMi knows that none are left."""
+    team.creates(pod("second", container(gpus=4), node=BRIDGED))
+    try:
+        return set(cards_of(team.bound("second"))[0])
+    except AssertionError:
+        return set()
+
+
+@pytest.mark.parametrize("release", ["2.10.0"], indirect=True)
+def test_hami_2_10_0_gives_the_cards_of_a_running_pod_with_an_init_container_away(new_team: NewTeam) -> None:
+    team = new_team(injection="enabled")
+    ours = takes_four_and_runs(team, pod("first", container(gpus=4), node=BRIDGED, initContainers=[container("fetch")]))
+    assert cards_of_the_next(team) == ours
+
+
+@pytest.mark.usefixtures("registration")
+def test_with_our_remap_container_a_running_pod_keeps_its_cards(new_team: NewTeam, release: str) -> None:
+    team = new_team(injection="enabled")
+    takes_four_and_runs(team, pod("first", container(gpus=4), node=BRIDGED))
+    (remap,) = team.pod("first")["spec"]["initContainers"]
+    assert remap.get("restartPolicy") == {"2.9.0": None, "2.10.0": "Always"}[release]
+    team.creates(pod("second", container(gpus=4), node=BRIDGED))
+    assert "no available node" in team.told("second", "no available node")
+    assert "nodeName" not in team.pod("second")["spec"]
+
+
+@pytest.mark.usefixtures("registration")
+@pytest.mark.parametrize("release", ["2.10.0"], indirect=True)
+def test_our_sidecar_also_keeps_the_cards_of_a_pod_with_an_init_container_of_its_own(new_team: NewTeam) -> None:
+    team = new_team(injection="enabled")
+    takes_four_and_runs(team, pod("first", container(gpus=4), node=BRIDGED, initContainers=[container("fetch")]))
+    team.creates(pod("second", container(gpus=4), node=BRIDGED))
+    team.told("second", "no available node")
+    assert "nodeName" not in team.pod("second")["spec"]
+
+
+@pytest.mark.parametrize("release", ["2.9.0"], indirect=True)
+def test_hami_2_9_0_binds_without_a_gpu_what_asks_for_its_policy_where_there_are_no_scores(new_team: NewTeam) -> None:
+    team = new_team()
+    team.creates(pod("train", container(gpus=4), node=H20, annotations=POLICY))
+    bound = team.bound("train")
+    assert bound["spec"]["nodeName"] == H20
+    assert cards_of(bound) == []
+
+
+@pytest.mark.usefixtures("registration")
+@pytest.mark.parametrize("release", ["2.9.0"], indirect=True)
+def test_our_webhook_does_not_ask_hami_2_9_0_for_it_and_warns_who_does(new_team: NewTeam) -> None:
+    team = new_team(injection="enabled")
+    answer = team.asks_for(pod("asks", container(gpus=4), node=H20, annotations=POLICY), dry_run=True)
+    assert any("topology-aware: HAMi before 2.10 gives the pod no GPUs" in warning for warning in answer.warnings)
+    team.creates(pod("train", container(gpus=4), node=H20))
+    bound = team.bound("train")
+    assert "hami.io/gpu-scheduler-policy" not in annotations_of(bound)
+    assert len(cards_of(bound)[0]) == 4
+
+
+@pytest.mark.parametrize("release", ["2.10.0"], indirect=True)
+def test_hami_2_10_0_takes_the_first_cards_where_there_are_no_scores(new_team: NewTeam) -> None:
+    team = new_team()
+    team.creates(pod("train", container(gpus=4), node=H20, annotations=POLICY))
+    assert len(cards_of(team.bound("train"))[0]) == 4
