@@ -35,8 +35,8 @@ from kubernetes.config import load_kube_config
 
 from certs.issue import issue
 from tests.cluster.processes import POLL_S, reserved_port, running
-from tests.programs.catalogue import ETCD, KUBE_APISERVER
 
+ETCD, KUBE_APISERVER = "etcd", "kube-apiserver"
 ISSUER = "https://kubernetes.default.svc"
 SERVING_NAMES = ("127.0.0.1", "localhost", "kubernetes.default.svc")
 CERTIFICATE_LIFETIME = timedelta(days=1)
@@ -141,7 +141,7 @@ class StartableControlPlane:
         """
         plane, log = self.control_plane, self.control_plane.directory / "kube-apiserver.log"
         trust = ssl.create_default_context(cafile=plane.ca_file)
-        program = self._running.enter_context(running(KUBE_APISERVER.name, self._command, log))
+        program = self._running.enter_context(running(KUBE_APISERVER, self._command, log))
         program.wait_until(lambda: _answers_ok(f"{plane.url}/readyz", trust, self._token))
 
     def stop(self) -> None:
@@ -173,9 +173,7 @@ def startable_control_plane(binaries: Binaries, directory: Path) -> Iterator[Sta
     with ExitStack() as stack:
         etcd_port, port = (stack.enter_context(reserved_port()) for _ in range(2))
         etcd_url, url = f"http://127.0.0.1:{etcd_port}", f"https://127.0.0.1:{port}"
-        etcd = stack.enter_context(
-            running(ETCD.name, _etcd_command(binaries, directory, etcd_url), directory / "etcd.log")
-        )
+        etcd = stack.enter_context(running(ETCD, _etcd_command(binaries, directory, etcd_url), directory / "etcd.log"))
         etcd.wait_until(lambda: _answers_ok(f"{etcd_url}/health", trust))
         _write_kubeconfig(directory / "admin.kubeconfig", url, directory / "ca.crt", token)
         plane = ControlPlane(url, directory / "ca.crt", directory / "admin.kubeconfig", directory)

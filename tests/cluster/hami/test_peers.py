@@ -8,6 +8,7 @@ from tests.cluster.hami.cluster import H20, topologies
 from tests.cluster.hami.conftest import NewTeam
 from tests.cluster.hami.pods import CUDA, container, owned_by, pod
 from tests.cluster.hami.team import PERMISSIONS, annotations_of, cards_of, variables_of
+from tests.server.conftest import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 
@@ -39,6 +40,7 @@ def test_a_pair_is_refused_until_an_administrator_allows_it(new_team: NewTeam) -
     for label in ("allow-host-ipc", "allow-host-pid", "allow-node-gpus"):
         assert f"gpu.topology/{label}" in refused.message
     team.label(**PERMISSIONS)
+    until(lambda: team.asks_for(half("prefill", PEERS), dry_run=True).status == 201, "a permission")
     team.creates(half("prefill", PEERS))
     assert annotations_of(team.bound("prefill"))[f"{CUDA}.0"] != "-1"
 
