@@ -4,7 +4,7 @@ BIN := .venv/bin
 ENGINE ?= docker
 IMAGE ?= gpu-topology-webhook
 
-.PHONY: demo test fast control-plane run bench chart image image-test check lint lock clean
+.PHONY: demo test fast control-plane cluster run bench chart image image-test check lint lock clean
 
 demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -19,6 +19,9 @@ fast: .venv/installed       ## the tests that need no cluster, with coverage
 # Without Go it fails here and is no error: the tests decide whether they may be left out.
 control-plane: .venv/installed ## the programs that tests need from Go, such as kube-apiserver, built once and kept in ~/.cache
 	-nice $(BIN)/python -m tests.programs
+
+cluster: .venv/installed    ## the cluster of the tests, with HAMi, for you: prints a kubeconfig; Ctrl-C takes it down (HAMI=2.9.0)
+	$(BIN)/python -m tests.cluster.hami $(HAMI)
 
 check: .venv/installed      ## style, types, import contracts
 	$(BIN)/ruff format --check .

@@ -35,6 +35,14 @@ KUBE_SCHEDULER = GoProgram(
     assets=KUBEBUILDER_ASSETS,
     assets_are_whole=False,  # the archives of kubebuilder have none
 )
+KUBE_CONTROLLER_MANAGER = GoProgram(
+    "kube-controller-manager",
+    "k8s.io/kubernetes/cmd/kube-controller-manager",
+    MODULES / "kubernetes",
+    stamps=_KUBERNETES_STAMPS,
+    assets=KUBEBUILDER_ASSETS,
+    assets_are_whole=False,
+)
 
 
 def _hami_scheduler(release: str) -> GoProgram:
@@ -60,4 +68,5 @@ PROMTOOL = GoProgram(
 
 HELM = GoProgram("helm", "helm.sh/helm/v4/cmd/helm", MODULES / "helm", assets="HELM_ASSETS")
 
-ALL = (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, *HAMI_SCHEDULERS.values(), PROMTOOL, HELM)
+KUBERNETES = (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, KUBE_CONTROLLER_MANAGER)
+ALL = (*KUBERNETES, *HAMI_SCHEDULERS.values(), PROMTOOL, HELM)

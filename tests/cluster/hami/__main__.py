@@ -1,0 +1,106 @@
+"""``python -m tests.cluster.hami [RELEASE]``: the cluster of the tests, for a person, until Ctrl-C."""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes.client import CoreV1Api
+
+from tests.cluster.control_plane import Binaries, ControlPlane
+from tests.cluster.controller_manager import running_controller_manager
+from tests.cluster.hami.cluster import running_cluster
+from tests.cluster.hami.scheduler import USER, Programs
+from tests.cluster.installation import registered
+from tests.cluster.processes import NotRunningError
+from tests.nvml.stub import compile_stub
+from tests.programs.build import GoProgram, Missing, find_or_build
+from tests.programs.catalogue import ETCD, HAMI_SCHEDULERS, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER
+from tests.server.conftest import until
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples"
+HOW_TO = """
+A control plane with HAMi {release} and two replicas of the webhook; no container ever runs. In another terminal:
+
+  export KUBECONFIG={kubeconfig}
+  kubectl apply -f examples/workloads/03-pd-prefill.yaml -f examples/workloads/04-pd-decode.yaml
+  kubectl get pods -n inference -o yaml | grep gpu.topology
+  {command} explain --kubeconfig $KUBECONFIG inference/POD
+
+There is no kubelet, so pods end at once and only by force: kubectl delete pod --force --grace-period=0 POD
+Nodes: h20-node-1 (eight H20, NVSwitch), a100-bridged (four A100, two bridged pairs). Logs: {logs}
+Ctrl-C takes everything down.
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Returns the exit code."""
+    release = arguments[0] if arguments else "2.10.0"
+    if release not in HAMI_SCHEDULERS or len(arguments) > 1:
+        print(f"expected a release of HAMi, one of {', '.join(HAMI_SCHEDULERS)}", file=sys.stderr)
+        return 2
+    try:
+        hami = Programs(_program(KUBE_SCHEDULER), _program(HAMI_SCHEDULERS[release]))
+        controllers = _program(KUBE_CONTROLLER_MANAGER)
+        binaries = Binaries(etcd=_program(ETCD), kube_apiserver=_program(KUBE_APISERVER))
+    except LookupError as error:
+        print(*error.args, file=sys.stderr)
+        return 1
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    directory = Path(tempfile.mkdtemp(prefix="gpu-topology-cluster-"))
+    try:
+        with ExitStack() as stack:
+            compile_stub(directory / "nvml")
+            print("Starting the control plane ...", flush=True)
+            cluster = stack.enter_context(running_cluster(binaries, hami, release, directory, directory / "nvml"))
+            log = directory / "kube-controller-manager.log"
+            stack.enter_context(running_controller_manager(cluster.control_plane, controllers, log))
+            _create_namespaces(cluster.control_plane)
+            cluster.ours.learn()
+            stack.enter_context(registered(cluster.ours, cluster.ours.registration(scheduler=USER)))
+            command = Path(sys.executable).with_name("gpu-topology")
+            kubeconfig = cluster.control_plane.kubeconfig
+            print(HOW_TO.format(release=release, kubeconfig=kubeconfig, command=command, logs=directory), flush=True)
+            stop.wait()
+            print("Taking it down ...", flush=True)
+    except NotRunningError as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        shutil.rmtree(directory)
+    return 0
+
+
+def _program(program: GoProgram) -> Path:
+    found = find_or_build(program, os.environ)
+    if isinstance(found, Missing):
+        raise LookupError(found.reason)
+    return found
+
+
+def _create_namespaces(control_plane: ControlPlane) -> None:
+    """Those of the examples, once pods can be created there."""
+    with control_plane.client() as client:
+        core = CoreV1Api(client)
+        for path in sorted((EXAMPLES / "state" / "namespaces").glob("*.yaml")):
+            manifest: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+            core.create_namespace(manifest)
+            name = manifest["metadata"]["name"]
+
+            def has_account(name: str = name) -> bool:
+                return bool(core.list_namespaced_service_account(name).items)
+
+            until(has_account, f"the service account of {name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
