@@ -88,7 +88,7 @@ def test_sigterm_under_load_answers_every_review(start_server: StartServer) -> N
 def test_start_readiness_drain_and_stop_are_lines_of_the_log(start_server: StartServer) -> None:
     server = start_server(config="server: {drainSeconds: 0}")
     assert server.stop(signal.SIGTERM) == 0
-    started, ready, draining, stopped = server.lines()
+    started, ready, draining, stopped = server.lines("started", "ready", "draining", "stopped")
     assert (
         started.items()
         >= {
