@@ -15,7 +15,7 @@ POLICY = {"hami.io/gpu-scheduler-policy": "topology-aware"}
 
 
 def takes_four_and_runs(team: Team, written: dict[str, Any]) -> set[str]:
-    """The cards of a pod that has the whole node, once it runs."""
+    """The cards of the pod ``first``, which has the whole node, once it runs."""
     team.creates(written)
     bound = team.bound("first")
     team.started("first")
@@ -23,18 +23,23 @@ def takes_four_and_runs(team: Team, written: dict[str, Any]) -> set[str]:
 
 
 def cards_of_the_next(team: Team) -> set[str]:
-    """The cards of another exclusive pod for the same node, or none if HAMi knows that none are left."""
+    """The cards of another exclusive pod for the same node."""
     team.creates(pod("second", container(gpus=4), node=BRIDGED))
-    try:
-        return set(cards_of(team.bound("second"))[0])
-    except AssertionError:
-        return set()
+    return set(cards_of(team.bound("second"))[0])
 
 
 @pytest.mark.parametrize("release", ["2.10.0"], indirect=True)
 def test_hami_2_10_0_gives_the_cards_of_a_running_pod_with_an_init_container_away(new_team: NewTeam) -> None:
     team = new_team(injection="enabled")
     ours = takes_four_and_runs(team, pod("first", container(gpus=4), node=BRIDGED, initContainers=[container("fetch")]))
+    assert cards_of_the_next(team) == ours
+
+
+@pytest.mark.usefixtures("registration")
+@pytest.mark.parametrize("release", ["2.10.0"], indirect=True)
+def test_so_it_does_where_somebody_wants_our_remap_container_as_an_ordinary_one(new_team: NewTeam) -> None:
+    team = new_team(injection="enabled")
+    ours = takes_four_and_runs(team, pod("first", container(gpus=4), node=BRIDGED, annotations={"remap": "init"}))
     assert cards_of_the_next(team) == ours
 
 
