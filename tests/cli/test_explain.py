@@ -68,8 +68,8 @@ Injection
           -> An administrator sets the label gpu.topology/injection: enabled on the namespace
   2. FAIL injected: no annotation gpu.topology/injected: no webhook prepared the pod
           -> See to opted-in, and create the pod again: the containers of a pod cannot be changed
-  3. -    prepared: the webhook would give it whole cards; switch HAMi's CUDA interception off; ask HAMi for \
-well-connected GPUs; give it enough shared memory; set NCCL up for the links between its GPUs; verify the GPUs and \
+  3. -    prepared: the webhook would give it whole cards; switch HAMi's CUDA interception off; \
+give it enough shared memory; set NCCL up for the links between its GPUs; verify the GPUs and \
 write the NCCL topology file when it starts
 
 Cards and HAMi's library
