@@ -1,8 +1,6 @@
 """Our side as it is installed: two replicas behind a Service, certificates, roles, agents, the registration."""
 
-import base64
 import json
-import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,6 +13,7 @@ import httpx
 from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
 
 from certs.issue import issue
+from tests.chart.registration import installed_registration
 from tests.cluster.accounts import permitted
 from tests.cluster.control_plane import CERTIFICATE_LIFETIME, ControlPlane
 from tests.cluster.processes import Program, reserved_port, running
@@ -24,7 +23,7 @@ from tests.nvml.machines import Machine, write_machine
 from tests.nvml.stub import environment_of
 from tests.server.conftest import until
 from webhook.kube.permissions import AGENT, WEBHOOK
-from webhook.model.names import INJECTED, INJECTION, NODE, TOPOLOGY_KEY
+from webhook.model.names import INJECTED, INJECTION
 
 NAMESPACE = "gpu-topology"
 CONFIGURATION = "gpu-topology-webhook"
@@ -59,60 +58,19 @@ class Installation:
             name: Another one changes the order among webhooks.
             scheduler: User name of HAMi's scheduler.
         """
-        namespaces = {
-            "matchLabels": {"gpu.topology/injection": "enabled"},
-            "matchExpressions": [
-                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", NAMESPACE]}
-            ],
-        }
-        not_disabled = {"key": "gpu.topology/injection", "operator": "NotIn", "values": ["disabled"]}
-        pods = self._webhook("pods", ["pods"], namespaces) | {
-            "objectSelector": {"matchExpressions": [not_disabled]},
-            "reinvocationPolicy": "IfNeeded",
-            "sideEffects": "None",
-        }
-        conditions = [{"name": "by-a-scheduler-of-gpus", "expression": f"request.userInfo.username in ['{scheduler}']"}]
-        bindings = self._webhook("bindings", ["pods/binding", "bindings"], namespaces) | {
-            "matchConditions": conditions,
-            "reinvocationPolicy": "Never",
-            "sideEffects": "NoneOnDryRun",
-        }
-        return {"metadata": {"name": name}, "webhooks": [pods, bindings]}
-
-    def _webhook(self, kind: str, resources: list[str], namespaces: Mapping[str, Any]) -> dict[str, Any]:
-        authority = base64.b64encode(self.authority).decode()
-        return {
-            "name": f"{kind}.gpu.topology",
-            "admissionReviewVersions": ["v1"],
-            "clientConfig": {"url": f"{self.url}/mutate/{kind}", "caBundle": authority},
-            "rules": [
-                {
-                    "apiGroups": [""],
-                    "apiVersions": ["v1"],
-                    "operations": ["CREATE"],
-                    "resources": resources,
-                    "scope": "Namespaced",
-                }
-            ],
-            "namespaceSelector": namespaces,
-            "failurePolicy": "Fail",
-            "matchPolicy": "Equivalent",
-            "timeoutSeconds": 5,
-        }
+        chart = installed_registration(self.url, self.authority)
+        bindings = next(webhook for webhook in chart["webhooks"] if webhook["name"].startswith("bindings."))
+        (condition,) = bindings["matchConditions"]
+        assert scheduler in condition["expression"], f"{scheduler} is none of the schedulers that the chart knows"
+        return {"metadata": {"name": name}, "webhooks": chart["webhooks"]}
 
     def learn(self) -> None:
-        """Returns once the replicas know the namespaces and topologies that the API server has now.
-
-        The server reads a directory, once; this writes one from the cluster and starts the replicas anew. A server with
-        the cluster's own state has to be waited for instead.
-        """
-        self.stop()
-        state = self.directory / "state"
-        shutil.rmtree(state, ignore_errors=True)
-        _write_state(self.control_plane, state)
+        """Returns once both replicas run and are ready; of what changes later they hear by watches."""
+        if self.replicas:
+            return
         for number, (port, ops_port) in enumerate(self.ports):
-            command: list[str | Path] = [sys.executable, "-m", "webhook", "serve", "--state", state]
-            command += ["--kubeconfig", self.kubeconfig, "--tls", self.directory / "tls"]
+            command: list[str | Path] = [sys.executable, "-m", "webhook", "serve", "--state", "kubernetes"]
+            command += ["--namespace", NAMESPACE, "--kubeconfig", self.kubeconfig, "--tls", self.directory / "tls"]
             command += ["--config", self.directory / "config.yaml"]
             command += ["--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)]
             log = self.directory / f"replica-{number}.log"
@@ -202,21 +160,6 @@ def _running_agent(node: str, machine: Machine, directory: Path, nvml: Path, kub
         with running(f"agent of {node}", command, directory / f"agent-{node}.log", environment) as agent:
             agent.wait_until(lambda: _is_ready(port))
             yield
-
-
-def _write_state(control_plane: ControlPlane, directory: Path) -> None:
-    for part in ("namespaces", "nodes"):
-        (directory / part).mkdir(parents=True)
-    with control_plane.client() as client:
-        admin = CoreV1Api(client)
-        namespaces: Any = admin.list_namespace(_preload_content=False)
-        for namespace in json.loads(namespaces.data)["items"]:
-            manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": namespace["metadata"]}
-            (directory / "namespaces" / f"{namespace['metadata']['name']}.yaml").write_text(json.dumps(manifest))
-        for published in admin.list_namespaced_config_map(NAMESPACE, label_selector=NODE).items:
-            assert published.metadata is not None
-            name = (published.metadata.labels or {})[NODE]
-            (directory / "nodes" / f"{name}.json").write_text((published.data or {})[TOPOLOGY_KEY])
 
 
 def _is_ready(port: int) -> bool:
