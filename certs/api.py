@@ -1,44 +1,62 @@
-"""Sends requests to the API server with the official client, without its models: objects are what was sent."""
+"""Requests to the API server and its answers, as HTTP; objects are what was sent. Somebody else exchanges them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
-
-from kubernetes.client import ApiClient, ApiException, Configuration
-from kubernetes.config.config_exception import ConfigException
-from urllib3.exceptions import HTTPError
+from typing import Any, Protocol
 
 from certs.errors import ApiFailure, Conflict
 from certs.requests import Answer, Create, Get, List, Patch, PatchType, Replace, Request, Serve
 
-CONNECT_SECONDS, ANSWER_SECONDS = 3.0, 7.0
 _LONGEST = 300
 """Characters of somebody else's message that are passed on."""
 
 
+class Exchange(Protocol):
+    """A way to the API server, for one thread at a time."""
+
+    def send(
+        self, method: str, path: str, query: Sequence[tuple[str, str]], body: object, content_type: str
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Make a request, once, and wait for its answer.
+
+        Args:
+            method: Of HTTP.
+            path: Without the query.
+            query: Names and values, not escaped.
+            body: To be sent as JSON; None: nothing.
+            content_type: Of the body.
+
+        Returns:
+            Status, headers, and body.
+
+        Raises:
+            OSError: there is no answer; the text says why.
+        """
+
+    def close(self) -> None:
+        """Give the connections back."""
+
+
 class ApiServer:
-    """A connection to the API server, for one thread at a time.
+    """The API server, for one thread at a time.
 
     Args:
-        configuration: Of the official client, loaded.
+        exchange: The way there; closed with this.
         namespace: Of Secrets and Leases.
-        user_agent: How we name ourselves.
         field_manager: How we are named as the writer of fields.
     """
 
-    def __init__(self, configuration: Configuration, *, namespace: str, user_agent: str, field_manager: str) -> None:
-        configuration.retries = False  # when to try again is the caller's business
-        self._client = ApiClient(configuration)
-        self._client.user_agent = user_agent
+    def __init__(self, exchange: Exchange, *, namespace: str, field_manager: str) -> None:
+        self._exchange = exchange
         self._namespace = namespace
         self._field_manager = field_manager
 
     def close(self) -> None:
         """Give the connections back."""
-        self._client.close()  # type: ignore[no-untyped-call]  # kubernetes has no annotations there
+        self._exchange.close()
 
     def send(self, request: Request) -> Answer:
         """Make the request.
@@ -50,8 +68,8 @@ class ApiServer:
         method, path, query, body, kind = self._written(request)
         what = f"{method} {path}"
         try:
-            status, headers, data = self._exchange(method, path, query, body, kind)
-        except (HTTPError, OSError, ConfigException, ApiException) as error:
+            status, headers, data = self._exchange.send(method, path, query, body, kind)
+        except OSError as error:
             raise ApiFailure(f"{what}: the API server cannot be reached: {_short(error)}") from None
         if status == 404 and isinstance(request, Get):
             return Answer(None, _date(headers))
@@ -84,16 +102,6 @@ class ApiServer:
                 if patch_type is PatchType.APPLY:
                     query.append(("force", "true"))
                 return "PATCH", f"{place}/{name}", query, patch, patch_type.value
-
-    def _exchange(
-        self, method: str, path: str, query: list[tuple[str, str]], body: object, content_type: str
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        headers = {"Accept": "application/json"} | ({"Content-Type": content_type} if content_type else {})
-        parameters = self._client.param_serialize(
-            method, path, query_params=query, header_params=headers, body=body, auth_settings=["BearerToken"]
-        )
-        answer = self._client.call_api(*parameters, _request_timeout=(CONNECT_SECONDS, ANSWER_SECONDS))
-        return answer.status, answer.headers, answer.read()  # type: ignore[no-untyped-call]  # as above
 
 
 def _date(headers: Mapping[str, str]) -> datetime:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from kubernetes.client import (
@@ -50,7 +51,8 @@ from tests.cluster.accounts import RBAC
 from tests.cluster.control_plane import ControlPlane
 from tests.server.conftest import until
 from webhook.config import CertificateSettings
-from webhook.kube.configuration import load_configuration
+from webhook.kube.exchange import PodExchange, find_exchange
+from webhook.kube.service_account import ServiceAccount
 from webhook.server.certificates import MARKS, USER_AGENT, terms_of
 
 pytestmark = pytest.mark.cluster
@@ -180,15 +182,19 @@ def configuration(name: str, namespace: str) -> Any:
 
 
 @pytest.fixture
-def connect(cluster: Cluster) -> Iterator[Any]:
-    """Makes a replica in a Pod of its own, by default as the administrator."""
+def connect(cluster: Cluster, tmp_path: Path) -> Iterator[Any]:
+    """Makes a replica in a Pod of its own, by default as the administrator and with the files of a Pod."""
     servers: list[ApiServer] = []
 
     def make(kubeconfig: Path | None = None) -> Driven:
+        exchange = (
+            find_exchange(kubeconfig, user_agent=USER_AGENT)
+            if kubeconfig
+            else PodExchange(as_pod(cluster.control_plane, tmp_path), user_agent=USER_AGENT)
+        )
         server = ApiServer(
-            load_configuration(kubeconfig or cluster.control_plane.kubeconfig),
+            exchange,
             namespace=cluster.terms.namespace,
-            user_agent=USER_AGENT,
             field_manager=MARKS.field_manager,
         )
         servers.append(server)
@@ -199,6 +205,16 @@ def connect(cluster: Cluster) -> Iterator[Any]:
     yield make
     for server in servers:
         server.close()
+
+
+def as_pod(control_plane: ControlPlane, directory: Path) -> ServiceAccount:
+    """What the kubelet gives a Pod, for who the kubeconfig of the administrator names."""
+    user = json.loads(control_plane.kubeconfig.read_text())["users"][0]["user"]
+    (directory / "token").write_text(user["token"])
+    (directory / "ca.crt").write_bytes(control_plane.ca_file.read_bytes())
+    url = urlsplit(control_plane.url)
+    environment = {"KUBERNETES_SERVICE_HOST": url.hostname or "", "KUBERNETES_SERVICE_PORT": str(url.port)}
+    return ServiceAccount(directory, environment)
 
 
 def test_the_first_replica_makes_the_secret_and_registers_it_before_it_serves(cluster: Cluster, connect: Any) -> None:

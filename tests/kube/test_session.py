@@ -229,10 +229,12 @@ def test_the_address_may_be_of_ipv6(run: Run, tmp_path: Path, tls: Tls) -> None:
 @pytest.fixture
 def service_account(tmp_path: Path, tls: Tls, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The token file of a pod of the cluster."""
-    token = tmp_path / "token"
+    directory = tmp_path / "serviceaccount"
+    directory.mkdir()
+    token = directory / "token"
     token.write_text("first")
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tls.ca))
+    (directory / "ca.crt").write_bytes(tls.ca.read_bytes())
+    monkeypatch.setattr("webhook.kube.service_account.DIRECTORY", directory)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     return token
 

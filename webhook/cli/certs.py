@@ -122,14 +122,14 @@ def _cluster(config: Path | None, kubeconfig: Path | None, namespace: str) -> "I
     """A connection to the API server, and what the certificates should be like."""
     from certs.api import ApiServer
     from webhook.cli.inputs import read_settings
-    from webhook.kube.configuration import load_configuration
+    from webhook.kube.exchange import find_exchange
     from webhook.server.certificates import MARKS, USER_AGENT, terms_of
 
     if not namespace:
         raise typer.BadParameter(f"expected a name, or the variable {names.AGENT_NAMESPACE}", param_hint="--namespace")
     settings, _ = read_settings(config)
-    configuration = load_configuration(kubeconfig)
-    server = ApiServer(configuration, namespace=namespace, user_agent=USER_AGENT, field_manager=MARKS.field_manager)
+    exchange = find_exchange(kubeconfig, user_agent=USER_AGENT)
+    server = ApiServer(exchange, namespace=namespace, field_manager=MARKS.field_manager)
     try:
         yield server, terms_of(settings.certificates, namespace)
     finally:

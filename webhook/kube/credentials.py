@@ -4,29 +4,28 @@ import asyncio
 from collections.abc import Callable
 from time import monotonic
 
-from kubernetes.client import Configuration
-from kubernetes.config.config_exception import ConfigException
+from webhook.kube.access import Access
 
 RENEW_SECONDS = 10.0
-"""The client itself reads the token file once a minute (kubernetes/config/incluster_config.py)."""
+"""So often a token file is read; the official client does it once a minute (kubernetes/config/incluster_config.py)."""
 STALE_SECONDS = 60.0
 """A header that is older is renewed before it is used; between two reviews hours may pass."""
 
 
 class Credentials:
-    """The header as the client's configuration gives it.
+    """The header as ``access`` gives it.
 
     To renew it reads the token file, and for a kubeconfig with an exec plugin may run a program, so that happens in a
     thread. Requests go on with the old header meanwhile: a token is replaced long before it ends
     (kubernetes pkg/kubelet/token/token_manager.go, requiresRefresh; kubernetes/config/kube_config.py, _is_expired).
 
     Args:
-        configuration: Of the official client, loaded.
+        access: Says who we are.
         clock: Seconds that never go back.
     """
 
-    def __init__(self, configuration: Configuration, *, clock: Callable[[], float] = monotonic) -> None:
-        self._configuration = configuration
+    def __init__(self, access: Access, *, clock: Callable[[], float] = monotonic) -> None:
+        self._access = access
         self._clock = clock
         self._renewal: asyncio.Task[None] | None = None
         self._header = ""
@@ -67,8 +66,8 @@ class Credentials:
             self._renewal = None
 
     def _read(self) -> str:
-        """The value of the header; the configuration renews it first if it must."""
-        value = (self._configuration.get_api_key_with_prefix("BearerToken") or "").strip()
+        """The value of the header; it is renewed first if it must be."""
+        value = (self._access.get_api_key_with_prefix("BearerToken") or "").strip()
         if not value.isascii() or not value.isprintable():
             raise ValueError("expected a token of one line, found one with other characters")
         return value
@@ -82,6 +81,7 @@ class Credentials:
 def problem_of(error: Exception) -> str:
     """In one line, never empty; with the kind of an error that says little without it."""
     text, kind = " ".join(str(error).split()), type(error).__name__
-    if isinstance(error, (ConfigException, OSError, ValueError)):
+    # The official client's ConfigException, by its name: whoever has no kubeconfig does not load the client.
+    if isinstance(error, (OSError, ValueError)) or kind == "ConfigException":
         return text or kind
     return f"{kind}: {text}" if text else kind

@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from kubernetes.client import Configuration
-from kubernetes.client.rest import should_bypass_proxies
-
-from webhook.kube.configuration import load_configuration
+from webhook.kube.access import Access, find_access
 from webhook.kube.connection import Answer, Connection, Lost, TooLong
 from webhook.kube.credentials import Credentials, problem_of
 from webhook.kube.errors import ApiServerAway
@@ -53,20 +50,20 @@ class Session:
     """Connections to the API server, kept alive. They belong to one event loop.
 
     Args:
-        configuration: Of the official client, loaded.
+        access: How the API server is reached.
         user_agent: How we name ourselves.
         seconds: How long a request may take, from waiting for a connection to the last byte: ``binding.readSeconds``.
 
     Raises:
-        ConfigError: address, certificates or credentials of the configuration cannot be used.
+        ConfigError: address, certificates or credentials of ``access`` cannot be used.
     """
 
-    def __init__(self, configuration: Configuration, *, user_agent: str, seconds: float) -> None:
+    def __init__(self, access: Access, *, user_agent: str, seconds: float) -> None:
         self.seconds = seconds
-        self._url: str = configuration.host
-        self._address = address(configuration)
+        self._url = access.host
+        self._address = address(access)
         try:
-            self._credentials = Credentials(configuration)
+            self._credentials = Credentials(access)
         except Exception as error:  # of the client's code for OIDC and exec plugins anything may come
             raise ConfigError(f"expected credentials for {self._url}: {problem_of(error)}") from None
         self._headers = f" HTTP/1.1\r\nHost: {self._address.authority}\r\nUser-Agent: {user_agent}\r\nAccept: "
@@ -269,16 +266,16 @@ def connect(kubeconfig: Path | None, *, user_agent: str, seconds: float) -> Sess
         ConfigError: there is no such configuration, or it cannot be used.
         ManifestError: the kubeconfig cannot be read.
     """
-    return Session(load_configuration(kubeconfig), user_agent=user_agent, seconds=seconds)
+    return Session(find_access(kubeconfig), user_agent=user_agent, seconds=seconds)
 
 
-def address(configuration: Configuration) -> Address:
+def address(access: Access) -> Address:
     """Where the API server is, and whom to take for it.
 
     Raises:
         ConfigError: the address or a certificate cannot be used, or there is a proxy in between.
     """
-    url = configuration.host
+    url = access.host
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -286,15 +283,22 @@ def address(configuration: Configuration) -> Address:
         host = port = None
     if not host or parts.scheme not in ("http", "https"):
         raise ConfigError(f"expected the URL of an API server such as https://10.0.0.1:6443, found {url}")
-    if configuration.proxy and not should_bypass_proxies(url, configuration.no_proxy or ""):
+    if access.proxy and not _bypasses(url, access.no_proxy or ""):
         raise ConfigError(
-            f"{url}: expected an API server that is reached directly, found the proxy {configuration.proxy}."
+            f"{url}: expected an API server that is reached directly, found the proxy {access.proxy}."
             " Add its host to NO_PROXY, or take proxy-url out of the kubeconfig"
         )
     path, authority = parts.path.rstrip("/"), parts.netloc.rpartition("@")[2]
     if parts.scheme == "http":
         return Address(host, port or 80, authority, path, None, None)
-    return Address(host, port or 443, authority, path, Trust(configuration), configuration.tls_server_name or host)
+    return Address(host, port or 443, authority, path, Trust(access), access.tls_server_name or host)
+
+
+def _bypasses(url: str, no_proxy: str) -> bool:
+    """Whether ``url`` is reached without the proxy."""
+    from kubernetes.client.rest import should_bypass_proxies  # noqa: PLC0415 - see find_access; proxies are rare
+
+    return should_bypass_proxies(url, no_proxy)
 
 
 def _words(error: Exception) -> str:

@@ -109,7 +109,7 @@ def managed(
     from certs.keeper import Keeper  # noqa: PLC0415
     from certs.replicas import Identity  # noqa: PLC0415
     from certs.rounds import Replica  # noqa: PLC0415
-    from webhook.kube.configuration import load_configuration  # noqa: PLC0415
+    from webhook.kube.exchange import find_exchange  # noqa: PLC0415
 
     pod = environment.get(names.WEBHOOK_POD_NAME) or node().lower()
     terms = terms_of(config.certificates, namespace)
@@ -117,9 +117,8 @@ def managed(
         raise ConfigError(f"the Pod is called {pod}: expected a name so short that {terms.secret}.{pod} can be one too")
     identity = Identity(pod, uuid4().hex, environment.get(names.WEBHOOK_POD_UID, ""))
     server = ApiServer(
-        load_configuration(kubeconfig),
+        find_exchange(kubeconfig, user_agent=USER_AGENT),
         namespace=namespace,
-        user_agent=USER_AGENT,
         field_manager=MARKS.field_manager,
     )
     live, clients = _live(config, log)

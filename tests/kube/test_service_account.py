@@ -1,0 +1,93 @@
+"""What a pod of the cluster is told, and what is said where something of it is missing."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from webhook.kube.service_account import ServiceAccount
+from webhook.kube.session import Session
+from webhook.model.errors import ConfigError
+
+INSIDE = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    (tmp_path / "token").write_text("first\n")
+    (tmp_path / "ca.crt").write_text("an authority")
+    return tmp_path
+
+
+def test_it_names_the_api_server_its_authority_and_the_token(directory: Path) -> None:
+    account = ServiceAccount(directory, INSIDE)
+    assert account.host == "https://10.96.0.1:443"
+    assert account.ssl_ca_cert == str(directory / "ca.crt")
+    assert account.get_api_key_with_prefix("BearerToken") == "Bearer first"
+    assert account.get_api_key_with_prefix("another") is None
+    assert (account.proxy, account.no_proxy) == (None, None)
+
+
+def test_an_address_of_ipv6_has_brackets(directory: Path) -> None:
+    account = ServiceAccount(directory, {**INSIDE, "KUBERNETES_SERVICE_HOST": "fd00::1"})
+    assert account.host == "https://[fd00::1]:443"
+
+
+def test_each_question_reads_the_token_anew(directory: Path) -> None:
+    account = ServiceAccount(directory, INSIDE)
+    (directory / "token").write_text("second")
+    assert account.get_api_key_with_prefix("BearerToken") == "Bearer second"
+
+
+@pytest.mark.parametrize(
+    ("environment", "proxy"),
+    [
+        ({"HTTPS_PROXY": "http://a:1"}, "http://a:1"),
+        ({"https_proxy": "http://b:1", "HTTPS_PROXY": "http://a:1"}, "http://b:1"),
+        ({"https_proxy": "", "HTTPS_PROXY": "http://a:1"}, None),
+        ({"ALL_PROXY": "http://c:1"}, "http://c:1"),
+        ({"HTTP_PROXY": "http://d:1"}, None),
+    ],
+)
+def test_a_proxy_of_the_environment_is_seen(directory: Path, environment: dict[str, str], proxy: str | None) -> None:
+    assert (ServiceAccount(directory, {**INSIDE, **environment}).proxy or None) == proxy
+
+
+def test_a_proxy_is_refused_unless_the_address_is_an_exception(directory: Path) -> None:
+    environment = {**INSIDE, "HTTPS_PROXY": "http://a:1"}
+    with pytest.raises(
+        ConfigError, match=r"^https://10\.96\.0\.1:443: expected an API server that is reached directly"
+    ):
+        Session(ServiceAccount(directory, environment), user_agent="test", seconds=1.0)
+    exempt = ServiceAccount(directory, {**environment, "NO_PROXY": "10.0.0.0/8"})
+    with pytest.raises(ConfigError, match=r"expected certificates for https://10\.96\.0\.1:443 in .*/ca\.crt"):
+        Session(exempt, user_agent="test", seconds=1.0)
+
+
+@pytest.mark.parametrize("missing", ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"])
+@pytest.mark.parametrize("how", ["", None])
+def test_outside_of_a_cluster_a_kubeconfig_is_asked_for(directory: Path, missing: str, how: str | None) -> None:
+    environment = {name: value for name, value in {**INSIDE, missing: how}.items() if value is not None}
+    with pytest.raises(ConfigError) as caught:  # noqa: PT011 - the whole text is compared
+        ServiceAccount(directory, environment)
+    assert str(caught.value) == (
+        "expected to run as a pod with a service account: the variables KUBERNETES_SERVICE_HOST and "
+        "KUBERNETES_SERVICE_PORT are not set. Outside of a cluster give --kubeconfig FILE"
+    )
+
+
+@pytest.mark.parametrize("name", ["token", "ca.crt"])
+def test_a_file_that_is_missing_or_empty_is_named(directory: Path, name: str) -> None:
+    path = re.escape(str(directory / name))
+    (directory / name).write_text("")
+    with pytest.raises(ConfigError, match=rf"^expected to run as a pod with a service account: {path} is empty\. Out"):
+        ServiceAccount(directory, INSIDE)
+    (directory / name).unlink()
+    with pytest.raises(ConfigError, match=rf"service account: {path}: No such file or directory\. Outside of a clust"):
+        ServiceAccount(directory, INSIDE)
+
+
+def test_a_token_that_is_no_text_is_named(directory: Path) -> None:
+    (directory / "token").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=rf"{re.escape(str(directory / 'token'))}: expected a token of one line"):
+        ServiceAccount(directory, INSIDE)
