@@ -19,7 +19,9 @@ absolute microseconds and reviews per second describe the machine as much as the
   the first byte sent and the last answer received, over the number of answers. Handshakes are outside.
 - Latency as the client sees it, in a closed loop: a connection sends its next review when the last one is answered.
   At 64 connections that would only be 64 divided by the throughput, so it is not shown.
-- Start: from the start of the process to its first answered review over TLS, Python's own start included.
+- Start: from the start of the process to its first answered review over TLS, Python's own start included. Once with
+  a state directory, and once as the chart runs it: as a pod with access to the API server, where it reads its state and
+  finds its certificates in a Secret. Its resident memory is taken after the first probe, and after 10,000 reviews.
 - Growth: resident memory of a fresh process after a warm-up, and again after `--growth` reviews with distinct uids.
 
 The server has one core and the client another; with one core only they share it and reviews per second mean little.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,8 @@ from typing import cast
 import uvloop
 
 from bench.bodies import SERIAL
-from bench.cluster import Cluster, Write
+from bench.cluster import OWN_NAMESPACE, Cluster, Write
+from bench.objects import Objects
 from certs.context import server_context
 from certs.issue import issue
 
@@ -32,6 +34,7 @@ HEAD = (
     b"Date: Thu, 15 Jan 2026 09:30:00 GMT\r\n"
 )
 READY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 NAME = re.compile(rb"GET /api/v1/namespaces/[^/ ]+/pods/([^/? ]+) ")
 
 
@@ -64,10 +67,11 @@ def chunked(pod: bytes) -> bytes:
 
 
 class Connection(asyncio.Protocol):
-    """Answers each request when its head is complete; none has a body."""
+    """Answers each request when it is complete."""
 
-    def __init__(self, pods: Pods, cluster: Cluster) -> None:
+    def __init__(self, pods: Pods, cluster: Cluster, objects: Objects) -> None:
         self._pods = pods
+        self._objects = objects
         self._cluster = cluster
         self._write: Write
         self._received = b""
@@ -84,18 +88,32 @@ class Connection(asyncio.Protocol):
         """Called by the loop."""
         self._received += data
         while END in self._received:
-            request, _, self._received = self._received.partition(END)
-            if not self._cluster.answer(request.split(b" ", 2)[1].decode(), self._write):
-                self._write(self._pods.answer(request))
+            request, _, rest = self._received.partition(END)
+            said = LENGTH.search(request)
+            length = int(said[1]) if said else 0
+            if len(rest) < length:
+                return
+            self._received = rest[length:]
+            self._answer(request, rest[:length])
+
+    def _answer(self, request: bytes, body: bytes) -> None:
+        method, target = request.split(b" ", 2)[:2]
+        found = self._objects.answer(method.decode(), target.decode(), json.loads(body or b"{}"))
+        if found is not None:
+            status, document = found
+            text = json.dumps(document).encode()
+            self._write(b"HTTP/1.1 %d -\r\nContent-Length: %d\r\n\r\n%s" % (status, len(text), text))
+        elif not self._cluster.answer(target.decode(), self._write):
+            self._write(self._pods.answer(request))
 
 
-async def serve(port: int, ca_file: Path, pods: Pods, cluster: Cluster) -> None:
+async def serve(port: int, ca_file: Path, pods: Pods, cluster: Cluster, objects: Objects) -> None:
     """Serve until a signal ends it."""
     bundle = issue(["127.0.0.1"], now=datetime.now(UTC), lifetime=timedelta(days=1))
     ca_file.write_bytes(bundle.authority)
     loop = asyncio.get_running_loop()
     tls = server_context(bundle)
-    server = await loop.create_server(lambda: Connection(pods, cluster), "127.0.0.1", port, ssl=tls)
+    server = await loop.create_server(lambda: Connection(pods, cluster, objects), "127.0.0.1", port, ssl=tls)
     await asyncio.gather(server.serve_forever(), cluster.live())
 
 
@@ -107,11 +125,13 @@ def main() -> None:
     parser.add_argument("--pods", type=Path, required=True, help="a directory with same.json and unlike-*.json")
     parser.add_argument("--nodes", type=int, default=0, help="nodes of its cluster")
     parser.add_argument("--resync", type=float, default=0.0, help="seconds after which watches expire; 0: never")
+    parser.add_argument("--authority", type=Path, help="where to write the authority that the webhook makes")
     arguments = parser.parse_args()
     directory: Path = arguments.pods
     unlike = [path.read_bytes() for path in sorted(directory.glob("unlike-*.json"))]
     pods = Pods((directory / "same.json").read_bytes(), unlike)
-    uvloop.run(serve(arguments.port, arguments.ca_file, pods, Cluster(arguments.nodes, arguments.resync)))
+    cluster, objects = Cluster(arguments.nodes, arguments.resync), Objects(OWN_NAMESPACE, arguments.authority)
+    uvloop.run(serve(arguments.port, arguments.ca_file, pods, cluster, objects))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ DISTURBED = 0.15
 MAX_REPEATS = 3
 GROWTH_BURST_S = 1.0
 GROWTH_WARM_UP = 10_000
+POD_REVIEWS = 10_000
+"""After which the resident memory of a pod is taken; how it grows from there is another measurement."""
 FEW_NODES, MANY_NODES = 10, 5_000
 RESYNC_S = 3.0
 """So often everything is listed anew while the row `watching` is loaded; in a cluster it happens once in days."""
@@ -99,10 +101,12 @@ class Results:
     """Start of the process to the first answered review, once for each start."""
     resident_mib: Mapping[str, float]
     """Resident memory of the webhook: `after start` and `after load`."""
-    watching_start_ms: Sequence[float]
-    """The same as `start_ms` with the state of a small cluster."""
-    watching_mib: Mapping[int, float]
-    """Resident memory with the state of a cluster, after start and probe, by its number of nodes."""
+    pod_start_ms: Sequence[float]
+    """The same as `start_ms` as a pod of a small cluster, with certificates that are there already."""
+    pod_mib: Mapping[str, float]
+    """Resident memory of such a pod: `after start` and probe, and `after load`."""
+    watching_mib: float
+    """Resident memory with the state of a big cluster, after start and probe."""
     growth: Growth | None
 
 
@@ -126,22 +130,15 @@ def run(plan: Plan, directory: Path, say: Callable[[str], None]) -> Results:
             **binding_targets(stack, directory, webhook.program.ask, (server_core, client_core)),
         }
         say(f"filling the state of a cluster with {MANY_NODES} nodes")
-        watching, behind = watching_webhook(stack, directory / "many", MANY_NODES, (server_core, client_core))
-        watching_mib = {MANY_NODES: proc.resident_mib(watching.pid)}
+        watching, behind = watching_webhook(stack, directory / "many", (server_core, client_core))
+        watching_mib = proc.resident_mib(watching.pid)
         targets["watching"] = dataclasses.replace(target(watching, injected, expect_patch=True), behind=behind)
         bursts = interleave(client, targets, plan, say)
         resident = {"after start": after_start, "after load": proc.resident_mib(webhook.pid)}
         start_ms = [
             time_start(directory / f"start-{number}", server_core, injected, say) for number in range(plan.starts)
         ]
-        watching_start_ms = []
-        for number in range(plan.starts):
-            say("timing the start with the state of a cluster")
-            with ExitStack() as inner:
-                place = directory / f"watching-{number}"
-                few, _ = watching_webhook(inner, place, FEW_NODES, (server_core, client_core), resync=0.0)
-                watching_start_ms.append(few.start_ms)
-                watching_mib[FEW_NODES] = proc.resident_mib(few.pid)
+        pod_start_ms, pod_mib = measure_pod(client, plan, directory / "pod", (server_core, client_core), say)
         growth = None
         if plan.growth:
             fresh = stack.enter_context(servers.running(servers.webhook(directory / "growth"), server_core, injected))
@@ -152,23 +149,51 @@ def run(plan: Plan, directory: Path, say: Callable[[str], None]) -> Results:
         start_ms=start_ms,
         resident_mib=resident,
         growth=growth,
-        watching_start_ms=watching_start_ms,
+        pod_start_ms=pod_start_ms,
+        pod_mib=pod_mib,
         watching_mib=watching_mib,
     )
 
 
-def watching_webhook(
-    stack: ExitStack, directory: Path, nodes: int, cores: tuple[int, int], *, resync: float = RESYNC_S
-) -> tuple[servers.Server, int]:
-    """A webhook with the state of a cluster of so many nodes, all of it known; and the process of its API server.
-
-    The API server has the client's core, but the client goes first: a list of 5,000 nodes has 107 MB.
-    """
+def cluster(stack: ExitStack, directory: Path, nodes: int, core: int, *, resync: float = 0.0) -> servers.Server:
+    """A stand-in for the API server of a cluster of so many nodes, without pods, in a new `directory`."""
     directory.mkdir()
     (directory / "pods").mkdir()
     (directory / "pods" / "same.json").write_bytes(b"{}")
     program = servers.api_server(directory / "api-server", directory / "pods", nodes=nodes, resync=resync)
-    api_server = stack.enter_context(servers.running(program, cores[1], servers.READY))
+    return stack.enter_context(servers.running(program, core, servers.READY))
+
+
+def measure_pod(
+    client: load.Client, plan: Plan, directory: Path, cores: tuple[int, int], say: Callable[[str], None]
+) -> tuple[list[float], dict[str, float]]:
+    """Milliseconds to the first answered review, for each start as a pod of a small cluster, and resident memory.
+
+    A start before them, which is not timed, makes the certificates; that happens once in the life of a cluster.
+    """
+    request, start_ms, resident = bodies.request("gpu"), list[float](), dict[str, float]()
+    with ExitStack() as stack:
+        api_server = cluster(stack, directory, FEW_NODES, cores[1])
+        for number in range(plan.starts + 1):
+            say("timing the start as a pod of a cluster")
+            program = servers.pod(directory / str(number), api_server.program)
+            with servers.running(program, cores[0], request) as server:
+                program.probe()
+                start_ms.append(server.start_ms)
+                resident["after start"] = proc.resident_mib(server.pid)
+                if number == plan.starts:
+                    loaded = target(server, request, expect_patch=True)
+                    answer_many(client, (loaded,), POD_REVIEWS, plan.seconds, say)
+                    resident["after load"] = proc.resident_mib(server.pid)
+    return start_ms[1:], resident
+
+
+def watching_webhook(stack: ExitStack, directory: Path, cores: tuple[int, int]) -> tuple[servers.Server, int]:
+    """A webhook with the state of a cluster of many nodes, all of it known; and the process of its API server.
+
+    The API server has the client's core, but the client goes first: a list of 5,000 nodes has 107 MB.
+    """
+    api_server = cluster(stack, directory, MANY_NODES, cores[1], resync=RESYNC_S)
     os.setpriority(os.PRIO_PROCESS, api_server.pid, 19)
     own = servers.watching_webhook(directory / "webhook", kubeconfig=directory / "api-server" / "kubeconfig")
     server = stack.enter_context(servers.running(own, cores[0], bodies.request("gpu")))
@@ -264,6 +289,6 @@ def answer_many(
     for loaded in itertools.cycle(targets):
         if answered >= reviews:
             break
-        say(f"growth of memory: {answered:,} of {reviews:,} reviews")
+        say(f"resident memory: {answered:,} of {reviews:,} reviews")
         answered += client.burst(loaded, TARGET_CONNECTIONS, seconds).reviews
     return answered

@@ -35,8 +35,10 @@ MAX_GROWTH_MIB = 3.0
 MAX_WATCHING_P99 = 2.0
 """Times that of `injected`."""
 MAX_WATCHING_MS = 25.0
-MAX_WATCHING_START_MS = 650.0
-MAX_WATCHING_MIB = {FEW_NODES: 85.0, MANY_NODES: 300.0}
+MAX_POD_START_MS = 650.0
+MAX_POD_MB = 85.0
+MAX_WATCHING_MIB = 300.0
+MB_PER_MIB = 2**20 / 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +68,14 @@ def figures(results: Results) -> Iterator[Figure]:
     at = f"watching {MANY_NODES:,} nodes with resyncs, {TARGET_CONNECTIONS} connections"
     yield Figure(name=f"{at}: p99 / injected", value=watching.p99_ratio, target=MAX_WATCHING_P99, unit="x")
     yield Figure(name=f"{at}: longest", value=watching.max_us / 1e3, target=MAX_WATCHING_MS, unit="ms")
-    start = median(results.watching_start_ms)
-    name = f"process start to first answered review, cluster of {FEW_NODES} nodes"
-    yield Figure(name=name, value=start, target=MAX_WATCHING_START_MS, unit="ms")
-    for nodes, limit in MAX_WATCHING_MIB.items():
-        resident = results.watching_mib[nodes]
-        yield Figure(name=f"resident memory, cluster of {nodes:,} nodes", value=resident, target=limit, unit="MiB")
+    name = f"resident memory, cluster of {MANY_NODES:,} nodes"
+    yield Figure(name=name, value=results.watching_mib, target=MAX_WATCHING_MIB, unit="MiB")
+    where = f"pod of a cluster of {FEW_NODES} nodes with its certificates"
+    name = f"process start to first answered review, {where}"
+    yield Figure(name=name, value=median(results.pod_start_ms), target=MAX_POD_START_MS, unit="ms")
+    for moment, resident in results.pod_mib.items():
+        name = f"resident memory {moment}, {where}"
+        yield Figure(name=name, value=resident * MB_PER_MIB, target=MAX_POD_MB, unit="MB")
     start = median(results.start_ms)
     yield Figure(name="process start to first answered review", value=start, target=MAX_START_MS, unit="ms")
     for moment, resident in results.resident_mib.items():
@@ -149,8 +153,9 @@ def as_json(results: Results, plan: Plan) -> dict[str, Any]:
         "disturbed": results.bursts.disturbed,
         "start_ms": list(results.start_ms),
         "resident_mib": dict(results.resident_mib),
-        "watching_start_ms": list(results.watching_start_ms),
-        "watching_mib": dict(results.watching_mib),
+        "pod_start_ms": list(results.pod_start_ms),
+        "pod_mib": dict(results.pod_mib),
+        "watching_mib": results.watching_mib,
         "growth": dataclasses.asdict(results.growth) if results.growth else None,
         "bursts": [
             {"row": row, "connections": connections, "round": number, **dataclasses.asdict(burst)}

@@ -12,9 +12,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import bodies
@@ -59,6 +59,8 @@ class Program:
     stderr: Path
     ops_port: int = 0
     """Where probes are answered in the clear, if they are."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables beside those of this process."""
 
     def probe(self) -> None:
         """Ask for readiness, as a kubelet does: the first probe loads what the probes need."""
@@ -111,7 +113,7 @@ def api_server(directory: Path, pods: Path, *, nodes: int = 0, resync: float = 0
     }
     (directory / "kubeconfig").write_text(json.dumps(kubeconfig))
     arguments = ["bench.api_server", "--ca-file", str(ca_file), "--port", str(port), "--pods", str(pods)]
-    arguments += ["--nodes", str(nodes), "--resync", str(resync)]
+    arguments += ["--nodes", str(nodes), "--resync", str(resync), "--authority", str(directory / "authority.crt")]
     return Program(arguments=arguments, port=port, ca_file=ca_file, stderr=directory / "stderr")
 
 
@@ -133,6 +135,32 @@ def watching_webhook(directory: Path, *, kubeconfig: Path) -> Program:
     return _webhook(directory, "--state", "kubernetes", "--namespace", OWN_NAMESPACE, kubeconfig=kubeconfig)
 
 
+def pod(directory: Path, api_server: Program) -> Program:
+    """The webhook as the chart runs it: a pod of the cluster that the API server has, which keeps its certificates."""
+    account, config = directory / "account", directory / "config.yaml"
+    account.mkdir(parents=True)
+    (account / "token").write_text("t" * TOKEN_LENGTH)
+    (account / "ca.crt").write_bytes(api_server.ca_file.read_bytes())
+    config.write_text("certificates: {additionalNames: [127.0.0.1]}\n")
+    port, ops_port = free_port(), free_port()
+    arguments = ["bench.pod", str(account), "serve", "--config", str(config), "--state", "kubernetes"]
+    arguments += ["--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)]
+    environment = {
+        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+        "KUBERNETES_SERVICE_PORT": str(api_server.port),
+        "POD_NAME": "gpu-topology-webhook-0",
+        "POD_NAMESPACE": OWN_NAMESPACE,
+    }
+    return Program(
+        arguments=arguments,
+        port=port,
+        ca_file=api_server.ca_file.with_name("authority.crt"),
+        stderr=directory / "stderr",
+        ops_port=ops_port,
+        environment=environment,
+    )
+
+
 def _webhook(directory: Path, *more: str, kubeconfig: Path | None) -> Program:
     port, ops_port, ca_file = free_port(), free_port(), directory / "ca.crt"
     arguments = ["webhook", "serve", *more, "--self-signed", "--ca-file", str(ca_file)]
@@ -151,7 +179,7 @@ def running(program: Program, core: int, request: bytes) -> Iterator[Server]:
             stdout=subprocess.DEVNULL,
             stderr=stderr,
             start_new_session=True,
-            env={**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"},
+            env={**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **program.environment},
         )
     try:
         os.sched_setaffinity(process.pid, {core})

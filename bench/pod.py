@@ -1,0 +1,11 @@
+"""The webhook as a pod of a cluster, whose service account lies in the directory of the first argument."""
+
+import sys
+from pathlib import Path
+
+from webhook.entry import main
+from webhook.kube import service_account
+
+if __name__ == "__main__":
+    service_account.DIRECTORY = Path(sys.argv.pop(1))
+    main()
