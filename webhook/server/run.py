@@ -130,12 +130,12 @@ class _Runner:
             await _cancel(stopping, started)
             await self._end(servers)
             tls.close()
+            self._log.say("info", "stopped")
 
     async def _end(self, servers: Sequence[asyncio.Task[None]]) -> None:
         for server in (self.tls, self._ops):
             server.should_exit = True
         await asyncio.gather(*servers)
-        self._log.say("info", "stopped")
 
     async def _started(self) -> None:
         while not (self.tls.started and self._ops.started):
