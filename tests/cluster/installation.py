@@ -39,7 +39,7 @@ class Installation:
         control_plane: Where it is installed.
         url: Of the Service.
         authority: PEM, of the serving certificate.
-        replicas: The server processes.
+        replicas: The server processes that run, by their number.
     """
 
     control_plane: ControlPlane
@@ -48,8 +48,8 @@ class Installation:
     directory: Path
     ports: Sequence[tuple[int, int]]
     kubeconfig: Path
-    replicas: list[Program] = field(default_factory=list)
-    _running: ExitStack = field(default_factory=ExitStack)
+    replicas: dict[int, Program] = field(default_factory=dict)
+    _running: dict[int, ExitStack] = field(default_factory=dict)
 
     def registration(self, name: str = CONFIGURATION, *, scheduler: str) -> dict[str, Any]:
         """The MutatingWebhookConfiguration of the chart, at an address in place of the Service.
@@ -66,17 +66,39 @@ class Installation:
 
     def learn(self) -> None:
         """Returns once both replicas run and are ready; of what changes later they hear by watches."""
-        if self.replicas:
-            return
-        for number, (port, ops_port) in enumerate(self.ports):
-            command: list[str | Path] = [sys.executable, "-m", "webhook", "serve", "--state", "kubernetes"]
-            command += ["--namespace", NAMESPACE, "--kubeconfig", self.kubeconfig, "--tls", self.directory / "tls"]
-            command += ["--config", self.directory / "config.yaml"]
-            command += ["--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)]
-            log = self.directory / f"replica-{number}.log"
-            self.replicas.append(self._running.enter_context(running(f"replica {number}", command, log)))
-        for replica, (_, ops_port) in zip(self.replicas, self.ports, strict=True):
-            replica.wait_until(lambda port=ops_port: _is_ready(port))  # type: ignore[misc]  # bound in the loop
+        missing = [number for number in range(len(self.ports)) if number not in self.replicas]
+        for number in missing:
+            self._begin(number)
+        for number in missing:
+            self._wait_for(number)
+
+    def start(self, number: int) -> None:
+        """Returns once this replica, which does not run, is ready.
+
+        Raises:
+            NotRunningError: it ended or does not become ready.
+        """
+        self._begin(number)
+        self._wait_for(number)
+
+    def kill(self, number: int) -> None:
+        """Ends one replica with SIGKILL."""
+        del self.replicas[number]
+        self._running.pop(number).close()
+
+    def _begin(self, number: int) -> None:
+        port, ops_port = self.ports[number]
+        command: list[str | Path] = [sys.executable, "-m", "webhook", "serve", "--state", "kubernetes"]
+        command += ["--namespace", NAMESPACE, "--kubeconfig", self.kubeconfig, "--tls", self.directory / "tls"]
+        command += ["--config", self.directory / "config.yaml"]
+        command += ["--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)]
+        log = self.directory / f"replica-{number}.log"
+        stack = self._running[number] = ExitStack()
+        self.replicas[number] = stack.enter_context(running(f"replica {number}", command, log))
+
+    def _wait_for(self, number: int) -> None:
+        _, ops_port = self.ports[number]
+        self.replicas[number].wait_until(lambda: _is_ready(ops_port))
 
     def is_asked(self) -> bool:
         """Whether the API server asks us about pods, or tries to."""
@@ -85,8 +107,8 @@ class Installation:
 
     def stop(self) -> None:
         """Ends the replicas at once, as a crash of both would."""
-        self._running.close()
-        self.replicas.clear()
+        for number in list(self.replicas):
+            self.kill(number)
 
 
 @contextmanager

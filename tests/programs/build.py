@@ -93,6 +93,18 @@ def find_or_build(
         return Missing(str(error))
 
 
+def required(program: GoProgram) -> Path:
+    """The executable, as the environment of this process has it.
+
+    Raises:
+        LookupError: there is none; says why and what to do.
+    """
+    found = find_or_build(program, os.environ)
+    if isinstance(found, Missing):
+        raise LookupError(found.reason)
+    return found
+
+
 class BuildError(Exception):
     """Go did not do what it was asked; the text ends with its last lines."""
 

@@ -1,6 +1,5 @@
 """``python -m tests.cluster.hami [RELEASE]``: the cluster of the tests, for a person, until Ctrl-C."""
 
-import os
 import shutil
 import signal
 import sys
@@ -20,7 +19,7 @@ from tests.cluster.hami.scheduler import USER, Programs
 from tests.cluster.installation import registered
 from tests.cluster.processes import NotRunningError
 from tests.nvml.stub import compile_stub
-from tests.programs.build import GoProgram, Missing, find_or_build
+from tests.programs.build import required
 from tests.programs.catalogue import ETCD, HAMI_SCHEDULERS, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER
 from tests.server.conftest import until
 
@@ -34,7 +33,9 @@ A control plane with HAMi {release} and two replicas of the webhook; no containe
   kubectl get pods -n inference -o yaml | grep gpu.topology
   {command} explain --kubeconfig $KUBECONFIG inference/POD
 
-There is no kubelet, so pods end at once and only by force: kubectl delete pod --force --grace-period=0 POD
+There is no kubelet: pods stay Pending, also those with a node, and end by force: kubectl delete pod --force POD
+HAMi is the only scheduler: pods without GPUs get no node. RayJobs and the like are not installed; for those
+  {command} inject --state examples/state -f examples/workloads/02-fsdp-video-rayjob.yaml
 Nodes: h20-node-1 (eight H20, NVSwitch), a100-bridged (four A100, two bridged pairs). Logs: {logs}
 Ctrl-C takes everything down.
 """
@@ -47,9 +48,9 @@ def main(arguments: list[str]) -> int:
         print(f"expected a release of HAMi, one of {', '.join(HAMI_SCHEDULERS)}", file=sys.stderr)
         return 2
     try:
-        hami = Programs(_program(KUBE_SCHEDULER), _program(HAMI_SCHEDULERS[release]))
-        controllers = _program(KUBE_CONTROLLER_MANAGER)
-        binaries = Binaries(etcd=_program(ETCD), kube_apiserver=_program(KUBE_APISERVER))
+        hami = Programs(required(KUBE_SCHEDULER), required(HAMI_SCHEDULERS[release]))
+        controllers = required(KUBE_CONTROLLER_MANAGER)
+        binaries = Binaries(etcd=required(ETCD), kube_apiserver=required(KUBE_APISERVER))
     except LookupError as error:
         print(*error.args, file=sys.stderr)
         return 1
@@ -78,13 +79,6 @@ def main(arguments: list[str]) -> int:
     finally:
         shutil.rmtree(directory)
     return 0
-
-
-def _program(program: GoProgram) -> Path:
-    found = find_or_build(program, os.environ)
-    if isinstance(found, Missing):
-        raise LookupError(found.reason)
-    return found
 
 
 def _create_namespaces(control_plane: ControlPlane) -> None:

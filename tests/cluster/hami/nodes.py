@@ -8,15 +8,28 @@ from kubernetes.client import CoreV1Api
 
 from webhook.topology.model import NVSWITCH, Gpu, NodeTopology
 
+READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
 SLOTS = 10
 """HAMi's default ``deviceSplitCount``."""
 
 
 def create_node(admin: CoreV1Api, topology: NodeTopology, *, scores: bool = False) -> None:
-    """A node that is ready, with the GPUs of the topology.
+    """A node that is ready, with the GPUs of the topology; ``scores`` as in ``node_manifest``."""
+    body: Any = node_manifest(topology, scores=scores)
+    admin.create_node(body)
+    untaint(admin, topology.node)
+
+
+def untaint(admin: CoreV1Api, node: str) -> None:
+    """What the node lifecycle controller does to a node that is ready: every new one is tainted as not ready."""
+    untainted: Any = {"spec": {"taints": None}}
+    admin.patch_node(node, untainted)
+
+
+def node_manifest(topology: NodeTopology, *, scores: bool = False) -> dict[str, Any]:
+    """The Node with the GPUs of the topology.
 
     Args:
-        admin: May create nodes.
         topology: Name of the node and its GPUs.
         scores: Whether HAMi's device plugin writes its scores of pairs too. By default it does not: only where the
             default policy of the whole cluster is ``topology-aware``.
@@ -25,18 +38,16 @@ def create_node(admin: CoreV1Api, topology: NodeTopology, *, scores: bool = Fals
     if scores:
         annotations["hami.io/node-nvidia-score"] = json.dumps(_scores(topology))
     amounts = {"cpu": "192", "memory": "2Ti", "pods": "110", "nvidia.com/gpu": str(SLOTS * len(topology.gpus))}
-    body: Any = {
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
         "metadata": {
             "name": topology.node,
             "labels": {"kubernetes.io/hostname": topology.node, "nvidia.com/gpu.product": _product(topology)},
             "annotations": annotations,
         },
-        "status": {"capacity": amounts, "allocatable": amounts},
+        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [READY]},
     }
-    admin.create_node(body)
-    # Every new node is tainted as not ready; the node lifecycle controller would take it away again.
-    untainted: Any = {"spec": {"taints": None}}
-    admin.patch_node(topology.node, untainted)
 
 
 def _registered(gpu: Gpu) -> dict[str, Any]:

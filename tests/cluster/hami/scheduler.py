@@ -173,6 +173,9 @@ def _hami_command(programs: Programs, directory: Path, port: int) -> list[str | 
         "--gpu-scheduler-policy=spread",
         "--force-overwrite-default-scheduler=true",
         f"--device-config-file={directory / 'device-config.yaml'}",
+        # Its default of 5 requests a second, client-go's, is about one pod in two seconds.
+        "--kube-qps=100",
+        "--kube-burst=200",
         "-v=4",
     ]
 

@@ -1,0 +1,60 @@
+"""Many nodes with eight GPUs each, as the API server has them once all agents have published."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from kubernetes.client import CoreV1Api
+
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.hami.nodes import node_manifest
+from tests.cluster.installation import NAMESPACE
+from tests.cluster.load.client import Request, Sent, send
+from tests.topology.machines import h20
+from webhook.agent.publication import config_map_manifest, lease_manifest
+from webhook.topology.model import NodeTopology
+
+AGENT_INTERVAL_S = 60.0
+
+
+def machines(count: int) -> tuple[NodeTopology, ...]:
+    """So many nodes with eight H20 each, no two GPUs of which are the same."""
+    return tuple(_machine(number) for number in range(count))
+
+
+def create_nodes(control_plane: ControlPlane, topologies: Sequence[NodeTopology]) -> None:
+    """Nodes, and of each the ConfigMap and the Lease, in the agent's words. They have the taint of new nodes.
+
+    Raises:
+        AssertionError: the API server does not take one of them.
+    """
+    nodes = [Request("/api/v1/nodes", _json(node_manifest(topology))) for topology in topologies]
+    _all_taken(send(control_plane, nodes, float("inf")))
+    with control_plane.client() as client:
+        answer: Any = CoreV1Api(client).list_node(_preload_content=False)
+    stored = {node["metadata"]["name"]: node for node in json.loads(answer.data)["items"]}
+    published = [each for topology in topologies for each in _published(topology, stored[topology.node])]
+    _all_taken(send(control_plane, published, float("inf")))
+
+
+def _published(topology: NodeTopology, node: dict[str, Any]) -> Iterator[Request]:
+    config_map = config_map_manifest(topology, node, namespace=NAMESPACE)
+    yield Request(f"/api/v1/namespaces/{NAMESPACE}/configmaps", _json(config_map))
+    lease = lease_manifest(node, namespace=NAMESPACE, interval=AGENT_INTERVAL_S, at=datetime.now(UTC))
+    yield Request(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases", _json(lease))
+
+
+def _machine(number: int) -> NodeTopology:
+    machine = h20()
+    gpus = tuple(replace(gpu, uuid=f"{gpu.uuid[:-8]}{number:08x}") for gpu in machine.gpus)
+    return replace(machine, node=f"gpu-node-{number:05}", gpus=gpus)
+
+
+def _json(manifest: dict[str, Any]) -> bytes:
+    return json.dumps(manifest).encode()
+
+
+def _all_taken(sent: Sent) -> None:
+    assert sent.faults == (), sent.faults[0]
