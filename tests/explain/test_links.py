@@ -275,6 +275,12 @@ def test_what_people_were_told_wrongly_is_named(key: str, should: str) -> None:
     assert not report.fails
 
 
+def test_what_the_first_pod_of_a_group_was_told_may_be_older_than_the_others() -> None:
+    report = told(annotated(bound_peers(), **{"ring-order": "0,1", "group": "pd"}))
+    _, evidence = said(report, "told-at-binding")
+    assert evidence.endswith("people do: the node, or which pods of its group are there, may have changed since")
+
+
 def test_a_level_without_p2p_is_not_said_to_do_no_harm() -> None:
     manifest = annotated(injected(pod()), **{"nccl-p2p-level": "LOC"})
     report = told(on(manifest, "h20-node-1", list(H20[:2])))

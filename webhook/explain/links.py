@@ -245,7 +245,8 @@ def _told(case: Case) -> Finding:
         for key, value in (wrong | misread).items()
     )
     if not wrong:
-        return not_needed(TOLD, f"{said}; no container reads that, but people do: the node may have changed since")
+        changed = "the node, or which pods of its group are there," if case.options.group else "the node"
+        return not_needed(TOLD, f"{said}; no container reads that, but people do: {changed} may have changed since")
     if not case.profile.shares_gpus:
         if shuts_p2p(present.get(names.NCCL_P2P_LEVEL, "")):
             return not_needed(TOLD, f"{said}; what that does, {names.ENV_NCCL_P2P_LEVEL} says")
