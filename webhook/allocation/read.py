@@ -9,6 +9,7 @@ from webhook.model import names
 from webhook.model.errors import FormatError
 
 DIALECTS: tuple[Dialect, ...] = (hami.DIALECT, volcano.DIALECT, koordinator.DIALECT)
+_BY_FAMILY = {dialect.family: dialect for dialect in DIALECTS}
 
 
 def dialect_of(family: str) -> Dialect:
@@ -17,9 +18,9 @@ def dialect_of(family: str) -> Dialect:
     Raises:
         FormatError: there is no such family.
     """
-    found = next((dialect for dialect in DIALECTS if dialect.family == family), None)
+    found = _BY_FAMILY.get(family)
     if found is None:
-        expected = " or ".join(dialect.family for dialect in DIALECTS)
+        expected = " or ".join(_BY_FAMILY)
         raise FormatError("the family of resource names", expected=expected, found=family)
     return found
 

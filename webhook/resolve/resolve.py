@@ -108,7 +108,7 @@ def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: S
         for container, gpus in selected
     )
     others = [node.gpu(device.uuid, device.minor) for device in peers] if wanted.profile is Profile.NODE_PEERS else []
-    sets = _sets(wanted.profile, containers, node.ordered([*every, *filter(None, others)]), node)
+    sets = _sets(wanted.profile, containers, [*every, *filter(None, others)], node)
     doubts = [doubt for one in sets if (doubt := node.doubt(one))]
     if None in others:
         doubts.append("which GPUs another pod of the group has is not known")
@@ -180,7 +180,7 @@ def _sets(
     profile: Profile, containers: Sequence[ContainerGpus], together: Sequence[Gpu], node: KnownNode
 ) -> tuple[GpuSet, ...]:
     if profile.shares_gpus:
-        return (node.gpu_set([gpu.index for gpu in together]),)
+        return (node.gpu_set([gpu.index for gpu in node.ordered(together)]),)
     return tuple(node.gpu_set([gpu.index for gpu in one.gpus]) for one in containers)
 
 
