@@ -53,6 +53,8 @@ class Target:
     answer_length: int
     behind: int | None = None
     """Process that the server asks before it answers, if there is one: its time is nobody else's."""
+    restless: tuple[int, ...] = ()
+    """Processes that work all the time, and so are stopped while another row is measured."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,10 @@ import dataclasses
 import itertools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -21,6 +23,7 @@ DISTURBED = 0.15
 """Share of the cores in use that other processes may have during a burst before it is repeated."""
 MAX_REPEATS = 3
 GROWTH_BURST_S = 1.0
+WAKE_S = 0.5
 GROWTH_WARM_UP = 10_000
 POD_REVIEWS = 10_000
 """After which the resident memory of a pod is taken; how it grows from there is another measurement."""
@@ -132,7 +135,9 @@ def run(plan: Plan, directory: Path, say: Callable[[str], None]) -> Results:
         say(f"filling the state of a cluster with {MANY_NODES} nodes")
         watching, behind = watching_webhook(stack, directory / "many", (server_core, client_core))
         watching_mib = proc.resident_mib(watching.pid)
-        targets["watching"] = dataclasses.replace(target(watching, injected, expect_patch=True), behind=behind)
+        targets["watching"] = dataclasses.replace(
+            target(watching, injected, expect_patch=True), behind=behind, restless=(watching.pid, behind)
+        )
         bursts = interleave(client, targets, plan, say)
         resident = {"after start": after_start, "after load": proc.resident_mib(webhook.pid)}
         start_ms = [
@@ -250,18 +255,52 @@ def interleave(
     say("warming up")
     for warmed in targets.values():
         client.burst(warmed, TARGET_CONNECTIONS, plan.seconds)
+    with asleep([pid for one in targets.values() for pid in one.restless]):
+        _interleave(client, targets, plan, say, bursts)
+    return bursts
+
+
+def _interleave(
+    client: load.Client, targets: Mapping[str, load.Target], plan: Plan, say: Callable[[str], None], bursts: Bursts
+) -> None:
     for number, connections in itertools.product(range(1, plan.rounds + 1), CONNECTIONS):
         say(f"round {number} of {plan.rounds}, connections: {connections}")
         for row, loaded in targets.items():
-            burst = client.burst(loaded, connections, plan.seconds)
-            for _ in range(MAX_REPEATS):
-                if burst.others <= DISTURBED:
-                    break
-                bursts.repeated += 1
+            with awake(loaded.restless):
                 burst = client.burst(loaded, connections, plan.seconds)
+                for _ in range(MAX_REPEATS):
+                    if burst.others <= DISTURBED:
+                        break
+                    bursts.repeated += 1
+                    burst = client.burst(loaded, connections, plan.seconds)
             bursts.disturbed += burst.others > DISTURBED
             bursts.kept.setdefault((row, connections), []).append(burst)
-    return bursts
+
+
+@contextmanager
+def asleep(pids: Sequence[int]) -> Iterator[None]:
+    """These processes are stopped until the end of the block."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def awake(pids: Sequence[int]) -> Iterator[None]:
+    """These stopped processes run during the block; it begins when they have caught up with what they slept through."""
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    if pids:
+        time.sleep(WAKE_S)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
 
 
 def time_start(directory: Path, core: int, request: bytes, say: Callable[[str], None]) -> float:
