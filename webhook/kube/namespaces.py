@@ -1,7 +1,7 @@
 """A namespace as it is at this moment, for when the mirror may be a moment behind."""
 
 import re
-from urllib.parse import quote
+from contextlib import suppress
 
 from webhook.kube.errors import ApiServerAway
 from webhook.kube.resources import NAMESPACES
@@ -29,16 +29,14 @@ class LiveNamespaces:
         """
         if not _NAME.fullmatch(name):
             return None
-        what, path = f"get namespace {name}", f"{NAMESPACES.path}/{quote(name, safe='')}"
+        what, path = f"get namespace {name}", f"{NAMESPACES.path}/{name}"
         try:
             answer = await self._session.get(what, path, limit=NAMESPACE_BYTES, accept=NAMESPACES.watch_form)
         except ApiServerAway as error:
             raise StateUnknown(str(error)) from None
         if is_missing("namespaces", answer):
             return None
-        try:
+        with suppress(ValueError):  # what is no object says so itself
             if answer.status == 200:
                 return read_seen(answer.body)
-        except ValueError:
-            pass
         raise StateUnknown(f"{what}: {words(answer)}")
