@@ -48,14 +48,14 @@ async def line() -> AsyncIterator[tuple[Connection, socket.socket]]:
             await asyncio.sleep(0)
 
 
-async def ask(connection: Connection) -> Answer:
-    deadline = asyncio.get_running_loop().time() + PATIENCE_S
+async def ask(connection: Connection, seconds: float = PATIENCE_S) -> Answer:
+    deadline = asyncio.get_running_loop().time() + seconds
     return await connection.ask(ASKED, limit=LONG, deadline=deadline)
 
 
-async def answered(connection: Connection, server: socket.socket, said: bytes) -> Answer:
+async def answered(connection: Connection, server: socket.socket, said: bytes, seconds: float = PATIENCE_S) -> Answer:
     """Ask, and say this once the request has come."""
-    asking = asyncio.create_task(ask(connection))
+    asking = asyncio.create_task(ask(connection, seconds))
     server.setblocking(False)
     await asyncio.get_running_loop().sock_recv(server, LONG)
     server.setblocking(True)
@@ -108,6 +108,31 @@ def test_whatever_comes_behind_an_answer_never_answers_the_next_request(leftover
 def test_a_kept_connection_over_which_nothing_came_is_asked_again(run: Run) -> None:
     async def test() -> None:
         assert await second_answer(b"", b"") == Answer(200, b'{"n":2}')
+
+    run(test())
+
+
+@pytest.mark.parametrize("first", [0.05, PATIENCE_S], ids=["after an earlier one", "before a later one"])
+def test_each_request_has_its_own_deadline(run: Run, first: float) -> None:
+    async def test() -> None:
+        now = asyncio.get_running_loop().time
+        async with line() as (connection, server):
+            assert await answered(connection, server, FIRST, first) == Answer(200, b'{"n":1}')
+            begun = now()
+            with pytest.raises(TimeoutError, match=r"^$"):
+                await ask(connection, 0.1)
+            assert begun + 0.1 <= now() < begun + PATIENCE_S
+            assert not connection.usable
+
+    run(test())
+
+
+def test_a_deadline_that_passes_after_its_answer_is_nobodys(run: Run) -> None:
+    async def test() -> None:
+        async with line() as (connection, server):
+            assert await answered(connection, server, FIRST, 0.05) == Answer(200, b'{"n":1}')
+            await asyncio.sleep(0.06)
+            assert await answered(connection, server, REAL) == Answer(200, b'{"n":2}')
 
     run(test())
 

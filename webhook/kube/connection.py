@@ -44,6 +44,9 @@ class Connection(asyncio.Protocol):
         """Of TLS, and never asked: its server may have sent session tickets (RFC 8446, 4.6.1), which are no answer."""
         self._parser = httptools.HttpResponseParser(self)
         self._answer: asyncio.Future[Answer] | None = None
+        self._deadline = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
+        """At the deadline of a request, or of one before it: a timer for each costs more than to set one again."""
         self._parts: list[bytes] = []
         self._left = 0
 
@@ -60,11 +63,11 @@ class Connection(asyncio.Protocol):
             TooLong: there is a longer one.
             TimeoutError: there is none at the deadline.
         """
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Answer] = loop.create_future()
-        self._answer = answer
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._answer, self._deadline = answer, deadline
         self._parts, self._left = [], limit
-        timer = loop.call_at(deadline, self._fail, TimeoutError())
+        if self._alarm is None or deadline < self._alarm.when():
+            self._set_alarm()
         try:
             if not self.usable:
                 raise Lost("the connection was closed")
@@ -77,12 +80,12 @@ class Connection(asyncio.Protocol):
             self.close()
             raise
         finally:
-            timer.cancel()
             self._answer = None
 
     def close(self) -> None:
         """End the connection at once; who waits for an answer gets ``Lost``."""
         self.usable = False
+        self._cancel_alarm()
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -105,6 +108,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by the event loop."""
         self.usable = False
+        self._cancel_alarm()
         self._fail(Lost(str(exc) if exc else "the connection was closed before the end of the answer"))
 
     def on_message_begin(self) -> None:
@@ -132,6 +136,24 @@ class Connection(asyncio.Protocol):
 
     def _nobody_waits(self) -> bool:
         return self._answer is None or self._answer.done()
+
+    def _set_alarm(self) -> None:
+        self._cancel_alarm()
+        self._alarm = asyncio.get_running_loop().call_at(self._deadline, self._ring)
+
+    def _cancel_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _ring(self) -> None:
+        self._alarm = None
+        if self._nobody_waits():
+            return
+        if asyncio.get_running_loop().time() >= self._deadline:
+            self._fail(TimeoutError())
+        else:
+            self._set_alarm()
 
     def _fail(self, error: Exception) -> None:
         if self._answer is not None and not self._answer.done():
