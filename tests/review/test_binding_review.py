@@ -161,7 +161,8 @@ def test_the_patch_applies_to_whatever_the_binding_has(binding: Manifest, writte
     assert jsonpatch.apply_patch(binding, operations(response))["metadata"]["annotations"] == before | LINK
 
 
-ANNOTATIONS = st.dictionaries(st.text("a~/.1é", min_size=1, max_size=6), st.text(max_size=3), max_size=4)
+KEYS = st.text("a~/.1é", min_size=1, max_size=6) | st.just("gpu.topology/node-topology")
+ANNOTATIONS = st.dictionaries(KEYS, st.text(max_size=3) | st.just('{"node":"é"}'), max_size=4)
 
 
 @given(found=st.none() | ANNOTATIONS, wanted=ANNOTATIONS, has_metadata=st.booleans())

@@ -1,9 +1,12 @@
 """Reviews of Bindings, in and out."""
 
+from binascii import b2a_base64
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
+from webhook.model import names
 from webhook.model.binding import BIND_SENTENCES, Binding, BindOutcome
 from webhook.model.envelope import (
     AnyRequest,
@@ -19,10 +22,6 @@ from webhook.model.patch import Operation, pointer
 
 _STATUS_REASONS = {403: "Forbidden", 409: "Conflict", 422: "Invalid", 503: "ServiceUnavailable"}
 """apimachinery pkg/apis/meta/v1/types.go, StatusReason."""
-
-
-LONG = 1024
-"""Characters of an annotation whose JSON is worth keeping."""
 
 
 class BindingRequest(AnyRequest[Binding]):
@@ -50,46 +49,52 @@ def decode_binding_review(body: bytes) -> BindingRequest:
     return decode_request(body, _decoder, is_ours=is_binding, resources=resources, kind="Binding")
 
 
-def binding_patch(binding: Binding, annotations: dict[str, str]) -> list[Operation]:
-    """What puts ``annotations`` onto a Binding; nothing for those that it has already."""
-    found = binding.annotations
-    if not annotations:
-        return []
-    written = {key: _written(value) for key, value in annotations.items()}
-    if binding.metadata is None:
-        return [Operation("add", pointer("metadata"), {"annotations": written})]
-    if found is None:
-        return [Operation("add", pointer("metadata", "annotations"), written)]
-    return [
-        Operation("add", pointer("metadata", "annotations", key), value)
-        for key, value in written.items()
-        if found.get(key) != annotations[key]
-    ]
-
-
-def _written(value: str) -> str | msgspec.Raw:
-    return value if len(value) < LONG else _encoded(value)
-
-
-# The topology of a node is the same for all of its pods.
-@lru_cache(maxsize=128)
-def _encoded(value: str) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(value))
-
-
 def encode_binding_reply(uid: str, binding: Binding, outcome: BindOutcome) -> bytes:
     """The answer to the review ``uid``; without anything to write there is no patch in it."""
-    operations = binding_patch(binding, outcome.annotations) if outcome.allowed else []
+    patch = _patch(binding, outcome.annotations) if outcome.allowed else None
     response = Response(
         uid=uid,
         allowed=outcome.allowed,
         status=None if outcome.allowed else _status(outcome),
-        patch=_encoder.encode(operations) if operations else None,
-        patch_type="JSONPatch" if operations else None,
+        patch=patch,
+        patch_type="JSONPatch" if patch else None,
         warnings=[fit(text) for text in outcome.warnings],
         audit_annotations=_audit(outcome),
     )
     return _encoder.encode(Reply(response))
+
+
+def _patch(binding: Binding, annotations: dict[str, str]) -> bytes | msgspec.Raw | None:
+    """What puts ``annotations`` onto a Binding, ``None`` if it has them already: JSON, or that in base64 and quotes.
+
+    The topology, which is most of the text and the same for all pods of a node, stands last, and is in base64 already.
+    """
+    found = binding.annotations or {}
+    missing: dict[str, Any] = {key: value for key, value in annotations.items() if found.get(key) != value}
+    topology = missing.pop(names.NODE_TOPOLOGY, None)
+    if topology is not None:
+        text = _encoder.encode(_operations(binding, missing | {names.NODE_TOPOLOGY: msgspec.Raw()}))
+        place = text.rindex(b":") + 1
+        return msgspec.Raw(b'"%b%b%b"' % (_base64(text[:place]), _written(topology), _base64(text[place:])))
+    return _encoder.encode(_operations(binding, missing)) if missing else None
+
+
+def _operations(binding: Binding, missing: dict[str, Any]) -> list[Operation]:
+    if binding.metadata is None:
+        return [Operation("add", pointer("metadata"), {"annotations": missing})]
+    if binding.annotations is None:
+        return [Operation("add", pointer("metadata", "annotations"), missing)]
+    return [Operation("add", pointer("metadata", "annotations", key), value) for key, value in missing.items()]
+
+
+@lru_cache(maxsize=128)
+def _written(topology: str) -> bytes:
+    return _base64(msgspec.json.encode(topology))
+
+
+def _base64(part: bytes) -> bytes:
+    """With spaces behind it, so that more can follow: three bytes become four letters. ``part`` ends between tokens."""
+    return b2a_base64(part + b" " * (-len(part) % 3), newline=False)
 
 
 def _status(outcome: BindOutcome) -> Status:

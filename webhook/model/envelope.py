@@ -65,12 +65,12 @@ class Status(msgspec.Struct, frozen=True):
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """``response`` of a review; ``bytes`` are written in base64, as the API asks for patches."""
+    """``response`` of a review; ``bytes`` are written in base64, as the API asks for patches, ``Raw`` as they are."""
 
     uid: str
     allowed: bool
     status: Status | None = None
-    patch: bytes | None = None
+    patch: bytes | msgspec.Raw | None = None
     patch_type: str | None = None
     warnings: list[str] = []
     audit_annotations: dict[str, str] = {}
