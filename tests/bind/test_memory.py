@@ -1,7 +1,6 @@
 """Pods of one workload share a wish, and no others do."""
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +10,7 @@ from tests.judge import policy
 from tests.pods import ALL_ALLOWED, container
 from webhook.admit.memory import Memory
 from webhook.bind.binding import Case, begin, finish
-from webhook.bind.memory import MAX_BYTES, key_of
+from webhook.bind.memory import key_of
 from webhook.bind.wanted import Wish
 from webhook.model.binding import BindOutcome
 from webhook.model.pod import Namespace, Pod
@@ -76,36 +75,6 @@ def test_a_namespace_that_changed_forgets_its_pods() -> None:
     assert decide(pod, memory, strict).satisfied is True
 
 
-def test_a_pod_that_is_too_large_is_not_remembered() -> None:
-    large: Any = container(env=[{"name": "LARGE", "value": "x" * MAX_BYTES}])
-    assert key_of(injected(large, allocated=hami([U[0], U[1]]))) is None
-
-
-def of_annotations(**annotations: str) -> Pod:
-    return injected(allocated=hami([U[0], U[1]]), annotations={f"gpu.topology/{k}": v for k, v in annotations.items()})
-
-
-def test_a_pod_whose_annotations_are_too_large_is_not_remembered() -> None:
-    assert key_of(of_annotations(note="x" * MAX_BYTES)) is None
-    assert key_of(of_annotations(a="x" * (MAX_BYTES // 2), b="x" * (MAX_BYTES // 2))) is None
-    assert key_of(of_annotations(**{"x" * MAX_BYTES: ""})) is None
-    assert key_of(of_annotations(note="x" * (MAX_BYTES // 2))) is not None
-
-
-def test_a_pod_that_is_not_remembered_is_decided_all_the_same() -> None:
-    memory: Memory[Wish] = Memory()
-    pod = of_annotations(note="x" * MAX_BYTES)
-    assert decide(pod, memory) == decide(pod, None)
-
-
-def test_annotations_of_others_do_not_count() -> None:
-    pod = injected(allocated=hami([U[0], U[1]]), annotations={"example.com/note": "x" * MAX_BYTES})
+def test_annotations_of_others_are_no_part_of_the_key() -> None:
+    pod = injected(allocated=hami([U[0], U[1]]), annotations={"example.com/note": "x"})
     assert key_of(pod) == key_of(injected(allocated=hami([U[0], U[1]])))
-
-
-@pytest.mark.parametrize("kind", ["limits", "requests"])
-def test_a_pod_whose_resources_are_too_many_is_not_remembered(kind: str) -> None:
-    many: Any = container()
-    many["resources"] = {**many["resources"], kind: {f"example.com/{'x' * 50}{n}": "1" for n in range(2_000)}}
-    pod = msgspec.convert({"metadata": {"name": "train"}, "spec": {"containers": [many]}}, Pod)
-    assert key_of(pod) is None

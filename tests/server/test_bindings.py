@@ -3,7 +3,8 @@
 import asyncio
 import base64
 import json
-from collections.abc import Iterator, MutableMapping, Sequence
+import tracemalloc
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from tempfile import TemporaryFile
@@ -232,6 +233,34 @@ def test_the_pod_is_asked_for_once_and_its_group_not_at_all() -> None:
     pods = KnownPods(injected(0, 1, require_nvlink="true", group="g"))
     ask(pods)
     assert pods.asked == [("pod", "ml-workloads", "train")]
+
+
+def with_variable(made: Manifest, name: str) -> None:
+    made["spec"]["containers"][0]["env"].append({"name": name})
+
+
+def with_limit(made: Manifest, name: str) -> None:
+    made["spec"]["containers"][0]["resources"]["limits"][name] = "1"
+
+
+def with_annotation(made: Manifest, name: str) -> None:
+    made["metadata"]["annotations"][f"gpu.topology/{name}"] = ""
+
+
+@pytest.mark.parametrize("add", [with_variable, with_limit, with_annotation])
+def test_pods_that_are_too_large_are_not_remembered(log: IO[bytes], add: Callable[[Manifest, str], None]) -> None:
+    large, count = "x" * 1_000_000, 12
+    pods = KnownPods()
+    app = application(KnownCluster(), log, pods)
+    tracemalloc.start()
+    try:
+        for number in range(count):
+            pods.live = injected(0, 1)
+            add(pods.live, f"{large}{number}")
+            assert post(app, binding_review(to_node()), path=PATH).response["allowed"] is True
+        assert tracemalloc.get_traced_memory()[0] < count * len(large) / 2
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_binding_of_the_legacy_resource_is_answered_like_any_other() -> None:

@@ -146,15 +146,13 @@ def read_case(
         holder=f"pod {namespace.name}/{pod.display_name}",
         uid=_uid(pod),
         node=printable(binding.node),
-        annotations=pod.annotations | (binding.annotations or {}),
+        annotations={**pod.annotations, **binding.annotations} if binding.annotations else pod.annotations,
         wish=_read_wish(pod, namespace, policy) if memory is None else _recall(pod, namespace, policy, memory),
     )
 
 
 def _recall(pod: Pod, namespace: Namespace, policy: AdmitPolicy, memory: Memory[Wish]) -> Wish:
     key = key_of(pod)
-    if key is None:
-        return _read_wish(pod, namespace, policy)
     wish = memory.recall(key, namespace)
     if wish is None:
         wish = _read_wish(pod, namespace, policy)
@@ -295,7 +293,7 @@ def _fitting(case: Case, written: dict[str, str]) -> dict[str, str]:
 
 def _are_few(*annotations: Mapping[str, str], limit: int) -> bool:
     """Whether they fit without a look at each: no character has more bytes in UTF-8 than four."""
-    return 4 * sum([sum(map(len, one)) + sum(map(len, one.values())) for one in annotations]) <= limit
+    return 4 * sum([len("".join((*one, *one.values()))) for one in annotations]) <= limit
 
 
 def _size(found: Mapping[str, str]) -> int:
@@ -335,9 +333,8 @@ def _doubts(resolution: Resolution) -> Iterable[str]:
 
 
 def _same_numa(resolution: Resolution) -> bool | None:
-    if any(gpu.numa_node is None for gpu in resolution.gpus):
-        return None
-    return len({gpu.numa_node for gpu in resolution.gpus}) == 1
+    nodes = {gpu.numa_node for gpu in resolution.gpus}
+    return None if None in nodes else len(nodes) == 1
 
 
 def _refused(reason: BindReason, code: int, message: str) -> BindOutcome:

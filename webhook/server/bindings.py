@@ -10,6 +10,7 @@ import msgspec
 from webhook.admit.memory import Memory
 from webhook.allocation.model import Device
 from webhook.bind.binding import Case, begin, finish, peer_devices, unreadable
+from webhook.bind.memory import MAX_BYTES
 from webhook.bind.wanted import Wish
 from webhook.config import AdmitPolicy
 from webhook.model.binding import Binding, BindOutcome, BindReason
@@ -70,7 +71,8 @@ class BindingReviews:
         namespace = found if isinstance(found, Namespace) else await found
         try:
             pod = await reading.pod(request.namespace, request.pod_name)
-            case = begin(pod, binding, namespace, self._policy, self._memory)
+            memory = self._memory if reading.pod_bytes <= MAX_BYTES else None
+            case = begin(pod, binding, namespace, self._policy, memory)
             if not isinstance(case, Case):
                 return case, ""
             peers = await self._peers(case, namespace, reading)
@@ -94,6 +96,8 @@ class _Reading:
         self._counts = counts
         self.waited = 0
         """Nanoseconds that they took."""
+        self.pod_bytes = 0
+        """Length of the pod's JSON."""
 
     async def pod(self, namespace: str, name: str) -> Pod | None:
         """The pod as it is now.
@@ -103,7 +107,10 @@ class _Reading:
             MalformedPod: what was read is no pod.
         """
         document = await self._wait(self._pods.pod(namespace, name, deadline=self._deadline), "pod")
-        return None if document is None else _decode(document, f"pod {namespace}/{name}")
+        if document is None:
+            return None
+        self.pod_bytes = len(document)
+        return _decode(document, f"pod {namespace}/{name}")
 
     async def group(self, namespace: str, group: str, node: str) -> list[Pod]:
         """The pods of a group that are on a node.
