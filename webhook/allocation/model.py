@@ -1,7 +1,7 @@
 """The values that every written form is read into."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import chain
 
 WHOLE = 100
 """Per cent of a card's cores."""
@@ -24,7 +24,7 @@ class Device:
     """What names a MIG instance on the GPU, such as ``1-0``; empty for a GPU that is not cut."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Allocation:
     """What a scheduler wrote: one segment for each container, as far as its version counts them.
 
@@ -40,9 +40,9 @@ class Allocation:
     @property
     def given(self) -> tuple[tuple[Device, ...], ...]:
         """The segments that hold a device."""
-        return tuple(segment for segment in self.segments if segment)
+        return tuple(filter(None, self.segments))
 
-    @cached_property
+    @property
     def devices(self) -> tuple[Device, ...]:
         """All devices, in their order."""
-        return tuple(device for segment in self.segments for device in segment)
+        return tuple(chain.from_iterable(self.segments))

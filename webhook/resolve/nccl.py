@@ -15,6 +15,7 @@ P2P_DEFAULT = "PXB"
 NVLS_DEFAULT, NVLS_OFF = "2", "0"
 NVSWITCH, NVLINK, PCIE = "nvswitch", "nvlink", "pcie"
 """The tables of the configuration."""
+_TABLES = {LinkClass.NVSWITCH: NVSWITCH, LinkClass.NVLINK: NVLINK}
 
 
 def nccl_values(sets: Sequence[GpuSet], node: KnownNode, tables: NcclTables) -> tuple[tuple[str, str], ...]:
@@ -24,8 +25,8 @@ def nccl_values(sets: Sequence[GpuSet], node: KnownNode, tables: NcclTables) -> 
     """
     if any(map(node.doubt, sets)):
         return nccl_defaults(tables)
-    table = max((_table(one, node) for one in sets), key=(NVSWITCH, NVLINK, PCIE).index)
-    own = tuple((name, values[table]) for name, values in tables.variables.items())
+    table = max([_table(one, node) for one in sets], key=(NVSWITCH, NVLINK, PCIE).index)
+    own = [(name, values[table]) for name, values in tables.variables.items()]
     return (
         (names.ENV_NCCL_P2P_LEVEL, _p2p_level(sets, table, tables)),
         (names.ENV_NCCL_NVLS_ENABLE, _nvls(sets, node, table)),
@@ -43,7 +44,7 @@ def _table(one: GpuSet, node: KnownNode) -> str:
     if one.link is LinkClass.SINGLE:
         # It has no pair, but the ranks of other pods or nodes that it works with are of its kind.
         return NVSWITCH if node.switched.issuperset(one.gpus) else PCIE
-    return {LinkClass.NVSWITCH: NVSWITCH, LinkClass.NVLINK: NVLINK}.get(one.link, PCIE)
+    return _TABLES.get(one.link, PCIE)
 
 
 def _p2p_level(sets: Sequence[GpuSet], table: str, tables: NcclTables) -> str:

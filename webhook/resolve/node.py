@@ -96,7 +96,7 @@ class KnownNode:
 
     def doubt(self, one: GpuSet) -> str:
         """Why it is not known how these GPUs are linked, in a sentence; empty if it is."""
-        if one.every_pair_has_nvlink or self.unread.isdisjoint(one.gpus):
+        if self.unread.isdisjoint(one.gpus) or one.every_pair_has_nvlink:
             return ""
         read = [gpu.links_problem for gpu in self.topology.gpus if gpu.index in one.gpus]
         problem = next(filter(None, read), "")
@@ -175,8 +175,9 @@ def choose_node(sources: Sources, uuids: Sequence[str], *, max_age: float, verif
     if annotated and not all(annotated.gpu(uuid, None) for uuid in uuids):
         annotated = None
     if published and (age is None or age <= max(max_age, sources.lasts)):
-        sees_some = any(published.gpu(uuid, None) for uuid in uuids)
-        return annotated if annotated and not sees_some else published
+        if annotated and not any(published.gpu(uuid, None) for uuid in uuids):
+            return annotated
+        return published
     old = None
     if published and verified:
         old = published.aged(f"the agent of node {published.name} has {_silence(age or 0.0)}")

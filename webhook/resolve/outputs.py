@@ -54,17 +54,13 @@ def nccl_annotations(values: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def _for_people(resolution: Resolution) -> dict[str, str]:
     numa = sorted({node for one in resolution.sets for node in one.numa_nodes})
-    found = dict.fromkeys(FOR_PEOPLE, "") | {
+    worst = None if resolution.doubt else resolution.worst
+    return {
+        names.LINK: worst.link.value if worst else "",
+        names.BANDWIDTH: bandwidth_text(worst) if worst else "",
+        names.RING_ORDER: ";".join([",".join(map(str, one.ring)) for one in resolution.sets]) if worst else "",
         names.NUMA: ",".join(map(str, numa)),
         names.SATISFIED: satisfied_text(resolution),
-    }
-    if resolution.doubt:
-        return found
-    worst = resolution.worst
-    return found | {
-        names.LINK: worst.link.value,
-        names.BANDWIDTH: bandwidth_text(worst),
-        names.RING_ORDER: ";".join(",".join(map(str, one.ring)) for one in resolution.sets),
     }
 
 

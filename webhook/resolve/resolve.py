@@ -1,8 +1,8 @@
 """From the GPUs that a pod was given to everything that it needs to know about them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from webhook.allocation.assignment import assign
 from webhook.allocation.model import Allocation, Device
@@ -35,8 +35,7 @@ class UnresolvedError(GpuTopologyError):
         super().__init__(text)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ContainerGpus:
+class ContainerGpus(NamedTuple):
     """The GPUs of one container."""
 
     container: GpuContainer
@@ -51,8 +50,7 @@ class ContainerGpus:
         return ",".join(map(str, self.cuda_indices))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Resolution:
+class Resolution(NamedTuple):
     """What follows from an allocation."""
 
     node: KnownNode
@@ -74,6 +72,8 @@ class Resolution:
     @property
     def worst(self) -> GpuSet:
         """The set with the slowest pair; one of several GPUs if there is any."""
+        if len(self.sets) == 1:
+            return self.sets[0]
         return min(self.sets, key=lambda one: (one.weakest is None, one.bandwidth))
 
     @property
@@ -102,14 +102,15 @@ def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: S
     every = selected[0][1] if len(selected) == 1 else node.ordered([gpu for _, gpus in selected for gpu in gpus])
     numbers = {gpu.index: number for number, gpu in enumerate(_visible(wanted.profile, every, node))}
     containers = tuple(
-        ContainerGpus(
-            container=container, gpus=gpus, cuda_indices=tuple([numbers[gpu.index] for gpu in gpus if numbers])
-        )
-        for container, gpus in selected
+        [
+            ContainerGpus(container, gpus, tuple([numbers[gpu.index] for gpu in gpus]) if numbers else ())
+            for container, gpus in selected
+        ]
     )
     others = [node.gpu(device.uuid, device.minor) for device in peers] if wanted.profile is Profile.NODE_PEERS else []
     sets = _sets(wanted.profile, containers, [*every, *filter(None, others)], node)
-    doubts = [doubt for one in sets if (doubt := node.doubt(one))]
+    doubts = [node.doubt(one) for one in sets]
+    known = [one for one, doubt in zip(sets, doubts, strict=True) if not doubt]
     if None in others:
         doubts.append("which GPUs another pod of the group has is not known")
     judged = (node.gpu_set([gpu.index for gpu in node.in_cuda_order]),) if _knows_no_peers(wanted.profile) else sets
@@ -119,9 +120,9 @@ def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: S
         gpus=every,
         sets=sets,
         nccl=nccl_values(judged, node, wanted.nccl),
-        unmet=unmet(wanted.requirements, [one for one in sets if not node.doubt(one)]),
+        unmet=unmet(wanted.requirements, known),
         requires=bool(wanted.requirements),
-        doubt=next(iter(doubts), ""),
+        doubt=next(filter(None, doubts), ""),
     )
 
 
@@ -132,8 +133,9 @@ def _deal(wanted: Wanted, allocation: Allocation) -> list[tuple[GpuContainer, tu
         dealt = assign(allocation, wanted.containers)
     except FormatError as error:
         raise UnresolvedError(Unresolved.BAD_ALLOCATION, str(error)) from None
-    instance = next((device for _, devices in dealt for device in devices if device.mig), None)
-    if instance:
+    instances = [device for _, devices in dealt for device in devices if device.mig]
+    if instances:
+        instance = instances[0]
         text = f"{instance.uuid} [{instance.mig}] is a MIG instance: between those there is no NVLink"
         raise UnresolvedError(Unresolved.MIG_ALLOCATION, text)
     return dealt
@@ -181,7 +183,7 @@ def _sets(
 ) -> tuple[GpuSet, ...]:
     if profile.shares_gpus:
         return (node.gpu_set([gpu.index for gpu in node.ordered(together)]),)
-    return tuple(node.gpu_set([gpu.index for gpu in one.gpus]) for one in containers)
+    return tuple([node.gpu_set([gpu.index for gpu in one.gpus]) for one in containers])
 
 
 def _knows_no_peers(profile: Profile) -> bool:
