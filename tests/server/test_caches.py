@@ -153,7 +153,8 @@ def test_a_namespace_that_opts_in_is_followed(start_server: StartServer, cluster
 def test_the_versions_that_were_found_are_logged_once(start_server: StartServer, cluster: Cluster) -> None:
     server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
     lines = [line["text"] for line in server.lines("state")]
-    assert sorted(lines) == ["HAMi is 2.9.0", "Kubernetes is 1.33.2"]
+    # On a machine that stands still for two seconds more is said: there was no answer, and there is one again.
+    assert [lines.count(text) for text in ("HAMi is 2.9.0", "Kubernetes is 1.33.2")] == [1, 1]
 
 
 def test_configured_versions_are_not_looked_for(start_server: StartServer, cluster: Cluster) -> None:
