@@ -118,6 +118,12 @@ gpu_topology_webhook_draining 0.0
 # TYPE gpu_topology_certificate_expiry_timestamp_seconds gauge
 gpu_topology_certificate_expiry_timestamp_seconds{certificate="serving"} 1.7961696e+09
 gpu_topology_certificate_expiry_timestamp_seconds{certificate="authority"} 2e+09
+# HELP gpu_topology_certificate_failures_total Looks after the certificates of the webhook that failed.
+# TYPE gpu_topology_certificate_failures_total counter
+gpu_topology_certificate_failures_total 5.0
+# HELP gpu_topology_certificate_leader Whether this replica renews the certificates of all.
+# TYPE gpu_topology_certificate_leader gauge
+gpu_topology_certificate_leader 1.0
 # HELP gpu_topology_cluster_info 1; the labels name versions as the webhook knows them, empty if it does not.
 # TYPE gpu_topology_cluster_info gauge
 gpu_topology_cluster_info{hami="2.9.0",kubernetes=""} 1.0
@@ -165,6 +171,8 @@ VITALS = Vitals(
     hami="2.9.0",
     certificate_ends=1_796_169_600.0,
     authority_ends=2_000_000_000.0,
+    certificate_failures=5,
+    certificate_leader=True,
     caches=(
         CacheReport(name="nodes", objects=5000, bytes=15_000_000, confirmed_seconds=12.5, filled=True),
         CacheReport(name="leases", objects=0, bytes=0, confirmed_seconds=None, filled=False),

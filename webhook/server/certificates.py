@@ -52,7 +52,13 @@ class Certificates:
     def told_in(self, vitals: Vitals) -> Vitals:
         """``vitals`` with what they say of certificates."""
         served = self.served
-        return replace(vitals, certificate_ends=served.certificate_ends, authority_ends=served.authority_ends)
+        return replace(
+            vitals,
+            certificate_ends=served.certificate_ends,
+            authority_ends=served.authority_ends,
+            certificate_failures=served.failures,
+            certificate_leader=served.leads,
+        )
 
 
 def self_signed(config: Config, ca_file: Path | None, log: Log) -> Certificates:

@@ -75,6 +75,19 @@ def _program(vitals: Vitals) -> Iterator[Metric]:
         ("certificate",),
         {(name,): end for name, end in ends.items() if end is not None},
     )
+    failures, leader = vitals.certificate_failures, vitals.certificate_leader
+    yield counter(
+        "certificate_failures",
+        "Looks after the certificates of the webhook that failed.",
+        (),
+        {} if failures is None else {(): failures},
+    )
+    yield gauge(
+        "certificate_leader",
+        "Whether this replica renews the certificates of all.",
+        (),
+        {} if leader is None else {(): float(leader)},
+    )
 
 
 def _cluster(vitals: Vitals) -> Iterator[Metric]:

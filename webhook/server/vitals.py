@@ -22,6 +22,10 @@ class Vitals:
     """When the serving certificate is no longer valid, in seconds since 1970 UTC."""
     authority_ends: float | None = None
     """Likewise the authority that signed it, the first to end if there are several."""
+    certificate_failures: int | None = None
+    """How often caring for the certificates failed."""
+    certificate_leader: bool | None = None
+    """Whether this replica renews the certificates of all."""
     caches: tuple[CacheReport, ...] = ()
     topologies: TopologyReport | None = None
     api_errors: Mapping[tuple[str, str], int] = field(default_factory=dict)
