@@ -30,8 +30,6 @@ class GoProgram:
             stand for those of the module that has the package, such as ``v1.36.3``, ``1`` and ``36``.
         assets: An environment variable that may name a directory with such an executable.
         assets_are_whole: A directory that is named there must have it; otherwise it is built if it is not there.
-        clones: Paths of modules on git hosts, and for each an environment variable that may name a clone of its
-            repository on this machine, to be read in place of the module proxy.
     """
 
     name: str
@@ -42,14 +40,11 @@ class GoProgram:
     stamps: Mapping[str, str] = field(default_factory=dict)
     assets: str = ""
     assets_are_whole: bool = True
-    clones: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def remedy(self) -> str:
         """What to do where there is no Go, or where it fails."""
         said = f"Install Go 1.26 or later{' and a C compiler' if self.cgo else ''}"
-        for module, variable in self.clones.items():
-            said += f", set {variable} to a git clone of {module} where the module proxy has none"
         return said + (f", or set {self.assets} to a directory with {self.name}" if self.assets else "")
 
 
@@ -139,7 +134,7 @@ class _Build:
         done = subprocess.run(
             [self.go, *arguments],
             cwd=self.program.modules,
-            env={**self.environment, **ours, **self._clones()},
+            env={**self.environment, **ours},
             capture_output=True,
             text=True,
             check=False,
@@ -151,19 +146,6 @@ class _Build:
                 f"{self.program.remedy}"
             )
         return done.stdout
-
-    def _clones(self) -> dict[str, str]:
-        """Go asks git for what is not to be asked of the proxy; git reads the clone in place of the host."""
-        given = {
-            module: self.environment[variable]
-            for module, variable in self.program.clones.items()
-            if self.environment.get(variable)
-        }
-        said = {"GONOPROXY": ",".join(given), "GIT_CONFIG_COUNT": str(len(given))} if given else {}
-        for number, (module, clone) in enumerate(given.items()):
-            said[f"GIT_CONFIG_KEY_{number}"] = f"url.{Path(clone).absolute().as_uri()}.insteadOf"
-            said[f"GIT_CONFIG_VALUE_{number}"] = f"https://{module}"
-        return said
 
     def _flags(self) -> tuple[str, ...]:
         stamps = "".join(f" -X {name}={value}" for name, value in self._stamps().items())

@@ -51,7 +51,8 @@ def _hami_scheduler(release: str) -> GoProgram:
         "github.com/Project-HAMi/HAMi/cmd/scheduler",
         MODULES / f"hami-{release}",
         cgo=True,  # through NVIDIA's bindings for NVML, which the scheduler never calls
-        clones={"github.com/Project-HAMi/HAMi": "HAMI_REPOSITORY"},
+        assets="HAMI_ASSETS",
+        assets_are_whole=False,  # whoever has the one release may let the other be built
     )
 
 

@@ -10,13 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.programs.build import GoProgram, Missing, find_or_build
-from tests.programs.catalogue import ALL, MODULES
+from tests.programs.catalogue import ALL, HAMI_SCHEDULERS, MODULES
 
 PROGRAM = 'package main\n\nvar version = "unknown"\n\nfunc main() { print(version) }\n'
-# Of a module with PROGRAM and a go.mod of two lines, as Go sums it up.
-SUMS_OF_GREET = """github.com/example/greet v1.2.3 h1:GMO3pV13dmMK2tKeGwlt6XC57PhshEIdGJp/Wupzsqc=
-github.com/example/greet v1.2.3/go.mod h1:aDndKAIAog0Wv1Cb/h8BOH94q8UmzgdXW3ZBA17NCIc=
-"""
 GO_MOD = """module example.com/tools
 
 go 1.22
@@ -97,6 +93,16 @@ def test_without_go_the_reason_says_what_to_do(greet: GoProgram) -> None:
     )
 
 
+def test_of_hami_s_releases_one_can_be_ready_made(tmp_path: Path) -> None:
+    (tmp_path / "hami-scheduler-2.10.0").touch(mode=0o755)
+    given = {"HAMI_ASSETS": str(tmp_path), "PATH": ""}
+    assert find_or_build(HAMI_SCHEDULERS["2.10.0"], given) == tmp_path / "hami-scheduler-2.10.0"
+    assert find_or_build(HAMI_SCHEDULERS["2.9.0"], given) == Missing(
+        "no Go compiler is on the PATH. Install Go 1.26 or later and a C compiler, "
+        "or set HAMI_ASSETS to a directory with hami-scheduler-2.9.0"
+    )
+
+
 def test_every_program_has_a_name_of_its_own_and_modules_with_sums() -> None:
     assert len({program.name for program in ALL}) == len(ALL)
     for program in ALL:
@@ -169,38 +175,6 @@ def test_other_modules_are_another_build(greet: GoProgram, go_environment: dict[
     assert isinstance(first, Path)
     assert isinstance(second, Path)
     assert first != second
-
-
-@pytest.mark.cluster
-@pytest.mark.parametrize("given", [True, False], ids=["clone", "nothing"])
-def test_a_module_is_read_from_a_clone_where_the_proxy_does_not_have_it(
-    go_environment: dict[str, str], tmp_path: Path, *, given: bool
-) -> None:
-    git = shutil.which("git")
-    assert git is not None, "Go asks git for modules that no proxy has"
-    clone, tools = tmp_path / "clone", tmp_path / "tools"
-    for directory, requirement in ((clone, ""), (tools, "\nrequire github.com/example/greet v1.2.3\n")):
-        directory.mkdir()
-        name = "github.com/example/greet" if directory == clone else "example.com/tools"
-        (directory / "go.mod").write_text(f"module {name}\n\ngo 1.22\n{requirement}")
-    (clone / "main.go").write_text(PROGRAM)
-    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "Greet"], ["tag", "v1.2.3"]):
-        subprocess.run([git, "-c", "user.name=x", "-c", "user.email=x@x", *command], cwd=clone, check=True)
-    (tools / "go.sum").write_text(SUMS_OF_GREET)
-    clones = {"github.com/example/greet": "GREET_REPOSITORY"}
-    greet = GoProgram("greet", "github.com/example/greet", tools, clones=clones)
-    found = find_or_build(
-        greet,
-        go_environment
-        | {"GOMODCACHE": str(tmp_path / "modules")}
-        | ({"GREET_REPOSITORY": str(clone)} if given else {}),
-    )
-    if given:
-        assert output_of(found) == "unknown"
-    else:
-        assert isinstance(found, Missing)
-        assert "module lookup disabled by GOPROXY=off" in found.reason
-        assert "set GREET_REPOSITORY to a git clone of github.com/example/greet where the module proxy" in found.reason
 
 
 @pytest.mark.cluster
