@@ -100,6 +100,11 @@ class Installation:
         _, ops_port = self.ports[number]
         self.replicas[number].wait_until(lambda: _is_ready(ops_port))
 
+    def metrics(self) -> list[list[str]]:
+        """What each replica exposes, by lines."""
+        texts = [httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text for _, port in self.ports]
+        return [text.splitlines() for text in texts]
+
     def is_asked(self) -> bool:
         """Whether the API server asks us about pods, or tries to."""
         answer = create_pod(self.control_plane, PROBED, gpu_pod("probe", {}), dry_run=True)

@@ -43,6 +43,14 @@ KUBE_CONTROLLER_MANAGER = GoProgram(
     assets=KUBEBUILDER_ASSETS,
     assets_are_whole=False,
 )
+KUBECTL = GoProgram(
+    "kubectl",
+    "k8s.io/kubernetes/cmd/kubectl",
+    MODULES / "kubectl",
+    stamps=_KUBERNETES_STAMPS,
+    assets=KUBEBUILDER_ASSETS,
+    assets_are_whole=False,
+)
 
 
 def _hami_scheduler(release: str) -> GoProgram:
@@ -69,5 +77,5 @@ PROMTOOL = GoProgram(
 
 HELM = GoProgram("helm", "helm.sh/helm/v4/cmd/helm", MODULES / "helm", assets="HELM_ASSETS")
 
-KUBERNETES = (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, KUBE_CONTROLLER_MANAGER)
+KUBERNETES = (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, KUBE_CONTROLLER_MANAGER, KUBECTL)
 ALL = (*KUBERNETES, *HAMI_SCHEDULERS.values(), PROMTOOL, HELM)

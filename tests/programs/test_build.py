@@ -110,8 +110,9 @@ def test_every_program_has_a_name_of_its_own_and_modules_with_sums() -> None:
         assert (program.modules / "go.sum").is_file()
 
 
-def test_every_module_of_the_kubernetes_repository_has_the_version_of_kubernetes() -> None:
-    lines = (MODULES / "kubernetes" / "go.mod").read_text().splitlines()
+@pytest.mark.parametrize("modules", ["kubernetes", "kubectl"])
+def test_every_module_of_the_kubernetes_repository_has_the_version_of_kubernetes(modules: str) -> None:
+    lines = (MODULES / modules / "go.mod").read_text().splitlines()
     assert "go 1.26.0" in lines
     staging = [line for line in lines if " => " in line]
     assert "\tk8s.io/kubernetes v1.36.3 // indirect" in lines

@@ -20,7 +20,14 @@ from tests.cluster.installation import registered
 from tests.cluster.processes import NotRunningError
 from tests.nvml.stub import compile_stub
 from tests.programs.build import required
-from tests.programs.catalogue import ETCD, HAMI_SCHEDULERS, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER
+from tests.programs.catalogue import (
+    ETCD,
+    HAMI_SCHEDULERS,
+    KUBE_APISERVER,
+    KUBE_CONTROLLER_MANAGER,
+    KUBE_SCHEDULER,
+    KUBECTL,
+)
 from tests.server.conftest import until
 
 ROOT = Path(__file__).parents[3]
@@ -29,6 +36,7 @@ HOW_TO = """
 A control plane with HAMi {release} and two replicas of the webhook; no container ever runs. In another terminal:
 
   export KUBECONFIG={kubeconfig}
+  PATH="$PATH:{kubectl.parent}"  # a kubectl, if you have none
   kubectl apply -f examples/workloads/03-pd-prefill.yaml -f examples/workloads/04-pd-decode.yaml
   kubectl get pods -n inference -o yaml | grep gpu.topology
   {command} explain --kubeconfig $KUBECONFIG inference/POD
@@ -49,7 +57,7 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         hami = Programs(required(KUBE_SCHEDULER), required(HAMI_SCHEDULERS[release]))
-        controllers = required(KUBE_CONTROLLER_MANAGER)
+        controllers, kubectl = required(KUBE_CONTROLLER_MANAGER), required(KUBECTL)
         binaries = Binaries(etcd=required(ETCD), kube_apiserver=required(KUBE_APISERVER))
     except LookupError as error:
         print(*error.args, file=sys.stderr)
@@ -68,9 +76,14 @@ def main(arguments: list[str]) -> int:
             _create_namespaces(cluster.control_plane)
             cluster.ours.learn()
             stack.enter_context(registered(cluster.ours, cluster.ours.registration(scheduler=USER)))
-            command = Path(sys.executable).with_name("gpu-topology")
-            kubeconfig = cluster.control_plane.kubeconfig
-            print(HOW_TO.format(release=release, kubeconfig=kubeconfig, command=command, logs=directory), flush=True)
+            said = {
+                "release": release,
+                "kubeconfig": cluster.control_plane.kubeconfig,
+                "kubectl": kubectl,
+                "command": Path(sys.executable).with_name("gpu-topology"),
+                "logs": directory,
+            }
+            print(HOW_TO.format(**said), flush=True)
             stop.wait()
             print("Taking it down ...", flush=True)
     except NotRunningError as error:

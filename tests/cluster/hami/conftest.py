@@ -14,9 +14,10 @@ from tests.cluster.hami.cluster import Cluster, Labels, running_cluster
 from tests.cluster.hami.scheduler import USER, Programs
 from tests.cluster.hami.team import Team, create_namespace
 from tests.cluster.installation import registered
+from tests.cluster.kubectl import Kubectl
 from tests.cluster.processes import NotRunningError
 from tests.nvml.stub import nvml_library
-from tests.programs.catalogue import HAMI_SCHEDULERS, KUBE_SCHEDULER
+from tests.programs.catalogue import HAMI_SCHEDULERS, KUBE_SCHEDULER, KUBECTL
 from tests.programs.left_out import GetProgram
 
 __all__ = ["nvml_library"]
@@ -72,6 +73,12 @@ def registration(cluster: Cluster) -> Iterator[None]:
     """Our webhook is registered, before HAMi's in the order of names as the chart has it."""
     with registered(cluster.ours, cluster.ours.registration(scheduler=USER)):
         yield
+
+
+@pytest.fixture
+def kubectl(cluster: Cluster, go_program: GetProgram, tmp_path: Path) -> Kubectl:
+    """The administrator's."""
+    return Kubectl(go_program(KUBECTL), cluster.control_plane.kubeconfig, tmp_path)
 
 
 @pytest.fixture

@@ -100,14 +100,3 @@ def test_a_slice_stays_a_slice_in_the_eyes_of_hami(new_team: NewTeam) -> None:
     team.creates(pod("slice", container(resources={"limits": limits}), node=H20))
     allocated = annotations_of(team.bound("slice"))["hami.io/vgpu-devices-allocated"]
     assert allocated.split(",")[2:] == ["20000", "30:;"]
-
-
-@pytest.mark.usefixtures("registration")
-def test_a_dry_run_shows_the_pod_and_leaves_none(new_team: NewTeam) -> None:
-    team = new_team(injection="enabled")
-    answer = team.asks_for(pod("train", container(gpus=4)), dry_run=True)
-    assert answer.status == 201
-    assert annotations_of(answer.body)["gpu.topology/injected"].endswith(" exclusive")
-    assert worker_of(answer.body)["resources"]["limits"] == WHOLE
-    assert answer.body["spec"]["schedulerName"] == "hami-scheduler"
-    assert team.asks_for(pod("train", container(gpus=4)), dry_run=True).status == 201  # there is none yet

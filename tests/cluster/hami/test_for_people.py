@@ -1,7 +1,8 @@
-"""``make cluster``: the examples' Deployments, by real controllers, until somebody has seen enough."""
+"""``make cluster``: the examples, typed by a person and run by real controllers, until somebody has seen enough."""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,14 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from kubernetes.client import AppsV1Api, Configuration, CoreV1Api
-from kubernetes.client.api_client import ApiClient
-from kubernetes.config import load_kube_config
 
 from tests.cluster.hami.pods import CUDA
 from tests.cluster.hami.team import annotations_of, cards_of
-from tests.programs.catalogue import ETCD, HAMI_SCHEDULERS, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER
+from tests.programs.catalogue import HAMI_SCHEDULERS, KUBERNETES
 from tests.programs.left_out import GetProgram
 from tests.server.conftest import until
 from tests.topology.machines import H20_UUIDS
@@ -29,21 +26,56 @@ pytestmark = pytest.mark.cluster
 ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "tests.cluster.hami"]
 DEADLINE_S = 120.0
+TAKEN = """\
+deployment.apps/pd-decode
+deployment.apps/pd-prefill
+deployment.apps/thumbnailer
+deployment.apps/upload-api
+deployment.apps/vllm
+job.batch/distributed-training
+pod/experiment
+pod/nvlink-test
+pod/pd-one-pod
+pod/tried-out
+service/distributed-training"""
+NOT_INSTALLED = ["RayJob", "MPIJob", "PyTorchJob", "Job", "LeaderWorkerSet"]
+"""Kinds of other operators, in the order of the examples; the Job is Volcano's."""
 
 
 @dataclass(frozen=True)
 class Offered:
-    """What the program says to a person."""
+    """What the program says to a person.
+
+    Attributes:
+        settings: Lines that a shell needs first.
+        advised: The first command for it.
+        logs: Directory of everything.
+        home: Of the person.
+    """
 
     process: subprocess.Popen[str]
-    kubeconfig: Path
+    settings: list[str]
+    advised: str
     logs: Path
+    home: Path
+
+    def typed(self, command: str) -> subprocess.CompletedProcess[str]:
+        """What a person sees who types this in another terminal, after the settings."""
+        return subprocess.run(
+            ["/bin/sh", "-c", "\n".join([*self.settings, command])],
+            cwd=ROOT,
+            env={"HOME": str(self.home), "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
 
 
 @pytest.fixture
 def offered(go_program: GetProgram, tmp_path: Path) -> Iterator[Offered]:
-    """The program, once it has said where the kubeconfig is."""
-    for program in (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, KUBE_CONTROLLER_MANAGER, HAMI_SCHEDULERS["2.9.0"]):
+    """The program, once it has said what to do."""
+    for program in (*KUBERNETES, HAMI_SCHEDULERS["2.9.0"]):
         go_program(program)
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen([*COMMAND, "2.9.0"], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -51,43 +83,39 @@ def offered(go_program: GetProgram, tmp_path: Path) -> Iterator[Offered]:
         impatient = threading.Timer(DEADLINE_S, process.kill)
         impatient.start()
         try:
-            (kubeconfig,) = (line.split("=", 1)[1].strip() for line in first_lines(process.stdout, "KUBECONFIG="))
+            *settings, advised = lines_until(process.stdout, "kubectl apply ")
             (logs,) = tmp_path.glob("gpu-topology-cluster-*")
             impatient.cancel()
-            yield Offered(process, Path(kubeconfig), logs)
+            home = tmp_path / "home"
+            home.mkdir()
+            yield Offered(process, settings, advised, logs, home)
         finally:
             impatient.cancel()
             process.kill()
 
 
-def first_lines(said: Any, wanted: str) -> list[str]:
-    """The first line with ``wanted`` in it; none if the program ends before."""
-    for line in said:
-        if wanted in line:
-            return [line]
-    return []
+def lines_until(said: Any, last: str) -> list[str]:
+    """Lines that set something in a shell, up to the one that begins with ``last``."""
+    found = []
+    for line in map(str.strip, said):
+        if line.startswith(("export ", "PATH=", last)):
+            found.append(line)
+        if line.startswith(last):
+            return found
+    raise EOFError(f"the program ended after {found}")
 
 
 def test_the_examples_deployments_run_side_by_side_until_ctrl_c(offered: Offered) -> None:
-    configuration = Configuration()
-    load_kube_config(  # type: ignore[no-untyped-call]  # kubernetes.config has no annotations
-        str(offered.kubeconfig), client_configuration=configuration
-    )
-    configuration.proxy = None
-    with ApiClient(configuration) as client:
-        core = CoreV1Api(client)
-        for example in ("03-pd-prefill", "04-pd-decode"):
-            text = (ROOT / "examples" / "workloads" / f"{example}.yaml").read_text()
-            (manifest,) = (one for one in yaml.safe_load_all(text) if one["kind"] == "Deployment")
-            AppsV1Api(client).create_namespaced_deployment("inference", manifest)
+    applied = offered.typed(offered.advised)
+    assert (applied.returncode, applied.stderr) == (0, "")
+    assert applied.stdout == "deployment.apps/pd-prefill created\ndeployment.apps/pd-decode created\n"
 
-        def served() -> list[Any]:
-            answer: Any = core.list_namespaced_pod("inference", _preload_content=False)
-            pods = json.loads(answer.data)["items"]
-            return [pod for pod in pods if annotations_of(pod).get("hami.io/bind-phase") == "success"]
+    def served() -> list[Any]:
+        pods = json.loads(offered.typed("kubectl get pods --namespace=inference --output=json").stdout)["items"]
+        return [pod for pod in pods if annotations_of(pod).get("hami.io/bind-phase") == "success"]
 
-        until(lambda: len(served()) == 2, "two pods with GPUs")
-        pods = served()
+    until(lambda: len(served()) == 2, "two pods with GPUs")
+    pods = served()
     assert {pod["spec"]["nodeName"] for pod in pods} == {"h20-node-1"}
     for pod in pods:
         own = sorted(map(H20_UUIDS.index, cards_of(pod)[0]))
@@ -95,6 +123,14 @@ def test_the_examples_deployments_run_side_by_side_until_ctrl_c(offered: Offered
     offered.process.send_signal(signal.SIGINT)
     assert offered.process.wait(DEADLINE_S) == 0
     assert not offered.logs.exists()
+
+
+def test_the_api_server_takes_every_example_whose_kind_it_knows_but_the_refused_one(offered: Offered) -> None:
+    said = offered.typed("kubectl apply --dry-run=server --filename=examples/workloads")
+    assert sorted(said.stdout.splitlines()) == [f"{name} created (server dry run)" for name in TAKEN.splitlines()]
+    assert re.findall('no matches for kind "(.*?)"', said.stderr) == NOT_INSTALLED
+    (refused,) = re.findall('error when creating "(.*?)": admission webhook "(.*?)" denied the request', said.stderr)
+    assert refused == ("examples/workloads/11-refused.yaml", "pods.gpu.topology")
 
 
 def test_a_release_that_is_not_there_is_named_with_those_that_are() -> None:

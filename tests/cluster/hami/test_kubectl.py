@@ -1,0 +1,94 @@
+"""What ``kubectl apply --dry-run=server`` shows before anything is done, with HAMi's webhook and ours."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.hami.cluster import H20, Cluster
+from tests.cluster.hami.conftest import NewTeam
+from tests.cluster.hami.pods import container, pod
+from tests.cluster.hami.team import Team, annotations_of, variables_of
+from tests.cluster.installation import Installation
+from tests.cluster.kubectl import Kubectl
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
+
+DRY_RUN = ("--dry-run=server", "-o", "yaml")
+COUNTS = tuple(
+    f"gpu_topology_{name}" for name in ("admission", "binding", "events_lost", "pod_read", "rejected_requests")
+)
+"""Metrics begin so that count what has been done, and how long it took."""
+
+
+def four_gpus(name: str, **options: str) -> dict[str, Any]:
+    return pod(name, container(gpus=4), node=H20, annotations=options)
+
+
+def applied(kubectl: Kubectl, team: Team, written: dict[str, Any], *arguments: str) -> Any:
+    """What ``kubectl apply`` prints, as YAML."""
+    done = kubectl("apply", f"--namespace={team.namespace}", *arguments, "-f", "-", manifest=written)
+    assert (done.returncode, done.stderr) == (0, "")
+    return yaml.safe_load(done.stdout)
+
+
+def counted(ours: Installation) -> list[list[str]]:
+    return [[line for line in lines if line.startswith(COUNTS)] for lines in ours.metrics()]
+
+
+def test_a_dry_run_shows_the_changed_pod_and_changes_nothing(
+    cluster: Cluster, new_team: NewTeam, kubectl: Kubectl
+) -> None:
+    team = new_team(injection="enabled")
+    before = counted(cluster.ours)
+    shown = applied(kubectl, team, four_gpus("shown"), *DRY_RUN)
+    (worker,) = shown["spec"]["containers"]
+    assert annotations_of(shown)["gpu.topology/injected"].endswith(" exclusive")
+    assert worker["resources"]["limits"] == {
+        "nvidia.com/gpu": "4",
+        "nvidia.com/gpucores": "100",
+        "nvidia.com/gpumem-percentage": "100",
+    }
+    assert variables_of(worker)["CUDA_DISABLE_CONTROL"] == "true"
+    assert variables_of(worker)["NCCL_P2P_LEVEL"] == "metadata.annotations['gpu.topology/nccl-p2p-level']"
+    assert [each["name"] for each in shown["spec"]["initContainers"]] == ["gpu-topology-remap"]
+    assert shown["spec"]["schedulerName"] == "hami-scheduler"  # HAMi's webhook was asked too
+    assert kubectl("get", "pods", f"--namespace={team.namespace}", "--output=name").stdout == ""
+    assert team.events("shown") == []
+    assert counted(cluster.ours) == before
+
+
+def test_without_the_dry_run_the_same_pod_is_stored_and_counted(
+    cluster: Cluster, new_team: NewTeam, kubectl: Kubectl
+) -> None:
+    team = new_team(injection="enabled")
+    before = counted(cluster.ours)
+    applied(kubectl, team, four_gpus("stored"), "-o", "yaml")
+    assert kubectl("get", "pods", f"--namespace={team.namespace}", "--output=name").stdout == "pod/stored\n"
+    assert annotations_of(team.bound("stored"))["gpu.topology/link"] == "NVSwitch"
+    assert team.events("stored") != []
+    assert counted(cluster.ours) != before
+
+
+def test_in_a_namespace_that_has_not_opted_in_nothing_of_ours_is_shown(new_team: NewTeam, kubectl: Kubectl) -> None:
+    shown = applied(kubectl, new_team(), four_gpus("shown"), *DRY_RUN)
+    (worker,) = shown["spec"]["containers"]
+    # HAMi's webhook adds the cores to GPUs whose whole memory is wanted.
+    assert worker["resources"]["limits"] == {"nvidia.com/gpu": "4", "nvidia.com/gpucores": "100"}
+    assert variables_of(worker) == {}
+    assert "initContainers" not in shown["spec"]
+    assert [key for key in annotations_of(shown) if key.startswith("gpu.topology/")] == []
+    assert shown["spec"]["schedulerName"] == "hami-scheduler"
+
+
+def test_a_dry_run_tells_of_mistakes_and_of_refusals(new_team: NewTeam, kubectl: Kubectl) -> None:
+    place = f"--namespace={new_team(injection='enabled').namespace}"
+    misspelt = four_gpus("misspelt", **{"min-bandwith": "100"})
+    warned = kubectl("apply", place, "--dry-run=server", "-f", "-", manifest=misspelt)
+    assert (warned.returncode, warned.stdout) == (0, "pod/misspelt created (server dry run)\n")
+    said = "unknown annotation gpu.topology/min-bandwith; did you mean gpu.topology/min-bandwidth?"
+    assert warned.stderr == f"Warning: {said}\n"
+    refused = kubectl("apply", place, *DRY_RUN, "-f", "-", manifest=four_gpus("peer", profile="node-peers"))
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert 'admission webhook "pods.gpu.topology" denied the request' in refused.stderr
+    assert "gpu.topology/allow-host-ipc" in refused.stderr

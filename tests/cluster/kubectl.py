@@ -1,0 +1,32 @@
+"""kubectl as a person uses it."""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """One person's kubectl.
+
+    Attributes:
+        home: Takes what it keeps of the API server's answers.
+    """
+
+    executable: Path
+    kubeconfig: Path
+    home: Path
+
+    def __call__(self, *arguments: str, manifest: dict[str, Any] | None = None) -> subprocess.CompletedProcess[str]:
+        """What it says to these arguments, with the manifest as its standard input."""
+        return subprocess.run(
+            [self.executable, *arguments],
+            input=json.dumps(manifest),
+            env={"HOME": str(self.home), "KUBECONFIG": str(self.kubeconfig)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
