@@ -1,0 +1,67 @@
+"""200 pods a second in a cluster of 2,000 nodes: each is prepared, and the figures are reported, not judged."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.cluster.control_plane import Binaries
+from tests.cluster.installation import registered
+from tests.cluster.load.cluster import Cluster, running_cluster
+from tests.cluster.load.measure import measure
+from tests.cluster.load.plan import Plan
+from tests.cluster.load.report import report
+from tests.cluster.processes import NotRunningError, reserved_port
+
+pytestmark = pytest.mark.cluster
+
+RATE = 200.0
+PODS = int(os.environ.get("LOAD_PODS", "6000"))
+"""They take a minute with those where nobody asks us; 400 are enough to see something."""
+PLAN = Plan(rate=RATE, seconds=PODS / RATE, direct=True)
+"""Without the stand-in for the Service, which takes more of two cores than what it leads to."""
+FEW = replace(PLAN, seconds=0.1)
+
+
+@pytest.fixture(scope="module")
+def cluster(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    directory = tmp_path_factory.mktemp("load")
+    try:
+        with running_cluster(binaries, directory, PLAN.nodes) as running:
+            yield running
+    except NotRunningError as error:
+        pytest.fail(str(error), pytrace=False)
+    finally:
+        shutil.rmtree(directory)
+
+
+def test_every_pod_is_prepared_at_200_a_second_in_a_cluster_of_2000_nodes(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with registered(cluster.ours, PLAN.registration(cluster.ours)):
+        found = measure(PLAN, cluster)
+    with capsys.disabled():
+        print(f"\nload: {PLAN.pods:,} pods in a cluster of {PLAN.nodes:,} nodes")
+        report(found, cluster)
+    assert found.faults == []
+    assert found.waited.count >= PLAN.pods
+
+
+def test_where_nobody_asks_us_no_pod_is_prepared(cluster: Cluster) -> None:
+    found = measure(FEW, cluster)
+    assert found.faults == ["the answer lacks gpu.topology/injected"] * 20 + [
+        "0 of 20 pods are stored with what we add"
+    ]
+
+
+def test_where_nobody_answers_every_call_is_a_fault(cluster: Cluster) -> None:
+    with reserved_port() as port:
+        nobody = replace(cluster.ours, url=f"https://127.0.0.1:{port}")
+        with registered(cluster.ours, replace(FEW, direct=False).registration(nobody)):
+            found = measure(FEW, cluster)
+    *refusals, unprepared, lost = found.faults
+    assert len(refusals) == 20
+    assert all('failed calling webhook "pods.gpu.topology"' in refusal.replace("\\", "") for refusal in refusals)
+    assert (unprepared, lost) == ("0 of 20 pods are stored with what we add", "20 calls of our webhook failed")
