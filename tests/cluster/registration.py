@@ -19,6 +19,7 @@ from webhook.topology.document import format_topology
 from webhook.topology.model import NodeTopology
 
 PERMISSIONS = {f"gpu.topology/allow-{what}": "true" for what in ("host-ipc", "host-pid", "node-gpus")}
+ENFORCE = "pod-security.kubernetes.io/enforce"
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 
@@ -20,25 +20,22 @@ def running_service(replicas: Sequence[int]) -> Iterator[int]:
     """
     loop = asyncio.new_event_loop()
     turns = count()
+    callers: set[asyncio.StreamWriter] = set()
 
     async def serve(incoming: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         turn = next(turns)
-        for place in range(len(replicas)):
-            try:
-                outgoing = await asyncio.open_connection("127.0.0.1", replicas[(turn + place) % len(replicas)])
-            except OSError:
-                continue
-            # When one side ends, the connection is over: reviews are whole requests with whole answers.
-            ways = [
-                asyncio.ensure_future(_copy(incoming, outgoing[1])),
-                asyncio.ensure_future(_copy(outgoing[0], back)),
-            ]
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            for way in ways:
-                way.cancel()
-            outgoing[1].close()
-            break
-        back.close()
+        callers.add(back)
+        try:
+            for place in range(len(replicas)):
+                try:
+                    replica = await asyncio.open_connection("127.0.0.1", replicas[(turn + place) % len(replicas)])
+                except OSError:
+                    continue
+                await _join(incoming, back, *replica)
+                break
+        finally:
+            callers.discard(back)
+            back.close()
 
     with reserved_port() as port:
         server = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", port))
@@ -50,8 +47,24 @@ def running_service(replicas: Sequence[int]) -> Iterator[int]:
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
             server.close()
-            loop.run_until_complete(_end_all())
+            loop.run_until_complete(_end_all(callers))
             loop.close()
+
+
+async def _join(
+    incoming: asyncio.StreamReader,
+    back: asyncio.StreamWriter,
+    answers: asyncio.StreamReader,
+    outgoing: asyncio.StreamWriter,
+) -> None:
+    """Until one side ends, and with it the connection: reviews are whole requests with whole answers."""
+    ways = [asyncio.ensure_future(_copy(incoming, outgoing)), asyncio.ensure_future(_copy(answers, back))]
+    try:
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for way in ways:
+            way.cancel()
+        outgoing.close()
 
 
 async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
@@ -61,8 +74,8 @@ async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
             await sink.drain()
 
 
-async def _end_all() -> None:
-    open_still = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in open_still:
-        task.cancel()
-    await asyncio.gather(*open_still, return_exceptions=True)
+async def _end_all(callers: Iterable[asyncio.StreamWriter]) -> None:
+    for back in callers:
+        back.close()  # then there is nothing more to read, and each connection ends by itself
+    await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+    await asyncio.sleep(0)  # transports that were closed let go of their sockets in the next round of the loop

@@ -9,12 +9,11 @@ import pytest
 from kubernetes.client import CoreV1Api
 
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.registration import create_pod, gpu_container, gpu_pod, registered
+from tests.cluster.registration import ENFORCE, create_pod, gpu_container, gpu_pod, registered
 from tests.server.conftest import RunningServer, until
 
 pytestmark = pytest.mark.cluster
 
-ENFORCE = "pod-security.kubernetes.io/enforce"
 PEERS = (gpu_container("prefill"), gpu_container("decode", 1))
 FORBIDDEN: dict[str, Any] = {
     "metadata": {"name": "forbidden"},

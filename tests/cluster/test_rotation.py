@@ -1,12 +1,9 @@
 """The whole program: its certificate, and then its authority, are replaced under load, and no review fails."""
 
-import base64
 import itertools
 import json
 import signal
 import ssl
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,10 +17,11 @@ from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api
 
 from certs.certificate import load_authorities
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.managed import Site, managed_site, shown
 from tests.cluster.registration import create_pod, gpu_pod, write_state
 from tests.pods import pod
 from tests.server.asgi import review
-from tests.server.conftest import RunningServer, Starter, free_port, until
+from tests.server.conftest import RunningServer, free_port, until
 from tests.topology.machines import h20
 
 pytestmark = pytest.mark.cluster
@@ -33,37 +31,6 @@ CLIENTS = 3
 """Of each kind."""
 
 
-@dataclass
-class Site:
-    """Servers in one namespace, their configuration, and what the API server is told."""
-
-    control_plane: ControlPlane
-    namespace: str
-    directory: Path
-    starter: Starter
-    name: str
-    config: str
-
-    def start(self, *, kubeconfig: Path | None = None, ready: bool = True) -> RunningServer:
-        state = self.directory / "state"
-        if not state.exists():
-            write_state(state, self.namespace, h20(), {})
-        arguments = ("--namespace", self.namespace, "--kubeconfig", str(kubeconfig or self.control_plane.kubeconfig))
-        return self.starter(*arguments, state=state, config=self.config, ready=ready, managed=True)
-
-    def bundle(self) -> bytes:
-        with self.control_plane.client() as client:
-            found: Any = AdmissionregistrationV1Api(client).read_mutating_webhook_configuration(self.name)
-        return base64.b64decode(found.webhooks[0].client_config.ca_bundle or "")
-
-    def certs(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        config = self.directory / "certs.yaml"
-        config.write_text(self.config)
-        command = [sys.executable, "-m", "webhook", "certs", *arguments, "--namespace", self.namespace]
-        command += ["--kubeconfig", str(self.control_plane.kubeconfig), "--config", str(config)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-
-
 @pytest.fixture
 def site(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Site]:
     name = f"rotation-{namespace}"
@@ -71,12 +38,11 @@ def site(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterato
         f"certificates: {{webhookConfiguration: {name}, additionalNames: [127.0.0.1],"
         f" checkSeconds: 1, settleSeconds: {SETTLE_S}}}"
     )
-    (tmp_path / "servers").mkdir()
-    starter = Starter(tmp_path / "servers")
+    state = write_state(tmp_path / "state", namespace, h20(), {})
     try:
-        yield Site(control_plane, namespace, tmp_path, starter, name, config)
+        with managed_site(control_plane, namespace, tmp_path, state, name, config) as site:
+            yield site
     finally:
-        starter.stop_all()
         with control_plane.client() as client:
             api = AdmissionregistrationV1Api(client)
             found: Any = api.list_mutating_webhook_configuration()
@@ -228,10 +194,6 @@ def create(site: Site, number: int, *, dry_run: bool) -> Any:
 def check_created(answer: Any) -> None:
     assert answer.status == 201, answer.message
     assert "gpu.topology/injected" in answer.body["metadata"]["annotations"]
-
-
-def shown(server: RunningServer) -> str:
-    return ssl.get_server_certificate(("127.0.0.1", server.port))
 
 
 def test_a_server_waits_unready_for_a_secret_that_is_not_its_own_and_stops_when_it_is_told_to(site: Site) -> None:

@@ -117,8 +117,8 @@ def create_namespace(admin: CoreV1Api, labels: Mapping[str, str]) -> str:
 
 
 def named(labels: Mapping[str, str]) -> dict[str, str]:
-    """Our labels, given without the prefix and with ``_`` for ``-``."""
-    return {f"gpu.topology/{name.replace('_', '-')}": value for name, value in labels.items()}
+    """Labels: ours are given without the prefix and with ``_`` for ``-``, those of others as they are."""
+    return {name if "/" in name else f"gpu.topology/{name.replace('_', '-')}": value for name, value in labels.items()}
 
 
 def annotations_of(pod: Mapping[str, Any]) -> dict[str, str]:

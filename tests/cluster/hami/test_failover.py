@@ -12,10 +12,11 @@ from tests.cluster.api_metrics import asked
 from tests.cluster.hami.cluster import Cluster, topologies
 from tests.cluster.hami.conftest import NewTeam
 from tests.cluster.hami.nodes import untaint
-from tests.cluster.hami.pods import CUDA, container, pod
+from tests.cluster.hami.pods import container, pod
 from tests.cluster.hami.rush import CREATORS, Rush, rush_of
 from tests.cluster.hami.scheduler import USER
-from tests.cluster.hami.team import PERMISSIONS, Team, annotations_of, cards_of
+from tests.cluster.hami.team import PERMISSIONS, Team, annotations_of
+from tests.cluster.hami.values import fault_of
 from tests.cluster.installation import NAMESPACE, registered
 from tests.cluster.load.nodes import create_nodes, machines
 from webhook.model.node_names import config_map_name
@@ -28,8 +29,6 @@ PODS = int(os.environ.get("FAILOVER_PODS", "500"))
 PODS_WEBHOOK, BINDINGS_WEBHOOK = "pods.gpu.topology", "bindings.gpu.topology"
 MORE_NODES = 10
 PROFILES = ("exclusive", "node-peers")
-VALUES = {"exclusive": "gpu.topology/ring-order", "node-peers": f"{CUDA}.0"}
-"""The annotation whose numbers are the cards of the container."""
 SPREAD = {"hami.io/node-scheduler-policy": "spread"}
 """Both nodes, each of which binds one pod at a time."""
 
@@ -53,18 +52,6 @@ def machines_of(cluster: Cluster) -> Iterator[dict[str, NodeTopology]]:
             admin.delete_node(topology.node)
             admin.delete_namespaced_config_map(config_map_name(topology.node), NAMESPACE)
             leases.delete_namespaced_lease(config_map_name(topology.node), NAMESPACE)
-
-
-def fault_of(bound: dict[str, Any], machine: NodeTopology) -> str:
-    """What is wrong with the values of a pod that has a node with these GPUs."""
-    annotations = annotations_of(bound)
-    (cards,) = cards_of(bound)
-    value = annotations.get(VALUES[annotations["gpu.topology/profile"]], "none")
-    named = sorted(int(number) for number in value.split(",")) if value != "none" else []
-    wanted = sorted(gpu.index for gpu in machine.gpus if gpu.uuid in cards)
-    if named != wanted or len(wanted) != 2:
-        return f"has GPUs {wanted} of {machine.node}, and its values name {value}"
-    return "" if "gpu.topology/link" in annotations else "has no link class"
 
 
 def test_no_pod_is_bound_without_its_values_while_replicas_die_and_come_back(
