@@ -15,7 +15,6 @@ from webhook.explain.peers import peers
 from webhook.explain.variables import variables
 from webhook.explain.words import listed
 from webhook.model.choices import Profile
-from webhook.resolve.outputs import bandwidth_text
 from webhook.topology.sets import LinkClass
 
 _Conditions = Callable[[Case], Iterator[Finding]]
@@ -111,6 +110,6 @@ def _conclusion(case: Case, reach: Reach, findings: list[Finding]) -> str:
     worst = case.resolution.worst
     said = (
         f"{unprepared}Nothing here stops NCCL from using NVLink between all these GPUs "
-        f"({worst.link}, {bandwidth_text(worst)} GB/s per direction)"
+        f"({worst.link}, {worst.bandwidth_text} GB/s per direction)"
     )
     return f"{said}; not known: {doubts}." if doubts else f"{said}."

@@ -14,7 +14,7 @@ from webhook.model.binding import BIND_SENTENCES, BindReason
 from webhook.model.errors import shorten
 from webhook.model.references import referred_annotations
 from webhook.resolve.node import KnownNode, Origin
-from webhook.resolve.outputs import FOR_PEOPLE, annotations, bandwidth_text
+from webhook.resolve.outputs import FOR_PEOPLE, annotations
 from webhook.resolve.resolve import Resolution, Unresolved
 from webhook.topology.health import node_health
 from webhook.topology.model import Gpu
@@ -191,7 +191,7 @@ def _bandwidth(node: KnownNode, one: GpuSet, members: Sequence[Gpu]) -> Finding:
     first, second = one.weakest.gpus
     ring = "-".join(map(str, (*one.ring, one.ring[0])))
     said = (
-        f"GPU{first}-GPU{second} have {bandwidth_text(one)} GB/s per direction, no pair has less; "
+        f"GPU{first}-GPU{second} have {one.bandwidth_text} GB/s per direction, no pair has less; "
         f"best ring {ring}: {one.ring_bandwidth:.1f} GB/s"
     )
     faults = list(_faults(node, members))

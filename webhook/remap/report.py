@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from webhook.remap.inputs import Inputs
 from webhook.remap.verdict import Verdict
 from webhook.resolve.node import Origin
-from webhook.resolve.outputs import bandwidth_text
 from webhook.resolve.resolve import Resolution
 from webhook.topology.matrix import matrix
 from webhook.topology.model import Gpu, NodeTopology
@@ -78,7 +77,7 @@ def _set(one: GpuSet) -> str:
     if one.weakest is None:
         return f"{members}: {one.link}"
     first, second = one.weakest.gpus
-    weakest = f"{bandwidth_text(one)} GB/s per direction between GPU{first} and GPU{second}, the weakest pair"
+    weakest = f"{one.bandwidth_text} GB/s per direction between GPU{first} and GPU{second}, the weakest pair"
     return f"{members}: {one.link}, {weakest}; ring {' '.join(map(str, one.ring))}"
 
 

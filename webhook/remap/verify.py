@@ -11,7 +11,6 @@ from webhook.remap.difference import indices_differ, listed, named, shown, uuids
 from webhook.remap.inputs import Environment, Inputs
 from webhook.remap.verdict import ExitCode, Finding, Verdict, failed, ok, warning
 from webhook.resolve.node import KnownNode, Origin
-from webhook.resolve.outputs import bandwidth_text
 from webhook.resolve.resolve import ContainerGpus, Resolution, Unresolved, UnresolvedError, resolve
 from webhook.topology.model import HAMI, Gpu, NodeTopology
 
@@ -226,7 +225,7 @@ def _requirements(inputs: Inputs, resolution: Resolution | None) -> Iterator[Fin
         yield warning(f"whether the requirements are met is not known: {resolution.doubt}")
     elif not resolution.unmet:
         worst = resolution.worst
-        yield ok(f"the requirements are met: the link class is {worst.link}, with {bandwidth_text(worst)} GB/s")
+        yield ok(f"the requirements are met: the link class is {worst.link}, with {worst.bandwidth_text} GB/s")
     else:
         text = f"a requirement is not met: {'; '.join(resolution.unmet)}"
         yield failed(ExitCode.REQUIREMENT, text) if inputs.on_violation is OnViolation.DENY else warning(text)

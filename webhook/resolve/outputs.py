@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable
 
 from webhook.model import names
 from webhook.resolve.resolve import Resolution
-from webhook.topology.sets import GpuSet
 
 NODE_TOPOLOGY_LIMIT = 96 * 1024
 """Bytes. It becomes one environment variable, of which Linux takes 128 KiB (execve(2), MAX_ARG_STRLEN), and one of the
@@ -57,8 +56,8 @@ def _for_people(resolution: Resolution) -> dict[str, str]:
     worst = None if resolution.doubt else resolution.worst
     return {
         names.LINK: worst.link.value if worst else "",
-        names.BANDWIDTH: bandwidth_text(worst) if worst else "",
-        names.RING_ORDER: ";".join([",".join(map(str, one.ring)) for one in resolution.sets]) if worst else "",
+        names.BANDWIDTH: worst.bandwidth_text if worst else "",
+        names.RING_ORDER: ";".join([one.ring_text for one in resolution.sets]) if worst else "",
         names.NUMA: ",".join(map(str, numa)),
         names.SATISFIED: satisfied_text(resolution),
     }
@@ -69,8 +68,3 @@ def satisfied_text(resolution: Resolution) -> str:
     if resolution.unmet:
         return "false"
     return UNKNOWN if resolution.doubt and resolution.requires else "true"
-
-
-def bandwidth_text(one: GpuSet) -> str:
-    """GB/s per direction of the weakest pair, with at most one decimal."""
-    return f"{one.bandwidth:.1f}".removesuffix(".0")

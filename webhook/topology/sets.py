@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from itertools import combinations, permutations
 
 from webhook.model.errors import FormatError
@@ -45,7 +46,7 @@ class NicAffinity:
     """Indices."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class GpuSet:
     """A set of GPUs, judged. GPUs are named by their index."""
 
@@ -67,7 +68,7 @@ class GpuSet:
     nics: tuple[NicAffinity, ...]
     """Nearest first."""
 
-    @property
+    @cached_property
     def bandwidth(self) -> float:
         """GB/s per direction of the weakest pair; 0 for a set of one."""
         return self.weakest.connection.bandwidth if self.weakest else 0.0
@@ -77,7 +78,17 @@ class GpuSet:
         """GB/s of reduced data; 0 for a set of one."""
         return all_reduce_bandwidth(self.ring_bandwidth, len(self.gpus))
 
-    @property
+    @cached_property
+    def bandwidth_text(self) -> str:
+        """The same with at most one decimal: the annotation ``gpu.topology/bandwidth``."""
+        return f"{self.bandwidth:.1f}".removesuffix(".0")
+
+    @cached_property
+    def ring_text(self) -> str:
+        """The ring with commas: the annotation ``gpu.topology/ring-order`` where there is one set."""
+        return ",".join(map(str, self.ring))
+
+    @cached_property
     def every_pair_has_nvlink(self) -> bool:
         """Whether ``require-nvlink`` is met; a single GPU needs none."""
         return self.link in (LinkClass.SINGLE, LinkClass.NVSWITCH, LinkClass.NVLINK)
