@@ -1,5 +1,6 @@
 """Which of the allocated GPUs belong to which container."""
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from typing import Protocol, TypeVar
@@ -71,15 +72,11 @@ def _dealt(allocation: Allocation, asking: Sequence[C]) -> list[tuple[C, tuple[D
 
 def _check_distinct(container: AsksForGpus, devices: Sequence[Device]) -> None:
     """A container never gets a GPU twice, only several MIG instances of one."""
-    seen: set[tuple[str, int | None]] = set()
-    for device in devices:
-        if device.mig:
-            continue
-        gpu = device.uuid, device.minor
-        if gpu in seen:
-            found = f"{device.uuid or f'minor number {device.minor}'} twice"
-            raise FormatError(_SOURCE, expected=f"each GPU of container {container.name} once", found=found, fix=_FIX)
-        seen.add(gpu)
+    gpus = [(device.uuid, device.minor) for device in devices if not device.mig]
+    if len(set(gpus)) < len(gpus):
+        uuid, minor = Counter(gpus).most_common(1)[0][0]
+        found = f"{uuid or f'minor number {minor}'} twice"
+        raise FormatError(_SOURCE, expected=f"each GPU of container {container.name} once", found=found, fix=_FIX)
 
 
 def _asked(asking: Sequence[AsksForGpus], apps: Sequence[AsksForGpus]) -> str:

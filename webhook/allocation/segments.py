@@ -5,7 +5,7 @@ pkg/scheduler/api/devices/nvidia/vgpu/utils.go. Their decoders take the first fo
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from webhook.allocation.limit import check_length
@@ -14,6 +14,8 @@ from webhook.model.errors import FormatError
 
 Segments = tuple[tuple[Device, ...], ...]
 
+MEMORABLE = 4096
+"""Characters of a text that is worth remembering: users can write longer ones."""
 _FIELDS = 4
 _UUID = re.compile(r"([!-Z\\^-~]+)(?:\[([!-Z\\^-~]+)\])?")
 """The UUID of a GPU; up to HAMi 2.9 and in Volcano brackets with group and position name a MIG instance on it."""
@@ -35,16 +37,10 @@ def read_segments(text: str, source: str) -> Segments:
         FormatError: a UUID or a number is none, or the text is longer than 64 Ki characters.
     """
     check_length(text, source)
-    if not text.isprintable():
-        raise FormatError(source, expected="printable characters", found=text)
-    segments = []
-    for position, piece in enumerate(text.split(";"), start=1):
-        try:
-            segments.append(_devices(piece))
-        except _BadFieldError as error:
-            where = f"{source}: segment {position}"
-            raise FormatError(where, expected=error.expected, found=error.found) from None
-    return tuple(segments)
+    try:
+        return _known_segments(text) if len(text) <= MEMORABLE else _segments(text, _device)
+    except _BadFieldError as error:
+        raise FormatError(source + error.place, expected=error.expected, found=error.found) from None
 
 
 def write_segments(segments: Sequence[Sequence[Device]]) -> list[str]:
@@ -64,19 +60,39 @@ def check_read_back(text: str, read: Allocation, allocation: Allocation, key: st
 
 
 class _BadFieldError(Exception):
+    place = ""
+    """The segment."""
+
     def __init__(self, expected: str, found: str) -> None:
         self.expected, self.found = expected, found
         super().__init__(expected)
 
 
-# Cards that are linked well are given away whole, and together, again and again.
+def _segments(text: str, device: Callable[[str], Device | None]) -> Segments:
+    if not text.isprintable():
+        raise _BadFieldError("printable characters", text)
+    segments = []
+    for position, segment in enumerate(text.split(";"), start=1):
+        try:
+            segments.append(tuple([found for piece in segment.split(":") if piece and (found := device(piece))]))
+        except _BadFieldError as error:
+            error.place = f": segment {position}"
+            raise
+    return tuple(segments)
+
+
+# Whole nodes, and cards that are linked well, are given away again and again.
 @lru_cache(maxsize=1024)
-def _devices(segment: str) -> tuple[Device, ...]:
-    return tuple([device for piece in segment.split(":") if piece and (device := _device(piece))])
+def _known_segments(text: str) -> Segments:
+    return _segments(text, _known_device)
 
 
 # A card is written in the same way each time that it is given away whole.
 @lru_cache(maxsize=4096)
+def _known_device(piece: str) -> Device | None:
+    return _device(piece)
+
+
 def _device(piece: str) -> Device | None:
     fields = piece.split(",")
     if not fields[0]:

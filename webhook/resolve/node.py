@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from math import isinf
+from typing import NamedTuple
 
 from webhook.topology.connections import Connections
 from webhook.topology.document import format_topology
@@ -28,6 +29,14 @@ class Origin(StrEnum):
     """The driver of this machine, right now."""
 
 
+class Held(NamedTuple):
+    """GPUs that a container was given."""
+
+    gpus: tuple[Gpu, ...]
+    """In CUDA's order."""
+    judged: GpuSet
+
+
 class KnownNode:
     """A topology, and what follows from it.
 
@@ -44,6 +53,9 @@ class KnownNode:
         self._by_uuid = {gpu.uuid: gpu for gpu in topology.gpus if gpu.uuid}
         self._by_minor = {gpu.minor: gpu for gpu in topology.gpus if gpu.minor is not None}
         self._reckon = lru_cache(SETS_KEPT)(self._assess)
+        self.held = lru_cache(SETS_KEPT)(self._held)
+        """The GPUs with these UUIDs or, where those are not told, minor numbers; None if one is not there, or in MIG
+        mode. Whole nodes, and GPUs that are linked well, are given away again and again."""
         self._aged: KnownNode | None = None
 
     @property
@@ -135,6 +147,16 @@ class KnownNode:
         if uuid:
             return self._by_uuid.get(uuid)
         return None if minor is None else self._by_minor.get(minor)
+
+    def _held(self, told: tuple[str | int | None, ...]) -> Held | None:
+        found: list[Gpu] = []
+        for one in told:
+            gpu = self.gpu(one, None) if isinstance(one, str) else self.gpu("", one)
+            if gpu is None or gpu.mig_mode is MigMode.ENABLED:
+                return None
+            found.append(gpu)
+        gpus = self.ordered(found)
+        return Held(gpus, self.gpu_set([gpu.index for gpu in gpus]))
 
     def gpu_set(self, indices: Sequence[int]) -> GpuSet:
         """What these GPUs, given by their NVML indices, are worth together."""

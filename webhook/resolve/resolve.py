@@ -9,7 +9,7 @@ from webhook.allocation.model import Allocation, Device
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError, GpuTopologyError
 from webhook.resolve.nccl import nccl_values
-from webhook.resolve.node import KnownNode
+from webhook.resolve.node import Held, KnownNode
 from webhook.resolve.requirements import unmet
 from webhook.resolve.wanted import GpuContainer, Wanted
 from webhook.topology.model import Gpu, MigMode
@@ -95,31 +95,33 @@ def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: S
         UnresolvedError: the allocation does not fit the pod, holds MIG instances, or names GPUs that the node has not.
     """
     dealt = _deal(wanted, allocation)
-    selected = [(container, _gpus(devices, node)) for container, devices in dealt if container.selected]
+    selected = [(container, _held(devices, node)) for container, devices in dealt if container.selected]
     if not selected:
         text = "the scheduler has given no GPU to the containers that the pod wants prepared"
         raise UnresolvedError(Unresolved.NO_ALLOCATION, text)
-    every = selected[0][1] if len(selected) == 1 else node.ordered([gpu for _, gpus in selected for gpu in gpus])
+    own = [held for _, held in selected]
+    every = own[0].gpus if len(own) == 1 else node.ordered([gpu for held in own for gpu in held.gpus])
     numbers = {gpu.index: number for number, gpu in enumerate(_visible(wanted.profile, every, node))}
     containers = tuple(
         [
-            ContainerGpus(container, gpus, tuple([numbers[gpu.index] for gpu in gpus]) if numbers else ())
-            for container, gpus in selected
+            ContainerGpus(container, held.gpus, tuple([numbers[gpu.index] for gpu in held.gpus]) if numbers else ())
+            for container, held in selected
         ]
     )
     others = [node.gpu(device.uuid, device.minor) for device in peers] if wanted.profile is Profile.NODE_PEERS else []
-    sets = _sets(wanted.profile, containers, [*every, *filter(None, others)], node)
+    together = node.ordered([*every, *filter(None, others)]) if others else every
+    sets = (_judged(together, node),) if wanted.profile.shares_gpus else tuple([held.judged for held in own])
     doubts = [node.doubt(one) for one in sets]
     known = [one for one, doubt in zip(sets, doubts, strict=True) if not doubt]
     if None in others:
         doubts.append("which GPUs another pod of the group has is not known")
-    judged = (node.gpu_set([gpu.index for gpu in node.in_cuda_order]),) if _knows_no_peers(wanted.profile) else sets
+    decisive = (_judged(node.in_cuda_order, node),) if _knows_no_peers(wanted.profile) else sets
     return Resolution(
         node=node,
         containers=containers,
         gpus=every,
         sets=sets,
-        nccl=nccl_values(judged, node, wanted.nccl),
+        nccl=nccl_values(decisive, node, wanted.nccl),
         unmet=unmet(wanted.requirements, known),
         requires=bool(wanted.requirements),
         doubt=next(filter(None, doubts), ""),
@@ -141,8 +143,10 @@ def _deal(wanted: Wanted, allocation: Allocation) -> list[tuple[GpuContainer, tu
     return dealt
 
 
-def _gpus(devices: Sequence[Device], node: KnownNode) -> tuple[Gpu, ...]:
-    found = []
+def _held(devices: Sequence[Device], node: KnownNode) -> Held:
+    held = node.held(tuple([device.uuid or device.minor for device in devices]))
+    if held is not None:
+        return held
     for device in devices:
         gpu = node.gpu(device.uuid, device.minor)
         if gpu is None:
@@ -150,8 +154,7 @@ def _gpus(devices: Sequence[Device], node: KnownNode) -> tuple[Gpu, ...]:
         if gpu.mig_mode is MigMode.ENABLED:
             text = f"{gpu.label} {gpu.uuid} of node {node.name} is in MIG mode: there is no NVLink between instances"
             raise UnresolvedError(Unresolved.MIG_ALLOCATION, text)
-        found.append(gpu)
-    return node.ordered(found)
+    raise AssertionError("unreachable")
 
 
 def _unknown(device: Device, node: KnownNode) -> str:
@@ -178,12 +181,8 @@ def _visible(profile: Profile, every: tuple[Gpu, ...], node: KnownNode) -> tuple
     return node.in_cuda_order
 
 
-def _sets(
-    profile: Profile, containers: Sequence[ContainerGpus], together: Sequence[Gpu], node: KnownNode
-) -> tuple[GpuSet, ...]:
-    if profile.shares_gpus:
-        return (node.gpu_set([gpu.index for gpu in node.ordered(together)]),)
-    return tuple([node.gpu_set([gpu.index for gpu in one.gpus]) for one in containers])
+def _judged(gpus: Sequence[Gpu], node: KnownNode) -> GpuSet:
+    return node.gpu_set([gpu.index for gpu in gpus])
 
 
 def _knows_no_peers(profile: Profile) -> bool:
