@@ -41,7 +41,7 @@ def read_allocation(annotations: Mapping[str, str], *, family: str, holder: str)
     if not text.strip(";"):
         return Allocation()  # also what the device plugin leaves of a list that it has served
     allocation = dialect.parse(text, f"annotation {dialect.key} on {holder}")
-    if not allocation.devices:
+    if not any(allocation.segments):
         return Allocation()
     instances = annotations.get(names.HAMI_MIG_ALLOCATIONS)
     if dialect is hami.DIALECT and instances:

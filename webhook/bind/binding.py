@@ -198,7 +198,7 @@ def _read_allocation(case: Case) -> Allocation:
         text = f"{dialect.key} and {names.HAMI_DEVICES_TO_ALLOCATE} name different GPUs: somebody changed one of them"
         raise UnresolvedError(Unresolved.BAD_ALLOCATION, text)
     meant = allocated_node(case.annotations, family=case.wish.family)
-    if allocation.devices and dialect.node_key and meant != case.node:
+    if meant != case.node and dialect.node_key and allocation.devices:
         text = f"the allocation was made for node {printable(meant or '(none)')}, but the pod goes to node {case.node}"
         raise UnresolvedError(Unresolved.STALE_ALLOCATION, text)
     return allocation

@@ -34,6 +34,7 @@ class BindingRequest(AnyRequest[Binding]):
         return self.name or (metadata.name if metadata else None) or ""
 
 
+_ANNOTATIONS = pointer("metadata", "annotations")
 _decoder = msgspec.json.Decoder(Review[BindingRequest])
 _encoder = msgspec.json.Encoder()
 
@@ -83,7 +84,7 @@ def _operations(binding: Binding, missing: dict[str, Any]) -> list[Operation]:
     if binding.metadata is None:
         return [Operation("add", pointer("metadata"), {"annotations": missing})]
     if binding.annotations is None:
-        return [Operation("add", pointer("metadata", "annotations"), missing)]
+        return [Operation("add", _ANNOTATIONS, missing)]
     return [Operation("add", pointer("metadata", "annotations", key), value) for key, value in missing.items()]
 
 

@@ -29,6 +29,8 @@ def annotations(resolution: Resolution, referred: Collection[str]) -> dict[str, 
             written.
     """
     wanted = {key: value for key, value in _for_containers(resolution).items() if key in referred}
+    if names.VISIBLE_UUIDS in referred:
+        wanted[names.VISIBLE_UUIDS] = resolution.visible_uuids
     if names.NODE_TOPOLOGY in referred and len(resolution.node.document) <= NODE_TOPOLOGY_LIMIT:
         wanted[names.NODE_TOPOLOGY] = resolution.node.document
     return wanted | _for_people(resolution)
@@ -36,13 +38,11 @@ def annotations(resolution: Resolution, referred: Collection[str]) -> dict[str, 
 
 def all_annotations(resolution: Resolution) -> dict[str, str]:
     """The annotations that a pod may have, whatever its containers refer to."""
-    every = _for_containers(resolution)
-    return annotations(resolution, {names.NODE_TOPOLOGY, *every})
+    return annotations(resolution, {names.VISIBLE_UUIDS, names.NODE_TOPOLOGY, *_for_containers(resolution)})
 
 
 def _for_containers(resolution: Resolution) -> dict[str, str]:
     found = {one.container.visible_key: one.cuda_visible_devices for one in resolution.containers if one.cuda_indices}
-    found[names.VISIBLE_UUIDS] = resolution.visible_uuids
     return found | nccl_annotations(resolution.nccl)
 
 

@@ -129,7 +129,7 @@ def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: S
 
 
 def _deal(wanted: Wanted, allocation: Allocation) -> list[tuple[GpuContainer, tuple[Device, ...]]]:
-    if not allocation.devices:
+    if not any(allocation.segments):
         raise UnresolvedError(Unresolved.NO_ALLOCATION, "the scheduler has given the pod no GPU")
     try:
         dealt = assign(allocation, wanted.containers)
