@@ -154,11 +154,19 @@ def test_no_review_fails_while_the_certificate_and_then_the_authority_rotate(
     load.end()
     assert load.failed == []
     assert all(load.done[kind] > 20 for kind in ("keep-alive", "fresh", "created")), load.done
+    assert sorted(leads(server) for server in servers) == [False, True]
     with capsys.disabled():
         print(f"\nrotation under load: {load.done}, failed: {len(load.failed)}")
     for server in servers:
         assert "PRIVATE KEY" not in server.out.read_text() + server.err.read_text()
         assert server.stop(signal.SIGTERM) == 0
+
+
+def leads(server: RunningServer) -> bool:
+    """Whether its metrics say that it renews the certificates of all, and that this never failed."""
+    lines = server.probe("/metrics").text.splitlines()
+    assert "gpu_topology_certificate_failures_total 0.0" in lines
+    return "gpu_topology_certificate_leader 1.0" in lines
 
 
 def keep_alive(server: RunningServer, trusting: Trusting, opened: list[HTTPSConnection]) -> Callable[[], None]:

@@ -21,6 +21,7 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.options import OPTION_NAMES
 from webhook.model.version import Version
 from webhook.remap.verdict import ExitCode
+from webhook.resolve.node import SETS_KEPT
 from webhook.resolve.outputs import NODE_TOPOLOGY_LIMIT
 from webhook.server.certificates import terms_of
 
@@ -115,7 +116,9 @@ def test_the_limits_are_those_of_the_code() -> None:
     documented = {row[0]: row[1] for row in rows(section)}
     kib, mib = 1024, 1024 * 1024
     for what, amount in {
-        "outcomes of admissions, and wishes of pods at bind": signature(Memory).parameters["size"].default,
+        "outcomes of admissions": signature(Memory).parameters["size"].default,
+        "what pods wish at bind": signature(Memory).parameters["size"].default,
+        "sets of GPUs, for each node": SETS_KEPT,
         "Events that wait": pod_events.WAITING,
         "connections to the API server": session.MAX_CONNECTIONS,
         "a pod that is read": pods.POD_BYTES // mib,

@@ -3,8 +3,7 @@
 import asyncio
 import base64
 import json
-import tracemalloc
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from tempfile import TemporaryFile
@@ -13,6 +12,7 @@ from typing import IO, Any
 import pytest
 
 from tests.pods import Manifest, annotation_reference, container, pod
+from tests.server import large
 from tests.server.asgi import UID, Answer, application, binding_review, post, review
 from tests.topology.machines import a100_pcie_bridged
 from webhook.model.binding import PodEvent
@@ -235,32 +235,16 @@ def test_the_pod_is_asked_for_once_and_its_group_not_at_all() -> None:
     assert pods.asked == [("pod", "ml-workloads", "train")]
 
 
-def with_variable(made: Manifest, name: str) -> None:
-    made["spec"]["containers"][0]["env"].append({"name": name})
-
-
-def with_limit(made: Manifest, name: str) -> None:
-    made["spec"]["containers"][0]["resources"]["limits"][name] = "1"
-
-
-def with_annotation(made: Manifest, name: str) -> None:
-    made["metadata"]["annotations"][f"gpu.topology/{name}"] = ""
-
-
-@pytest.mark.parametrize("add", [with_variable, with_limit, with_annotation])
-def test_pods_that_are_too_large_are_not_remembered(log: IO[bytes], add: Callable[[Manifest, str], None]) -> None:
-    large, count = "x" * 1_000_000, 12
+@pytest.mark.parametrize("add", large.PLACES)
+def test_pods_that_are_too_large_are_not_remembered(log: IO[bytes], add: large.Add) -> None:
     pods = KnownPods()
     app = application(KnownCluster(), log, pods)
-    tracemalloc.start()
-    try:
-        for number in range(count):
-            pods.live = injected(0, 1)
-            add(pods.live, f"{large}{number}")
-            assert post(app, binding_review(to_node()), path=PATH).response["allowed"] is True
-        assert tracemalloc.get_traced_memory()[0] < count * len(large) / 2
-    finally:
-        tracemalloc.stop()
+
+    def bind(made: Manifest) -> None:
+        pods.live = made
+        assert "patch" in post(app, binding_review(to_node()), path=PATH).response
+
+    assert large.kept(lambda: injected(0, 1), add, bind) < large.COUNT * large.LARGE / 2
 
 
 def test_a_binding_of_the_legacy_resource_is_answered_like_any_other() -> None:

@@ -9,6 +9,7 @@ from typing import IO, Any
 import pytest
 
 from tests.pods import Manifest, container, pod
+from tests.server import large
 from tests.server.asgi import UID, application, post, review
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Namespace
@@ -51,6 +52,16 @@ def written(log: IO[bytes]) -> bytes:
 def log() -> Iterator[IO[bytes]]:
     with TemporaryFile() as opened:
         yield opened
+
+
+@pytest.mark.parametrize("add", large.PLACES)
+def test_pods_that_are_too_large_are_not_remembered(log: IO[bytes], add: large.Add) -> None:
+    app = application(KNOWN, log)
+
+    def admit(made: Manifest) -> None:
+        assert "patch" in post(app, review(made)).response
+
+    assert large.kept(pod, add, admit) < large.COUNT * large.LARGE / 2
 
 
 def test_a_pod_that_is_injected_is_logged_with_its_warnings() -> None:

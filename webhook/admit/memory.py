@@ -29,6 +29,9 @@ from webhook.model.pod import (
 )
 from webhook.model.references import annotation_of
 
+MAX_BYTES = 64 * 1024
+"""Of the JSON of a pod that is worth remembering. Users can make pods as large as the API server takes (3 MiB:
+apiserver pkg/server/config.go, MaxRequestBodyBytes), and no two of those alike."""
 _STEERING = (names.HAMI_SCHEDULER_POLICY, names.NUMA_BIND)
 _OUR_VOLUMES = (f'"{names.FILES_VOLUME}'.encode(),)  # the name of the other begins with it
 _OUR_ANNOTATIONS = (names.PREFIX.encode(),)

@@ -5,10 +5,6 @@ from collections.abc import Hashable
 from webhook.model import names
 from webhook.model.pod import Pod, PodSpec
 
-MAX_BYTES = 64 * 1024
-"""Of the JSON of a pod that is worth remembering; users can make its containers and annotations as large as they like
-(256 KiB of annotations: apimachinery pkg/api/validation/objectmeta.go, TotalAnnotationSizeLimitB)."""
-
 
 def key_of(pod: Pod) -> Hashable:
     """All that its :class:`~webhook.bind.wanted.Wish` depends on, beside namespace and policy."""

@@ -7,10 +7,9 @@ from typing import TypeVar
 
 import msgspec
 
-from webhook.admit.memory import Memory
+from webhook.admit.memory import MAX_BYTES, Memory
 from webhook.allocation.model import Device
 from webhook.bind.binding import Case, begin, finish, peer_devices, unreadable
-from webhook.bind.memory import MAX_BYTES
 from webhook.bind.wanted import Wish
 from webhook.config import AdmitPolicy
 from webhook.model.binding import Binding, BindOutcome, BindReason

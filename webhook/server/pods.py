@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 from time import perf_counter_ns
 
 from webhook.admit.admission import admit
-from webhook.admit.memory import Memory
+from webhook.admit.memory import MAX_BYTES, Memory
 from webhook.config import AdmitPolicy
 from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.model.pod import MalformedPod, Namespace, Pod
@@ -39,19 +39,22 @@ class PodReviews:
         pod = request.object
         if request.operation != "CREATE" or pod is None:
             return self._reply(request, _NOT_A_CREATE, started)
+        memory = self._memory if len(body) <= MAX_BYTES else None
         namespace = self._state.namespace(request.namespace)
         if isinstance(namespace, Namespace):
-            return self._reply(request, self._decide(pod, namespace), started)
-        return self._answer_later(request, pod, namespace, started)
+            return self._reply(request, self._decide(pod, namespace, memory), started)
+        return self._answer_later(request, pod, namespace, memory, started)
 
-    async def _answer_later(self, request: Request, pod: Pod, namespace: Awaitable[Namespace], started: int) -> bytes:
-        return self._reply(request, self._decide(pod, await namespace), started)
+    async def _answer_later(
+        self, request: Request, pod: Pod, namespace: Awaitable[Namespace], memory: Memory[Outcome] | None, started: int
+    ) -> bytes:
+        return self._reply(request, self._decide(pod, await namespace, memory), started)
 
-    def _decide(self, pod: Pod, namespace: Namespace) -> Outcome:
+    def _decide(self, pod: Pod, namespace: Namespace, memory: Memory[Outcome] | None) -> Outcome:
         """The outcome of one review, from the state as it is now."""
         state = self._state
         try:
-            return admit(pod, namespace, self._policy, state.cluster(), nodes=state.node, memory=self._memory)
+            return admit(pod, namespace, self._policy, state.cluster(), nodes=state.node, memory=memory)
         except MalformedPod as error:
             raise BadRequest(400, str(error)) from None
 
