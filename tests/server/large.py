@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tests.pods import Manifest
 
-LARGE = 1_000_000
+LARGE = 300_000
 """Bytes. The API server takes 3 MiB, etcd 1.5."""
 COUNT = 12
 
@@ -28,7 +28,17 @@ def with_annotation(made: Manifest, name: str) -> None:
     made["metadata"].setdefault("annotations", {})[f"gpu.topology/{name}"] = ""
 
 
-PLACES: tuple[Add, ...] = (with_variable, with_limit, with_annotation)
+def with_output(made: Manifest, name: str) -> None:
+    """As an annotation that only we write."""
+    made["metadata"].setdefault("annotations", {})[f"gpu.topology/cuda-visible-devices.{name}"] = "0"
+
+
+def with_asked_variable(made: Manifest, name: str) -> None:
+    """As a variable that we are asked to add."""
+    made["metadata"].setdefault("annotations", {})[f"gpu.topology/env.A{name}"] = "1"
+
+
+PLACES: tuple[Add, ...] = (with_variable, with_limit, with_annotation, with_output, with_asked_variable)
 
 
 def kept(make: Callable[[], Manifest], add: Add, ask: Callable[[Manifest], None]) -> int:

@@ -10,7 +10,7 @@ from webhook.model.pod import Reference
 
 CACHE_SIZE = 256
 SHORT = 128
-"""Characters. A user may ask for a variable of 256 KiB; those are not kept."""
+"""Characters of name and value. A user may ask for a variable of 256 KiB; those are not kept."""
 
 
 def literal(name: str, value: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def _encode(entry: dict[str, Any]) -> msgspec.Raw:
 
 def variable(name: str, value: str) -> msgspec.Raw:
     """An entry of ``env`` with a literal value."""
-    return _short_variable(name, value) if len(value) <= SHORT else _encode(literal(name, value))
+    return _short_variable(name, value) if len(name) + len(value) <= SHORT else _encode(literal(name, value))
 
 
 @lru_cache(CACHE_SIZE)

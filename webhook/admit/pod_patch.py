@@ -13,7 +13,7 @@ from jsonpointer import escape
 from webhook.admit import entries
 from webhook.admit.container import PodContainer
 from webhook.model.outcome import AdmissionWarning, Reason
-from webhook.model.patch import Operation
+from webhook.model.patch import Operation, pointer
 from webhook.model.pod import Affinity, Metadata, Pod, PodAffinity, PodSpec, Quantity, Reference, is_present
 
 _POD_AFFINITY = "/spec/affinity/podAffinity"
@@ -86,7 +86,8 @@ class PodPatch:
 
     def drop_annotation(self, key: str) -> None:
         """Remove a pod annotation, which must be there."""
-        self.operations.append(Operation("remove", _member("/metadata/annotations", key)))
+        # Not a key that we chose, but one of the user's, as long as he likes: nothing to remember.
+        self.operations.append(Operation("remove", pointer("metadata", "annotations", key)))
 
     def label(self, key: str, value: str) -> None:
         """Give a pod label this value, whatever it had before."""

@@ -54,8 +54,8 @@ class KnownNode:
         self._by_minor = {gpu.minor: gpu for gpu in topology.gpus if gpu.minor is not None}
         self._reckon = lru_cache(SETS_KEPT)(self._assess)
         self.held = lru_cache(SETS_KEPT)(self._held)
-        """The GPUs with these UUIDs or, where those are not told, minor numbers; None if one is not there, or in MIG
-        mode. Whole nodes, and GPUs that are linked well, are given away again and again."""
+        """The GPUs with these UUIDs or, where those are not told, minor numbers; ``LookupError`` if one is not there or
+        in MIG mode. Whole nodes, and GPUs that are linked well, are given away again and again."""
         self._aged: KnownNode | None = None
 
     @property
@@ -148,12 +148,12 @@ class KnownNode:
             return self._by_uuid.get(uuid)
         return None if minor is None else self._by_minor.get(minor)
 
-    def _held(self, told: tuple[str | int | None, ...]) -> Held | None:
+    def _held(self, told: tuple[str | int | None, ...]) -> Held:
         found: list[Gpu] = []
         for one in told:
             gpu = self.gpu(one, None) if isinstance(one, str) else self.gpu("", one)
             if gpu is None or gpu.mig_mode is MigMode.ENABLED:
-                return None
+                raise LookupError(one)
             found.append(gpu)
         gpus = self.ordered(found)
         return Held(gpus, self.gpu_set([gpu.index for gpu in gpus]))

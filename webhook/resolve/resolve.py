@@ -144,17 +144,21 @@ def _deal(wanted: Wanted, allocation: Allocation) -> list[tuple[GpuContainer, tu
 
 
 def _held(devices: Sequence[Device], node: KnownNode) -> Held:
-    held = node.held(tuple([device.uuid or device.minor for device in devices]))
-    if held is not None:
-        return held
-    for device in devices:
-        gpu = node.gpu(device.uuid, device.minor)
-        if gpu is None:
-            raise UnresolvedError(Unresolved.GPU_UNKNOWN, _unknown(device, node))
-        if gpu.mig_mode is MigMode.ENABLED:
-            text = f"{gpu.label} {gpu.uuid} of node {node.name} is in MIG mode: there is no NVLink between instances"
-            raise UnresolvedError(Unresolved.MIG_ALLOCATION, text)
-    raise AssertionError("unreachable")
+    try:
+        return node.held(tuple([device.uuid or device.minor for device in devices]))
+    except LookupError:
+        raise next(filter(None, [_not_held(device, node) for device in devices])) from None
+
+
+def _not_held(device: Device, node: KnownNode) -> UnresolvedError | None:
+    """Why a container cannot have this GPU of the node."""
+    gpu = node.gpu(device.uuid, device.minor)
+    if gpu is None:
+        return UnresolvedError(Unresolved.GPU_UNKNOWN, _unknown(device, node))
+    if gpu.mig_mode is MigMode.ENABLED:
+        text = f"{gpu.label} {gpu.uuid} of node {node.name} is in MIG mode: there is no NVLink between instances"
+        return UnresolvedError(Unresolved.MIG_ALLOCATION, text)
+    return None
 
 
 def _unknown(device: Device, node: KnownNode) -> str:
