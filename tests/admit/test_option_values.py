@@ -4,6 +4,7 @@ import pytest
 
 from tests.judge import judge
 from tests.pods import container, effective_env, pod, team_a
+from webhook.model.options import probably_meant
 from webhook.model.outcome import Kind, Reason
 
 BOOLEAN = '"true" or "false"'
@@ -197,6 +198,21 @@ def test_an_unknown_annotation_gets_a_suggestion(annotation: str, meant: str) ->
 def test_an_unknown_annotation_that_resembles_nothing_is_named_without_a_suggestion() -> None:
     outcome, _ = judge(pod(annotations={"gpu.topology/zzz": "1"}))
     assert "unknown annotation gpu.topology/zzz" in outcome.warnings
+
+
+def test_of_many_unknown_annotations_a_few_are_named_and_the_others_counted() -> None:
+    outcome, _ = judge(pod(annotations={f"gpu.topology/zzz-{number:02}": "1" for number in range(40)}))
+    unknown = [text for text in outcome.warnings if "unknown annotation" in text]
+    assert unknown == [
+        *(f"unknown annotation gpu.topology/zzz-{number:02}" for number in range(10)),
+        "30 more unknown annotations",
+    ]
+
+
+def test_nobody_looks_for_what_a_very_long_name_may_mean() -> None:
+    assert probably_meant("gpu.topology/min-bandwith") == "gpu.topology/min-bandwidth"
+    assert probably_meant(f"gpu.topology/min-bandwith{'x' * 40}") is None
+    assert probably_meant(f"gpu.topology/{'x' * 1_000_000}") is None
 
 
 def test_a_misspelled_profile_on_the_pod_is_not_taken_for_one() -> None:

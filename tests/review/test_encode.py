@@ -8,7 +8,7 @@ import pytest
 
 from tests.judge import TEAM_A, judge
 from tests.pods import container, pod
-from webhook.model.outcome import Kind, Outcome, Reason
+from webhook.model.outcome import Kind, Outcome, Reason, fit_all
 from webhook.model.pod import Namespace
 from webhook.model.review import encode_reply
 
@@ -114,3 +114,20 @@ def test_a_degraded_pod_is_allowed_and_says_what_it_lacks() -> None:
 def test_the_uid_comes_back_as_it_was(uid: str) -> None:
     reply = json.loads(encode_reply(uid, Outcome(kind=Kind.SKIP, reason=Reason.NOT_A_CREATE)))
     assert reply["response"]["uid"] == uid
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (0, []),
+        (30, [f"warning {number}" for number in range(30)]),
+        (31, [*(f"warning {number}" for number in range(29)), "2 more warnings"]),
+        (5000, [*(f"warning {number}" for number in range(29)), "4971 more warnings"]),
+    ],
+)
+def test_no_more_warnings_than_the_api_server_passes_on(count: int, said: list[str]) -> None:
+    assert fit_all([f"warning {number}" for number in range(count)]) == said
+
+
+def test_a_warning_stays_under_120_characters() -> None:
+    assert fit_all(["x" * 119, "y" * 120]) == ["x" * 119, "y" * 116 + "..."]

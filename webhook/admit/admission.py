@@ -40,7 +40,7 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
 from webhook.model.mark import Mark
 from webhook.model.options import Options, parse_option, resolve_options
-from webhook.model.outcome import SENTENCES, Kind, Outcome, Reason, Refused, fit
+from webhook.model.outcome import SENTENCES, Kind, Outcome, Reason, Refused, fit, fit_all
 from webhook.model.pod import Namespace, Pod, PodSpec
 
 
@@ -255,7 +255,7 @@ def _outcome(patch: PodPatch, profile: Profile, steps: list[Step]) -> Outcome:
         profile=profile,
         operations=operations,
         steps=[step.name for step in steps],
-        warnings=[fit(warning.text) for warning in patch.warnings],
+        warnings=fit_all([warning.text for warning in patch.warnings]),
     )
 
 
@@ -277,7 +277,7 @@ def _observe(case: _Case, selected: set[str]) -> Outcome:
         profile=profile,
         operations=patch.operations,
         steps=["mark"] if patch.operations else [],
-        warnings=list(map(fit, warnings)),
+        warnings=fit_all(warnings),
     )
 
 

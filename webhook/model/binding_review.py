@@ -17,7 +17,7 @@ from webhook.model.envelope import (
     decode_request,
     is_binding,
 )
-from webhook.model.outcome import fit
+from webhook.model.outcome import fit_all
 from webhook.model.patch import Operation, pointer
 
 _STATUS_REASONS = {403: "Forbidden", 409: "Conflict", 422: "Invalid", 503: "ServiceUnavailable"}
@@ -59,7 +59,7 @@ def encode_binding_reply(uid: str, binding: Binding, outcome: BindOutcome) -> by
         status=None if outcome.allowed else _status(outcome),
         patch=patch,
         patch_type="JSONPatch" if patch else None,
-        warnings=[fit(text) for text in outcome.warnings],
+        warnings=fit_all(outcome.warnings),
         audit_annotations=_audit(outcome),
     )
     return _encoder.encode(Reply(response))

@@ -132,6 +132,7 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "colocate": (Colocate, _one_of(Colocate)),
 }
 OPTION_NAMES = tuple(_PARSERS)
+_LONGEST_NAME = max(map(len, OPTION_NAMES))
 
 
 def parse_option(name: str, text: str, *, source: str) -> Any:
@@ -200,7 +201,10 @@ def parse_variable(name: str, value: str, *, source: str, replaces: bool) -> Var
 
 def probably_meant(key: str) -> str | None:
     """The option that somebody who wrote the annotation ``key`` had in mind."""
-    close = difflib.get_close_matches(key[len(names.PREFIX) :], OPTION_NAMES, n=1)
+    name = key[len(names.PREFIX) :]
+    if len(name) > 2 * _LONGEST_NAME:
+        return None  # the search takes time with the length, and nothing that long is similar to an option
+    close = difflib.get_close_matches(name, OPTION_NAMES, n=1)
     return names.PREFIX + close[0] if close else None
 
 

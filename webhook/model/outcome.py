@@ -1,12 +1,15 @@
 """What became of a pod, and why, in a closed vocabulary that responses, logs, metrics and people share."""
 
 import enum
+from collections.abc import Sequence
 
 import msgspec
 
 from webhook.model.patch import Operation
 
 WARNING_LIMIT = 119  # admission warnings should stay under 120 characters: k8s.io/api/admission/v1, AdmissionResponse
+MAX_WARNINGS = 30
+"""Of these at most 34 reach the user: apiserver pkg/endpoints/filters/warning.go, truncateAtTotalRunes."""
 
 
 class Kind(enum.StrEnum):
@@ -121,3 +124,10 @@ class Refused(Exception):
 def fit(text: str) -> str:
     """``text``, cut to the length that the API server asks of a warning."""
     return text if len(text) <= WARNING_LIMIT else text[: WARNING_LIMIT - 3] + "..."
+
+
+def fit_all(texts: Sequence[str]) -> list[str]:
+    """As many of these warnings as anybody reads, each :func:`fit`, and how many there are more."""
+    if len(texts) <= MAX_WARNINGS:
+        return [fit(text) for text in texts]
+    return [*map(fit, texts[: MAX_WARNINGS - 1]), f"{len(texts) - MAX_WARNINGS + 1} more warnings"]

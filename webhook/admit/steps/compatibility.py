@@ -10,20 +10,29 @@ from webhook.model.choices import Carrier
 from webhook.model.options import probably_meant
 from webhook.model.outcome import Reason
 
+_NAMED = 10
+"""Unknown annotations: to find what was meant takes longer than the rest of a review."""
+
 PURPOSE = "say what may go wrong"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
     """Warnings about this pod on this cluster."""
-    for key in subject.options.unknown:
-        meant = probably_meant(key)
-        patch.warn(f"unknown annotation {key}" + (f"; did you mean {meant}?" if meant else ""))
+    _unknown_annotations(subject.options.unknown, patch)
     if subject.cluster.denies_privileged:
         _privileged(subject, patch)
     if not subject.cluster.serves_init_containers:
         _gpus_of_init_containers(subject, patch)
     if subject.cluster.has_init_container_fault and subject.carrier is not Carrier.SIDECAR:
         _init_container_fault(subject, patch)
+
+
+def _unknown_annotations(unknown: Sequence[str], patch: PodPatch) -> None:
+    for key in unknown[:_NAMED]:
+        meant = probably_meant(key)
+        patch.warn(f"unknown annotation {key}" + (f"; did you mean {meant}?" if meant else ""))
+    if unknown[_NAMED:]:
+        patch.warn(f"{len(unknown) - _NAMED} more unknown annotations")
 
 
 def _privileged(subject: Subject, patch: PodPatch) -> None:
