@@ -53,12 +53,15 @@ def assign(allocation: Allocation, containers: Sequence[C]) -> list[tuple[C, tup
 
 
 def _zipped(allocation: Allocation, asking: Sequence[C]) -> list[tuple[C, tuple[Device, ...]]]:
-    apps = [container for container in asking if not container.is_init]
     given = allocation.given
-    served = asking if len(given) == len(asking) else apps
-    if [len(segment) for segment in given] != [container.count for container in served]:
-        raise FormatError(_SOURCE, expected=_asked(asking, apps), found=_given(given), fix=_FIX)
+    served = asking if len(given) == len(asking) else _apps(asking)
+    if list(map(len, given)) != [container.count for container in served]:
+        raise FormatError(_SOURCE, expected=_asked(asking, _apps(asking)), found=_given(given), fix=_FIX)
     return list(zip(served, given, strict=True))
+
+
+def _apps(asking: Sequence[C]) -> Sequence[C]:
+    return [container for container in asking if not container.is_init]
 
 
 def _dealt(allocation: Allocation, asking: Sequence[C]) -> list[tuple[C, tuple[Device, ...]]]:

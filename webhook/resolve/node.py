@@ -108,7 +108,7 @@ class KnownNode:
 
     def doubt(self, one: GpuSet) -> str:
         """Why it is not known how these GPUs are linked, in a sentence; empty if it is."""
-        if self.unread.isdisjoint(one.gpus) or one.every_pair_has_nvlink:
+        if not self.unread or self.unread.isdisjoint(one.gpus) or one.every_pair_has_nvlink:
             return ""
         read = [gpu.links_problem for gpu in self.topology.gpus if gpu.index in one.gpus]
         problem = next(filter(None, read), "")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from operator import attrgetter
 from typing import NamedTuple
 
 from webhook.allocation.assignment import assign
@@ -14,6 +15,8 @@ from webhook.resolve.requirements import unmet
 from webhook.resolve.wanted import GpuContainer, Wanted
 from webhook.topology.model import Gpu, MigMode
 from webhook.topology.sets import GpuSet
+
+_MIG = attrgetter("mig")
 
 
 class Unresolved(StrEnum):
@@ -99,32 +102,36 @@ def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: S
     if not selected:
         text = "the scheduler has given no GPU to the containers that the pod wants prepared"
         raise UnresolvedError(Unresolved.NO_ALLOCATION, text)
-    own = [held for _, held in selected]
-    every = own[0].gpus if len(own) == 1 else node.ordered([gpu for held in own for gpu in held.gpus])
-    numbers = {gpu.index: number for number, gpu in enumerate(_visible(wanted.profile, every, node))}
+    shares, node_wide = wanted.profile.shares_gpus, wanted.profile is Profile.NODE_PEERS
+    if len(selected) == 1:
+        every = selected[0][1].gpus
+    else:
+        every = node.ordered([gpu for _, held in selected for gpu in held.gpus])
+    numbers = {gpu.index: number for number, gpu in enumerate(_visible(every, node, node_wide))} if shares else {}
     containers = tuple(
         [
             ContainerGpus(container, held.gpus, tuple([numbers[gpu.index] for gpu in held.gpus]) if numbers else ())
             for container, held in selected
         ]
     )
-    others = [node.gpu(device.uuid, device.minor) for device in peers] if wanted.profile is Profile.NODE_PEERS else []
+    others = [node.gpu(device.uuid, device.minor) for device in peers] if node_wide else []
     together = node.ordered([*every, *filter(None, others)]) if others else every
-    sets = (_judged(together, node),) if wanted.profile.shares_gpus else tuple([held.judged for held in own])
-    doubts = [node.doubt(one) for one in sets]
-    known = [one for one, doubt in zip(sets, doubts, strict=True) if not doubt]
+    sets = (_judged(together, node),) if shares else tuple([held.judged for _, held in selected])
+    doubts = list(filter(None, map(node.doubt, sets)))
     if None in others:
         doubts.append("which GPUs another pod of the group has is not known")
-    decisive = (_judged(node.in_cuda_order, node),) if _knows_no_peers(wanted.profile) else sets
+    # Other pods, perhaps later ones, share the GPUs of the node with one of ``node-peers``.
+    decisive = (_judged(node.in_cuda_order, node),) if node_wide else sets
+    requires = bool(wanted.requirements)
     return Resolution(
         node=node,
         containers=containers,
         gpus=every,
         sets=sets,
         nccl=nccl_values(decisive, node, wanted.nccl),
-        unmet=unmet(wanted.requirements, known),
-        requires=bool(wanted.requirements),
-        doubt=next(filter(None, doubts), ""),
+        unmet=unmet(wanted.requirements, [one for one in sets if not node.doubt(one)]) if requires else (),
+        requires=requires,
+        doubt=doubts[0] if doubts else "",
     )
 
 
@@ -135,11 +142,11 @@ def _deal(wanted: Wanted, allocation: Allocation) -> list[tuple[GpuContainer, tu
         dealt = assign(allocation, wanted.containers)
     except FormatError as error:
         raise UnresolvedError(Unresolved.BAD_ALLOCATION, str(error)) from None
-    instances = [device for _, devices in dealt for device in devices if device.mig]
-    if instances:
-        instance = instances[0]
-        text = f"{instance.uuid} [{instance.mig}] is a MIG instance: between those there is no NVLink"
-        raise UnresolvedError(Unresolved.MIG_ALLOCATION, text)
+    for _, devices in dealt:
+        if any(map(_MIG, devices)):
+            instance = next(filter(_MIG, devices))
+            text = f"{instance.uuid} [{instance.mig}] is a MIG instance: between those there is no NVLink"
+            raise UnresolvedError(Unresolved.MIG_ALLOCATION, text)
     return dealt
 
 
@@ -170,13 +177,11 @@ def _unknown(device: Device, node: KnownNode) -> str:
     return f"{named} was allocated, but node {node.name} lists other GPUs: {listed}"
 
 
-def _visible(profile: Profile, every: tuple[Gpu, ...], node: KnownNode) -> tuple[Gpu, ...]:
-    """What a container sees, in CUDA's order; empty where it sees nothing but its own."""
-    if not profile.shares_gpus:
-        return ()
-    if node.numbering_problem and (profile is Profile.NODE_PEERS or len(every) > 1):
+def _visible(every: tuple[Gpu, ...], node: KnownNode, node_wide: bool) -> tuple[Gpu, ...]:
+    """What a container sees that shares its GPUs, in CUDA's order: all of the node or all of the pod."""
+    if node.numbering_problem and (node_wide or len(every) > 1):
         raise UnresolvedError(Unresolved.NODE_UNKNOWN, f"{node.numbering_problem}. Is the agent running there?")
-    if profile is Profile.POD_PEERS:
+    if not node_wide:
         return every
     if node.has_mig:
         # CUDA counts MIG instances and whole GPUs in a way that no documentation promises.
@@ -187,8 +192,3 @@ def _visible(profile: Profile, every: tuple[Gpu, ...], node: KnownNode) -> tuple
 
 def _judged(gpus: Sequence[Gpu], node: KnownNode) -> GpuSet:
     return node.gpu_set([gpu.index for gpu in gpus])
-
-
-def _knows_no_peers(profile: Profile) -> bool:
-    """Whether other pods, perhaps later ones, share the GPUs of the node with this one."""
-    return profile is Profile.NODE_PEERS
