@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isinf
+from operator import attrgetter
 
 import msgspec
 
@@ -31,6 +32,7 @@ _FORBIDDEN, _CONFLICT, _INVALID, _UNAVAILABLE = 403, 409, 422, 503
 ANNOTATIONS_LIMIT = 256 * 1024
 """Bytes of all keys and values: apimachinery pkg/api/validation/objectmeta.go, TotalAnnotationSizeLimitB."""
 ROOM_FOR_OTHERS = 32 * 1024
+_NUMA_NODE = attrgetter("numa_node")
 _REQUIREMENT_NOT_MET, _NOT_RESOLVED = "RequirementNotMet", "NotResolved"
 
 
@@ -283,17 +285,13 @@ def _fitting(case: Case, written: dict[str, str]) -> dict[str, str]:
     The API server does not count them at a Binding, but at each later update, the status of the kubelet among them: a
     pod with too many could never be updated again.
     """
-    limit = ANNOTATIONS_LIMIT - ROOM_FOR_OTHERS
-    if names.NODE_TOPOLOGY not in written or _are_few(case.annotations, written, limit=limit):
+    limit, there = ANNOTATIONS_LIMIT - ROOM_FOR_OTHERS, case.annotations
+    characters = len("".join((*there, *there.values(), *written, *written.values())))
+    if names.NODE_TOPOLOGY not in written or 4 * characters <= limit:  # no character has more bytes in UTF-8
         return written
-    if _size({**case.annotations, **written}) <= limit:
+    if _size({**there, **written}) <= limit:
         return written
     return {key: value for key, value in written.items() if key != names.NODE_TOPOLOGY}
-
-
-def _are_few(*annotations: Mapping[str, str], limit: int) -> bool:
-    """Whether they fit without a look at each: no character has more bytes in UTF-8 than four."""
-    return 4 * sum([len("".join((*one, *one.values()))) for one in annotations]) <= limit
 
 
 def _size(found: Mapping[str, str]) -> int:
@@ -333,7 +331,7 @@ def _doubts(resolution: Resolution) -> Iterable[str]:
 
 
 def _same_numa(resolution: Resolution) -> bool | None:
-    nodes = {gpu.numa_node for gpu in resolution.gpus}
+    nodes = set(map(_NUMA_NODE, resolution.gpus))
     return None if None in nodes else len(nodes) == 1
 
 

@@ -22,6 +22,7 @@ _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """k8s.io/apimachinery, pkg/util/validation: IsValidLabelValue, without the empty one."""
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 """The same: IsDNS1123Subdomain. Whatever is asked for with such a name stays within its path and selector."""
+_NAMES = re.compile(f"{_NAME.pattern}/{_NAME.pattern}")
 
 _LATER = "The scheduler tries again"
 _FIXES = {
@@ -61,7 +62,7 @@ class LivePods:
         Raises:
             PodsUnreadable: no answer at the deadline, by default within ``binding.readSeconds``; or one that is no pod.
         """
-        if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
+        if not _NAMES.fullmatch(f"{namespace}/{name}"):
             return None
         what = f"get pod {namespace}/{name}"
         try:
