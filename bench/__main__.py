@@ -10,7 +10,7 @@ Seven rows, measured in one run, on one machine, with bursts in turn:
 - `unlike`: the same pod with another container name each time, so that the webhook has no answer to recall.
 - `bound`: the Binding of that pod to a node with eight GPUs. The webhook reads the pod, 14 KB by now, from a stand-in
   for the API server, over TLS, and writes what follows from its GPUs.
-- `bound, unlike`: the same, but each time another pod with four other GPUs.
+- `bound, unlike`: the same, but each time another pod of the job with four other GPUs, which the webhook cannot recall.
 
 A machine drifts by half within minutes, so the figure that means something is the ratio to `bare` in the same round;
 absolute microseconds and reviews per second describe the machine as much as the code. What is measured:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, islice, permutations
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ TOPOLOGY = Path(__file__).parents[1] / "examples" / "state" / "nodes" / "h20-nod
 UID = f"3b0c6d0f-4d52-9a44-0f4a-{bodies.SERIAL.decode()}"
 NAME = f"llama-pretrain-worker-{bodies.SERIAL.decode()}"
 UNLIKE_COUNT = 4
+UNLIKE_ORDERS = 12
+"""Times 36 sets of GPUs: more than the webhook remembers."""
 
 Admit = Callable[[bytes], bytes]
 """Sends a request to the webhook; its whole answer."""
@@ -91,7 +93,9 @@ def unlike(admit: Admit) -> Iterator[bytes]:
     gpus = topology().gpus
     for chosen in combinations(gpus, UNLIKE_COUNT):
         if sum(gpu.numa_node == gpus[0].numa_node for gpu in chosen) == UNLIKE_COUNT // 2:
-            yield _allocated(pod, chosen)
+            # In many orders, as HAMi may pick them: the webhook is to have nothing to recall.
+            for order in islice(permutations(chosen), UNLIKE_ORDERS):
+                yield _allocated(pod, order)
 
 
 def _injected(admit: Admit, submitted: dict[str, Any]) -> dict[str, Any]:

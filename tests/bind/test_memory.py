@@ -1,24 +1,29 @@
 """Pods of one workload share a wish, and no others do."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import msgspec
 import pytest
 
-from tests.bind.test_binding import H20, U, hami, injected, to
+from tests.bind.test_binding import H20, U, hami, injected, published, to
 from tests.judge import policy
 from tests.pods import ALL_ALLOWED, container
+from tests.topology import machines
 from webhook.admit.memory import Memory
 from webhook.bind.binding import Case, begin, finish
 from webhook.bind.memory import key_of
 from webhook.bind.wanted import Wish
 from webhook.model.binding import BindOutcome
 from webhook.model.pod import Namespace, Pod
+from webhook.resolve.node import Sources
 
 
-def decide(pod: Pod, memory: Memory[Wish] | None, namespace: Namespace = ALL_ALLOWED) -> BindOutcome:
+def decide(
+    pod: Pod, memory: Memory[Wish] | None, namespace: Namespace = ALL_ALLOWED, *, sources: Sources = H20
+) -> BindOutcome:
     begun = begin(pod, to(), namespace, policy(), memory)
-    return finish(begun, policy(), H20) if isinstance(begun, Case) else begun
+    return finish(begun, policy(), sources) if isinstance(begun, Case) else begun
 
 
 def renamed(pod: Pod, name: str) -> Pod:
@@ -78,3 +83,27 @@ def test_a_namespace_that_changed_forgets_its_pods() -> None:
 def test_annotations_of_others_are_no_part_of_the_key() -> None:
     pod = injected(allocated=hami([U[0], U[1]]), annotations={"example.com/note": "x"})
     assert key_of(pod) == key_of(injected(allocated=hami([U[0], U[1]])))
+
+
+def test_a_binding_that_is_tried_again_gets_what_its_node_is_worth_by_then() -> None:
+    memory: Memory[Wish] = Memory()
+    pod = injected(allocated=hami([U[0], U[1]]), annotations=REQUIRED)
+    assert decide(pod, memory).link == "NVSwitch"
+    assert decide(pod, memory) == decide(pod, memory)
+    gpus = tuple(replace(gpu, nvlinks=()) for gpu in machines.h20().gpus)
+    unplugged = published(replace(machines.h20(), gpus=gpus))
+    assert decide(pod, memory, sources=unplugged).link == "PHB"
+    assert decide(pod, memory, sources=unplugged).satisfied is False
+    assert decide(pod, memory).link == "NVSwitch"
+
+
+def test_an_allocation_that_cannot_be_resolved_is_looked_at_again() -> None:
+    memory: Memory[Wish] = Memory()
+    pod = injected(allocated=hami([U[0], "GPU-x"]))
+    assert decide(pod, memory).reason == decide(pod, memory).reason == "gpu-unknown"
+
+
+def test_the_order_in_which_hami_picked_the_gpus_does_not_matter() -> None:
+    memory: Memory[Wish] = Memory()
+    one, other = (injected(allocated=hami(gpus)) for gpus in ([U[0], U[1]], [U[1], U[0]]))
+    assert decide(one, memory).annotations == decide(other, memory).annotations

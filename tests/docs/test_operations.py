@@ -12,6 +12,7 @@ from tests.docs.test_docs import rows, text
 from webhook.admit.memory import Memory
 from webhook.admit.subject import choose_carrier
 from webhook.allocation.limit import MAX_CHARACTERS
+from webhook.bind.binding import RESOLUTIONS_KEPT
 from webhook.config import Config, ServerSettings
 from webhook.kube import permissions, pod_events, pods, session
 from webhook.kube.permissions import Permission, Scope
@@ -119,6 +120,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         "outcomes of admissions": signature(Memory).parameters["size"].default,
         "what pods wish at bind": signature(Memory).parameters["size"].default,
         "sets of GPUs, for each node": SETS_KEPT,
+        "what follows from an allocation": RESOLUTIONS_KEPT,
         "Events that wait": pod_events.WAITING,
         "connections to the API server": session.MAX_CONNECTIONS,
         "a pod that is read": pods.POD_BYTES // mib,

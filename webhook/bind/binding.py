@@ -1,6 +1,7 @@
 """The decision about one Binding: docs/binding.md."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import isinf
 from operator import attrgetter
 
@@ -10,6 +11,7 @@ from webhook.admit.admission import observed_profile
 from webhook.admit.memory import Memory
 from webhook.allocation.model import Allocation, Device
 from webhook.allocation.read import allocated_node, dialect_of, read_allocation
+from webhook.allocation.segments import MEMORABLE
 from webhook.bind.memory import key_of
 from webhook.bind.wanted import Wish, has_remap_container, read_wanted
 from webhook.config import AdmitPolicy
@@ -32,6 +34,7 @@ _FORBIDDEN, _CONFLICT, _INVALID, _UNAVAILABLE = 403, 409, 422, 503
 ANNOTATIONS_LIMIT = 256 * 1024
 """Bytes of all keys and values: apimachinery pkg/api/validation/objectmeta.go, TotalAnnotationSizeLimitB."""
 ROOM_FOR_OTHERS = 32 * 1024
+RESOLUTIONS_KEPT = 256
 _NUMA_NODE = attrgetter("numa_node")
 _REQUIREMENT_NOT_MET, _NOT_RESOLVED = "RequirementNotMet", "NotResolved"
 
@@ -48,6 +51,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     annotations: Mapping[str, str]
     """Of the pod, with those of the Binding over them."""
     wish: Wish
+    is_remembered: bool = False
+    """Whether the pods of its workload share the wish."""
 
     @property
     def is_observed(self) -> bool:
@@ -150,6 +155,7 @@ def read_case(
         node=printable(binding.node),
         annotations={**pod.annotations, **binding.annotations} if binding.annotations else pod.annotations,
         wish=_read_wish(pod, namespace, policy) if memory is None else _recall(pod, namespace, policy, memory),
+        is_remembered=memory is not None,
     )
 
 
@@ -185,7 +191,18 @@ def resolve_case(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Se
     """
     allocation = _read_allocation(case)
     node = _choose(case, allocation, policy, sources)
+    text = case.annotations.get(dialect_of(case.wish.family).key, "")
+    is_alone = allocation.segments and not peers and names.HAMI_MIG_ALLOCATIONS not in case.annotations
+    if case.is_remembered and is_alone and len(text) <= MEMORABLE:
+        return _resolve_alone(case.wish, text, node)
     return resolve(case.wish.wanted, allocation, node, peers=peers)
+
+
+# A Binding that was refused is tried again, and the next pod of a workload often gets the GPUs of the one before it.
+@lru_cache(maxsize=RESOLUTIONS_KEPT)
+def _resolve_alone(wish: Wish, text: str, node: KnownNode) -> Resolution:
+    """What follows from an allocation that says all: of whole GPUs, and no other pod's matter."""
+    return resolve(wish.wanted, dialect_of(wish.family).parse(text, "the allocation"), node)
 
 
 def _read_allocation(case: Case) -> Allocation:
