@@ -9,7 +9,8 @@ Seven rows, measured in one run, on one machine, with bursts in turn:
   listed anew every three seconds: 107 MB of JSON each time.
 - `unlike`: the same pod with another container name each time, so that the webhook has no answer to recall.
 - `bound`: the Binding of that pod to a node with eight GPUs. The webhook reads the pod, 14 KB by now, from a stand-in
-  for the API server, over TLS, and writes what follows from its GPUs.
+  for the API server, over TLS, and writes what follows from its GPUs. They are those of the pod before, as when a
+  Binding is tried again, so it recalls that; everything else is done anew.
 - `bound, unlike`: the same, but each time another pod of the job with four other GPUs, which the webhook cannot recall.
 
 A machine drifts by half within minutes, so the figure that means something is the ratio to `bare` in the same round;

@@ -86,7 +86,7 @@ class PodPatch:
 
     def drop_annotation(self, key: str) -> None:
         """Remove a pod annotation, which must be there."""
-        # Not a key that we chose, but one of the user's, as long as he likes: nothing to remember.
+        # Not a key that we chose, but one of the user's, of any length: nothing to remember.
         self.operations.append(Operation("remove", pointer("metadata", "annotations", key)))
 
     def label(self, key: str, value: str) -> None:
