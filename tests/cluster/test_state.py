@@ -252,8 +252,9 @@ async def _coming_and_going(plane: StartableControlPlane, site: Site, kubeconfig
 
         # While nobody watched, things happened that etcd no longer knows: only new lists tell.
         await asyncio.to_thread(wait_until_granted, plane.control_plane, kubeconfig, site.namespace, WEBHOOK)
-        await asyncio.to_thread(site.publish, "gpu-3")
-        await until(lambda: state.node("gpu-3").published, lambda: found.errors)
+        # A list may have told of the first of them and not be at its end: the second can only come by a watch.
+        await _publish(site, "gpu-3", found)
+        await _publish(site, "gpu-4", found)
         expired = found.errors["configmaps", "expired"]
         await found.close()
         await asyncio.to_thread(site.label, "team-b", {"gpu.topology/injection": None})
@@ -268,6 +269,11 @@ async def _coming_and_going(plane: StartableControlPlane, site: Site, kubeconfig
         await until(lambda: state.node("gpu-2").published and not state.node("gpu-1").published, lambda: found.errors)
         assert found.errors["configmaps", "expired"] > expired
         await until(lambda: not state.namespaces.values()["team-b"].injection_enabled, lambda: found.errors)
+
+
+async def _publish(site: Site, node: str, found: ClusterCaches) -> None:
+    await asyncio.to_thread(site.publish, node)
+    await until(lambda: found.state.node(node).published, lambda: found.errors)
 
 
 async def _knows(state: ClusterState, site: Site) -> None:

@@ -177,6 +177,18 @@ def test_a_watch_refused_with_410_leads_to_a_list(run: Run) -> None:
     run(test())
 
 
+@pytest.mark.parametrize(("code", "lists"), [(429, 1), (503, 2), (504, 2)])
+def test_a_busy_api_server_is_asked_for_no_list_in_place_of_the_watch(run: Run, code: int, lists: int) -> None:
+    async def test() -> None:
+        server = filled()
+        server.refuse = lambda target: code if "watch" in target and site.errors["nodes", "away"] < 4 else 0
+        async with mirrored(server) as site:
+            await site.until(lambda: server.watches == 1)
+            assert (site.errors["nodes", "away"], server.lists) == (4, lists)
+
+    run(test())
+
+
 def test_pages_that_expire_are_begun_anew(run: Run) -> None:
     async def test() -> None:
         async with mirrored(filled(expire_pages=2)) as site:

@@ -50,6 +50,9 @@ OLD_LISTS = 3
 FAILED_WATCHES = 3
 """So many watches in a row that the API server refused, and only a new list can help: for example of a version that a
 restored cluster will have one day (apiserver storage/errors.go, NewTooLargeResourceVersionError)."""
+TOO_MANY_REQUESTS = 429
+"""Says nothing of the version: the API server has too much to do, or its watch cache is not filled yet. A list would
+cost it more than the watch, so only that is tried again, as client-go does (tools/cache/reflector.go)."""
 
 
 class Mirror(Protocol):
@@ -275,7 +278,7 @@ class Reflector:
             seconds=seconds + GRACE_SECONDS,
         ) as stream:
             if stream.status != 200:
-                self._refused_watch()
+                self._refused_watch(stream.status)
                 raise _refused(what, await stream.rest())
             self._mirror.confirm()
             self._mirror.failed("")
@@ -300,8 +303,9 @@ class Reflector:
             except msgspec.MsgspecError as error:
                 raise _FailedError(ErrorKind.MALFORMED, f"{what}: expected an event, found none: {error}") from None
             if event.type == "ERROR":
-                self._refused_watch()
-                raise _refused(what, Answer(_code(event.object), bytes(event.object)))
+                code = _code(event.object)
+                self._refused_watch(code)
+                raise _refused(what, Answer(code, bytes(event.object)))
             self._take(what, event)
             self._heard()
             await pace.breathe()
@@ -329,8 +333,8 @@ class Reflector:
         self._newest = max(self._newest, version)
         self._version = max(self._version or 0, version)
 
-    def _refused_watch(self) -> None:
-        self._failed_watches += 1
+    def _refused_watch(self, code: int) -> None:
+        self._failed_watches += code != TOO_MANY_REQUESTS
         if self._failed_watches >= FAILED_WATCHES:
             self._version, self._failed_watches = None, 0
 
@@ -363,7 +367,7 @@ def _refused(what: str, answer: Answer) -> _FailedError:
         kind = ErrorKind.EXPIRED
     elif code in (401, 403):
         kind = ErrorKind.DENIED
-    elif code in (408, 429) or code >= 500:
+    elif code in (408, TOO_MANY_REQUESTS) or code >= 500:
         kind = ErrorKind.AWAY
     else:
         kind = ErrorKind.REFUSED
