@@ -53,7 +53,8 @@ from tests.server.conftest import until
 from webhook.config import CertificateSettings
 from webhook.kube.exchange import PodExchange, find_exchange
 from webhook.kube.service_account import ServiceAccount
-from webhook.server.certificates import MARKS, USER_AGENT, terms_of
+from webhook.server.certificates import MARKS, terms_of
+from webhook.server.live import USER_AGENT
 
 pytestmark = pytest.mark.cluster
 

@@ -123,7 +123,8 @@ def _cluster(config: Path | None, kubeconfig: Path | None, namespace: str) -> "I
     from certs.api import ApiServer
     from webhook.cli.inputs import read_settings
     from webhook.kube.exchange import find_exchange
-    from webhook.server.certificates import MARKS, USER_AGENT, terms_of
+    from webhook.server.certificates import MARKS, terms_of
+    from webhook.server.live import USER_AGENT
 
     if not namespace:
         raise typer.BadParameter(f"expected a name, or the variable {names.AGENT_NAMESPACE}", param_hint="--namespace")

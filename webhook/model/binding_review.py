@@ -70,9 +70,10 @@ def _patch(binding: Binding, annotations: dict[str, str]) -> bytes | msgspec.Raw
 
     The topology, which is most of the text and the same for all pods of a node, stands last, and is in base64 already.
     """
-    missing: dict[str, Any] = annotations.copy()
-    if found := binding.annotations:
-        missing = {key: value for key, value in annotations.items() if found.get(key) != value}
+    found = binding.annotations
+    missing: dict[str, Any] = (
+        {key: value for key, value in annotations.items() if found.get(key) != value} if found else annotations.copy()
+    )
     topology = missing.pop(names.NODE_TOPOLOGY, None)
     if topology is not None:
         text = _encoder.encode(_operations(binding, missing | {names.NODE_TOPOLOGY: msgspec.Raw()}))

@@ -143,8 +143,7 @@ def _deal(wanted: Wanted, allocation: Allocation) -> list[tuple[GpuContainer, tu
     except FormatError as error:
         raise UnresolvedError(Unresolved.BAD_ALLOCATION, str(error)) from None
     for _, devices in dealt:
-        if any(map(_MIG, devices)):
-            instance = next(filter(_MIG, devices))
+        if instance := next(filter(_MIG, devices), None):
             text = f"{instance.uuid} [{instance.mig}] is a MIG instance: between those there is no NVLink"
             raise UnresolvedError(Unresolved.MIG_ALLOCATION, text)
     return dealt

@@ -17,11 +17,11 @@ from certs.issue import issue
 from certs.log import CertificateLog
 from certs.served import Served
 from certs.terms import Marks, Pace, Terms
-from webhook import __version__
 from webhook.config import CertificateSettings, Config
 from webhook.log import Log
 from webhook.model import names
 from webhook.model.errors import ConfigError, GpuTopologyError
+from webhook.server.live import USER_AGENT
 from webhook.server.vitals import Vitals
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 SELF_SIGNED_LIFETIME = timedelta(days=30)
 SELF_SIGNED_NAMES = ("localhost", "127.0.0.1", "::1")
-USER_AGENT = f"gpu-topology-webhook/{__version__}"
 MARKS = Marks(
     secret_type=names.CERTIFICATES_TYPE,
     rotate=names.CERTIFICATES_ROTATE,

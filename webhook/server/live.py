@@ -11,6 +11,8 @@ from webhook.model.binding import PodEvent
 from webhook.model.cluster import ClusterFacts
 from webhook.server.caches import ClusterCaches
 
+USER_AGENT = f"gpu-topology-webhook/{__version__}"
+
 
 class LiveCluster:
     """Connections to one API server; :class:`webhook.server.events.Events`, and closed with the server.
@@ -25,7 +27,7 @@ class LiveCluster:
     """
 
     def __init__(self, kubeconfig: Path | None, *, seconds: float) -> None:
-        self._session = connect(kubeconfig, user_agent=f"gpu-topology-webhook/{__version__}", seconds=seconds)
+        self._session = connect(kubeconfig, user_agent=USER_AGENT, seconds=seconds)
         self._events = PodEvents(self._session)
         self.pods = LivePods(self._session)
 
