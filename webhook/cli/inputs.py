@@ -2,16 +2,14 @@
 
 from pathlib import Path
 
-import msgspec
-
 from webhook import __version__
 from webhook.cli.standard_input import standard_input
 from webhook.config import AdmitPolicy, Config, admit_policy, parse_config
 from webhook.manifest.documents import parse_yaml, read_yaml
-from webhook.manifest.pods import decode_pod, to_json
+from webhook.manifest.pods import decode_pod, in_namespace, to_json
 from webhook.model import names
 from webhook.model.errors import ConfigError, ManifestError, printable
-from webhook.model.pod import Metadata, Namespace, Pod
+from webhook.model.pod import Namespace, Pod
 from webhook.state.directory import DirectoryState, load_directory
 
 
@@ -61,8 +59,6 @@ def read_pod_file(file: str, default_namespace: str) -> tuple[Pod, str]:
         found = ", ".join(printable(kind) if isinstance(kind, str) else "something else" for kind in kinds)
         raise ManifestError(f"{source}: expected one Pod, found {found or 'nothing'}")
     pod = decode_pod(to_json(documents[0], source), source)
-    metadata = pod.metadata or Metadata()
-    if not metadata.name:
+    if not pod.metadata or not pod.metadata.name:
         raise ManifestError(f"{source}: expected a Pod with a name, found none")
-    metadata = msgspec.structs.replace(metadata, namespace=metadata.namespace or default_namespace)
-    return msgspec.structs.replace(pod, metadata=metadata), source
+    return in_namespace(pod, default_namespace), source

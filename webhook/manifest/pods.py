@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from webhook.model.errors import ManifestError
-from webhook.model.pod import Pod
+from webhook.model.pod import Metadata, Pod
 from webhook.model.shape import shape_problem
 
 
@@ -40,3 +40,10 @@ def decode_pod(document: bytes, source: str) -> Pod:
         return msgspec.json.decode(document, type=Pod)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ManifestError(f"{source}: {shape_problem(error)}") from None
+
+
+def in_namespace(pod: Pod, default: str) -> Pod:
+    """The pod, with that namespace if it names none."""
+    metadata = pod.metadata or Metadata()
+    named = msgspec.structs.replace(metadata, namespace=metadata.namespace or default)
+    return msgspec.structs.replace(pod, metadata=named)

@@ -8,10 +8,10 @@ import msgspec
 
 from webhook.config import AdmitPolicy
 from webhook.explain.evidence import Evidence, Reading, containers_with_env_from, group_of, node_of
-from webhook.manifest.pods import decode_pod
+from webhook.manifest.pods import decode_pod, in_namespace
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import printable
-from webhook.model.pod import Metadata, Namespace, Pod
+from webhook.model.pod import Namespace, Pod
 from webhook.model.version import Version
 from webhook.resolve.node import KnownNode, Origin, Sources
 
@@ -42,10 +42,7 @@ def read_pod(document: bytes, source: str) -> Pod:
     Raises:
         ManifestError: a field has another type than in a pod, or a text is none.
     """
-    pod = decode_pod(document, source)
-    metadata = pod.metadata or Metadata()
-    named = msgspec.structs.replace(metadata, namespace=metadata.namespace or DEFAULT_NAMESPACE)
-    return msgspec.structs.replace(pod, metadata=named)
+    return in_namespace(decode_pod(document, source), DEFAULT_NAMESPACE)
 
 
 def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str | None, hami_version: str) -> Evidence:
