@@ -2,7 +2,7 @@
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.programs.left_out", "tests.chart.helm"]
+pytest_plugins = ["tests.programs.left_out", "tests.chart.helm", "tests.ports"]
 
 SLOW_MACHINES = (HealthCheck.too_slow, HealthCheck.data_too_large)
 

@@ -17,7 +17,8 @@ from tests.agent.looks import nowhere
 from tests.nvml import machines as played
 from tests.nvml.machines import Machine, write_machine
 from tests.nvml.stub import environment_of, without_library
-from tests.server.conftest import free_port, until
+from tests.ports import free_port
+from tests.server.conftest import until
 from webhook.topology.document import parse_topology
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +52,7 @@ class Computer:
         command = [sys.executable, "-m", "webhook", "agent", "--root", str(self.root), *map(str, arguments)]
         environment = self.environment(machine) | dict(variables or {})
         done = subprocess.run(
-            command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60, check=False
+            command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300, check=False
         )
         assert "Traceback" not in done.stderr, done.stderr
         return done.returncode, done.stdout, done.stderr
@@ -252,9 +253,9 @@ class Running:
 
 
 @pytest.fixture
-def running(computer: Computer, kubeconfig: Path, tmp_path: Path) -> Iterator[Running]:
+def running(computer: Computer, kubeconfig: Path, port: int, tmp_path: Path) -> Iterator[Running]:
     """An agent whose API server does not answer, after its first round."""
-    port, out = free_port(), tmp_path / "out"
+    out = tmp_path / "out"
     command = [sys.executable, "-m", "webhook", "agent", "--node", "n", "--namespace", "ns", "--interval", "600"]
     command += ["--kubeconfig", str(kubeconfig), "--root", str(computer.root)]
     command += ["--host", "127.0.0.1", "--port", str(port)]
@@ -263,7 +264,11 @@ def running(computer: Computer, kubeconfig: Path, tmp_path: Path) -> Iterator[Ru
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, cwd=ROOT, env=environment)
     agent = Running(process, port, out)
     try:
-        until(lambda: 'gpu_topology_agent_errors_total{kind="api",node="n"} 1.0' in agent.metrics(), "the first round")
+        errors = 'gpu_topology_agent_errors_total{kind="api",node="n"} '
+        none = f"{errors}0.0"
+        until(
+            lambda: any(line.startswith(errors) for line in agent.metrics()) and none not in agent.metrics(), "a round"
+        )
         yield agent
     finally:
         if process.poll() is None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.agent.looks import driver_away, nowhere
-from tests.server.conftest import free_port
+from tests.ports import free_port
 from tests.topology.machines import hgx_h100, with_switch_links
 from webhook.agent.log import AgentLog
 from webhook.agent.publication import Terms

@@ -6,6 +6,9 @@ from typing import Any
 
 from tests.chart.helm import INSTALL, documents, pick
 
+PATIENCE_S = 30
+"""The longest that Kubernetes allows: with that of the chart tests fail where the machine stands still for a while."""
+
 
 def installed_registration(url: str, authority: bytes) -> dict[str, Any]:
     """The MutatingWebhookConfiguration of ``deploy/install.yaml``, which needs no Helm.
@@ -17,5 +20,6 @@ def installed_registration(url: str, authority: bytes) -> dict[str, Any]:
     configuration = copy.deepcopy(pick(documents(INSTALL.read_text(encoding="utf-8")), "MutatingWebhookConfiguration"))
     for webhook in configuration["webhooks"]:
         path = webhook["clientConfig"]["service"]["path"]
+        webhook["timeoutSeconds"] = PATIENCE_S
         webhook["clientConfig"] = {"url": f"{url}{path}", "caBundle": base64.b64encode(authority).decode()}
     return configuration

@@ -147,7 +147,7 @@ def test_a_document_that_contains_itself_ends_in_a_sentence() -> None:
 def test_a_closed_standard_input_ends_in_a_sentence(command: list[str]) -> None:
     words = " ".join([sys.executable, "-m", "webhook", *command, "-f", "-"])
     done = subprocess.run(
-        ["/bin/sh", "-c", f"{words} <&-"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+        ["/bin/sh", "-c", f"{words} <&-"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
     )
     assert (done.returncode, done.stderr) == (1, "gpu-topology: standard input is closed\n")
 

@@ -23,7 +23,7 @@ def in_shell(redirection: str, *arguments: str | Path, **environment: str) -> tu
     """Exit code and stderr of the command with a redirection of the shell."""
     command = ["sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-m", "webhook", *map(str, arguments)]
     settings = {"COLUMNS": "200", "PATH": "/usr/bin:/bin"} | environment
-    done = subprocess.run(command, stderr=subprocess.PIPE, cwd=ROOT, env=settings, timeout=60, check=False)
+    done = subprocess.run(command, stderr=subprocess.PIPE, cwd=ROOT, env=settings, timeout=300, check=False)
     return done.returncode, done.stderr.decode()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from kubernetes.client import CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
 
-from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
+from tests.cluster.control_plane import REQUEST_TIMEOUT_S, Binaries, ControlPlane, running_control_plane
 from tests.cluster.processes import NotRunningError
 from tests.programs.catalogue import ETCD, KUBE_APISERVER
 from tests.programs.left_out import GetProgram
@@ -29,6 +29,16 @@ def control_plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) 
         pytest.fail(str(error), pytrace=False)
     finally:
         shutil.rmtree(directory)
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What of ours runs within the tests waits for the API server even if the machine stands still for a while."""
+    monkeypatch.setattr("webhook.kube.pod_events.DRAIN_SECONDS", REQUEST_TIMEOUT_S)
+    monkeypatch.setattr("webhook.kube.client._TIMEOUTS", (REQUEST_TIMEOUT_S, REQUEST_TIMEOUT_S))
+    for module in ("exchange", "client_exchange"):
+        for name in ("CONNECT_SECONDS", "ANSWER_SECONDS"):
+            monkeypatch.setattr(f"webhook.kube.{module}.{name}", REQUEST_TIMEOUT_S)
 
 
 @pytest.fixture

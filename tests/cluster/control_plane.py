@@ -34,14 +34,15 @@ from kubernetes.client import (
 from kubernetes.config import load_kube_config
 
 from certs.issue import issue
-from tests.cluster.processes import POLL_S, reserved_port, running
+from tests.cluster.processes import POLL_S, running
+from tests.ports import reserved_port
 
 ETCD, KUBE_APISERVER = "etcd", "kube-apiserver"
 ISSUER = "https://kubernetes.default.svc"
 SERVING_NAMES = ("127.0.0.1", "localhost", "kubernetes.default.svc")
 CERTIFICATE_LIFETIME = timedelta(days=1)
 TOKEN_LIFETIME_S = 3600
-REQUEST_TIMEOUT_S = 10.0
+REQUEST_TIMEOUT_S = 60.0
 PERMISSION_DEADLINE_S = 30.0
 
 

@@ -15,12 +15,13 @@ from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1Namespace
 from certs.issue import issue
 from tests.chart.registration import installed_registration
 from tests.cluster.accounts import permitted
-from tests.cluster.control_plane import CERTIFICATE_LIFETIME, ControlPlane
-from tests.cluster.processes import Program, reserved_port, running
+from tests.cluster.control_plane import CERTIFICATE_LIFETIME, REQUEST_TIMEOUT_S, ControlPlane
+from tests.cluster.processes import Program, running
 from tests.cluster.registration import create_pod, gpu_pod
 from tests.cluster.service import running_service
 from tests.nvml.machines import Machine, write_machine
 from tests.nvml.stub import environment_of
+from tests.ports import reserved_port
 from tests.server.conftest import until
 from webhook.kube.permissions import AGENT, WEBHOOK
 from webhook.model.names import INJECTED, INJECTION
@@ -102,8 +103,7 @@ class Installation:
 
     def metrics(self) -> list[list[str]]:
         """What each replica exposes, by lines."""
-        texts = [httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text for _, port in self.ports]
-        return [text.splitlines() for text in texts]
+        return [_get(port, "/metrics").text.splitlines() for _, port in self.ports]
 
     def is_asked(self) -> bool:
         """Whether the API server asks us about pods, or tries to."""
@@ -147,7 +147,9 @@ def installed(
         (directory / "tls" / name).touch(mode=0o600)
         (directory / "tls" / name).write_bytes(content)
     facts = {"hamiVersion": hami, "kubernetesVersion": "1.36"}
-    (directory / "config.yaml").write_text(json.dumps({"cluster": facts}))
+    (directory / "config.yaml").write_text(
+        json.dumps({"cluster": facts, "binding": {"readSeconds": REQUEST_TIMEOUT_S}})
+    )
     with ExitStack() as stack:
         for node, machine in machines.items():
             stack.enter_context(_running_agent(node, machine, directory, nvml, agent))
@@ -191,6 +193,10 @@ def _running_agent(node: str, machine: Machine, directory: Path, nvml: Path, kub
 
 def _is_ready(port: int) -> bool:
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == httpx.codes.OK
+        return _get(port, "/readyz").status_code == httpx.codes.OK
     except httpx.TransportError:
         return False
+
+
+def _get(port: int, path: str) -> httpx.Response:
+    return httpx.get(f"http://127.0.0.1:{port}{path}", timeout=REQUEST_TIMEOUT_S, trust_env=False)

@@ -27,6 +27,6 @@ class Kubectl:
             env={"HOME": str(self.home), "KUBECONFIG": str(self.kubeconfig)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )

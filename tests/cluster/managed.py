@@ -52,7 +52,7 @@ class Site:
         config.write_text(self.config)
         command = [sys.executable, "-m", "webhook", "certs", *arguments, "--namespace", self.namespace]
         command += ["--kubeconfig", str(self.control_plane.kubeconfig), "--config", str(config)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 @contextmanager

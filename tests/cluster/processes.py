@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -76,19 +75,3 @@ def running(
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-@contextmanager
-def reserved_port() -> Iterator[int]:
-    """A port of the loopback interface that is ours until the end.
-
-    The socket that holds it never listens, so it gets no connections. A program can listen there if it sets
-    SO_REUSEADDR, as Go and asyncio do, or SO_REUSEPORT and has the same user (socket(7)); and nobody who asks for any
-    free port gets this one between our choice and the program's start.
-    """
-    with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        holder.bind(("127.0.0.1", 0))
-        port: int = holder.getsockname()[1]
-        yield port

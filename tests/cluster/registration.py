@@ -12,12 +12,14 @@ from typing import Any
 import httpx
 from kubernetes.client import AdmissionregistrationV1Api
 
+from tests.chart.registration import PATIENCE_S
 from tests.cluster.control_plane import REQUEST_TIMEOUT_S, ControlPlane
 from tests.server.conftest import RunningServer, Starter, until
 from tests.topology.machines import h20
 from webhook.topology.document import format_topology
 from webhook.topology.model import NodeTopology
 
+PATIENT = f"binding: {{readSeconds: {REQUEST_TIMEOUT_S}}}\n"
 PERMISSIONS = {f"gpu.topology/allow-{what}": "true" for what in ("host-ipc", "host-pid", "node-gpus")}
 ENFORCE = "pod-security.kubernetes.io/enforce"
 RESTRICTED = {
@@ -106,7 +108,7 @@ def registered(
     starter = Starter(directory)
     state = write_state(directory / "state", namespace, topology or h20(), labels or {})
     try:
-        server = starter("--kubeconfig", str(control_plane.kubeconfig), state=state, config=config)
+        server = starter("--kubeconfig", str(control_plane.kubeconfig), state=state, config=f"{PATIENT}{config}")
         with control_plane.client() as client:
             api = AdmissionregistrationV1Api(client)
             body: Any = registration(server, namespace, scheduler)
@@ -138,7 +140,7 @@ def registration(server: RunningServer, namespace: str, scheduler: str) -> dict[
         "admissionReviewVersions": ["v1"],
         "sideEffects": "NoneOnDryRun",
         "failurePolicy": "Fail",
-        "timeoutSeconds": 5,
+        "timeoutSeconds": PATIENCE_S,
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 
-from tests.cluster.processes import reserved_port
+from tests.ports import reserved_port
 
 CHUNK = 65536
 ENDED = (ConnectionError, OSError, asyncio.IncompleteReadError)

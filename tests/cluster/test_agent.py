@@ -32,7 +32,8 @@ from tests.cluster.control_plane import ControlPlane
 from tests.nvml import machines as played
 from tests.nvml.machines import write_machine
 from tests.nvml.stub import environment_of, nvml_library, without_library
-from tests.server.conftest import free_port, until
+from tests.ports import free_port
+from tests.server.conftest import DEADLINE_S, until
 from tests.topology.machines import hgx_h100, uuid, with_switch_links
 from webhook.agent.log import AgentLog
 from webhook.agent.publication import Object, Terms
@@ -648,10 +649,9 @@ def test_a_node_with_the_longest_name_is_published(site: Site) -> None:
         site.admin.delete_node(site.node)
 
 
-def test_the_program_publishes_watches_and_stops(site: Site, nvml_library: Path, tmp_path: Path) -> None:
+def test_the_program_publishes_watches_and_stops(site: Site, nvml_library: Path, port: int, tmp_path: Path) -> None:
     root = tmp_path / "root"
     environment = environment_of(nvml_library, write_machine(played.hgx_h100(), root))
-    port = free_port()
     command = [sys.executable, "-m", "webhook", "agent", "--node", site.node, "--namespace", site.namespace]
     command += ["--root", str(root), "--kubeconfig", str(site.kubeconfig), "--interval", "1"]
     command += ["--host", "127.0.0.1", "--port", str(port)]
@@ -666,7 +666,7 @@ def test_the_program_publishes_watches_and_stops(site: Site, nvml_library: Path,
         until(lambda: [event[1] for event in site.events()] == ["NVLinkDown"], "the event")
         play(played.hgx_h100().with_lost(2), root)
         until(lambda: len(site.published().lost) == 1, "the lost GPU")
-        metrics = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text.splitlines()
+        metrics = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S, trust_env=False).text.splitlines()
         assert f'gpu_topology_gpus{{node="{site.node}",state="lost"}} 1.0' in metrics
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
@@ -690,7 +690,7 @@ def play(machine: played.Machine, root: Path) -> None:
 def is_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> bool:
     assert process.poll() is None, log.read_text()
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200
+        return httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=DEADLINE_S, trust_env=False).status_code == 200
     except httpx.TransportError:
         time.sleep(0.05)
         return False
@@ -702,7 +702,7 @@ def test_one_round_of_the_program(site: Site, nvml_library: Path, tmp_path: Path
     environment |= {"NODE_NAME": site.node, "POD_NAMESPACE": site.namespace}
     command = [sys.executable, "-m", "webhook", "agent", "--once", "--root", str(root)]
     command += ["--kubeconfig", str(site.kubeconfig)]
-    done = subprocess.run(command, capture_output=True, cwd=ROOT, env=environment, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, cwd=ROOT, env=environment, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert len(site.published().gpus) == 8
     wrote = [json.loads(line) for line in done.stdout.splitlines()]
@@ -718,7 +718,7 @@ def test_one_round_of_the_program_without_a_driver_publishes_that_and_fails(site
     environment = environment_of(without_library(tmp_path))
     command = [sys.executable, "-m", "webhook", "agent", "--once", "--node", site.node, "--namespace", site.namespace]
     command += ["--root", str(tmp_path / "root"), "--kubeconfig", str(site.kubeconfig)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith(f"gpu-topology: published, but nothing is known of node {site.node}: libnvidia-ml")
     assert site.published().problem.startswith("libnvidia-ml.so.1 is not here")

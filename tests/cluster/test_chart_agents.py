@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -68,23 +69,27 @@ class Nodes:
 @pytest.fixture
 def nodes(helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path) -> Iterator[Nodes]:
     """With roles and policy of the chart."""
-    applied = [one for one in helm.objects(namespace=namespace) if one["kind"] in KINDS]
-    for one in applied:
-        assert apply(control_plane, one).status_code == 201
+    with ExitStack() as stack:
+        for one in helm.objects(namespace=namespace):
+            if one["kind"] in KINDS:
+                stack.callback(request, control_plane, "DELETE", path_of(one))
+                assert apply(control_plane, one).status_code == 201
+        yield _nodes(stack, control_plane, admin, namespace, tmp_path / "log")
+
+
+def _nodes(stack: ExitStack, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, log_file: Path) -> Nodes:
     own, other = f"own-{namespace}", f"other.{namespace}"
     for node in (own, other):
         labels = {"kubernetes.io/os": "linux", "team": "ml"}
         admin.create_node(V1Node(metadata=V1ObjectMeta(name=node, labels=labels, annotations={"note": "x"})))
     kubeconfig = control_plane.kubeconfig_for(namespace, ACCOUNT, pod=pod_on(admin, namespace, own))
     wait_until_granted(control_plane, kubeconfig, namespace, AGENT)
-    log = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT)
+    log = os.open(log_file, os.O_WRONLY | os.O_CREAT)
+    stack.callback(os.close, log)
     found = Nodes(control_plane, namespace, own, other, kubeconfig, log)
     with control_plane.client(kubeconfig) as client:
         until(lambda: refusal(lambda: label(client, other, {"team": "x"})) != "", "the policy in force")
-    yield found
-    os.close(log)
-    for one in applied:
-        request(control_plane, "DELETE", path_of(one))
+    return found
 
 
 def pod_on(admin: CoreV1Api, namespace: str, node: str) -> V1ObjectMeta:

@@ -21,9 +21,19 @@ from tests.chart.registration import installed_registration
 from tests.cluster.accounts import RBAC
 from tests.cluster.control_plane import ControlPlane, wait_until_allowed
 from tests.cluster.manifests import apply, path_of, request
-from tests.cluster.registration import RESTRICTED, Answer, create_pod, created, gpu_container, gpu_pod, write_state
+from tests.cluster.registration import (
+    RESTRICTED,
+    Answer,
+    create_pod,
+    created,
+    gpu_container,
+    gpu_pod,
+    wait_until_asked,
+    write_state,
+)
 from tests.cluster.scheduling import allocate, bind, stored
-from tests.server.conftest import Starter, free_port, until
+from tests.ports import free_port
+from tests.server.conftest import Starter, until
 from tests.topology.machines import h20
 
 pytestmark = pytest.mark.cluster
@@ -167,15 +177,7 @@ def test_a_pod_gets_structure_and_values_through_the_registration_of_the_chart(
         configuration = installed_registration(server.url, server.authority.read_bytes())
         assert apply(control_plane, configuration).status_code == 201
         try:
-            until(
-                lambda: (
-                    "gpu.topology/injected"
-                    in create_pod(control_plane, namespace, gpu_pod("probe", {}), dry_run=True).body["metadata"][
-                        "annotations"
-                    ]
-                ),
-                "a pod that our webhook has seen",
-            )
+            wait_until_asked(control_plane, namespace)
             created(control_plane, namespace, gpu_pod("train", {"team": "ml"}))
             allocate(admin, namespace, "train", (), (2, 5))
             bind(scheduler, namespace, "train")

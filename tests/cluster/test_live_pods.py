@@ -28,7 +28,7 @@ from kubernetes.client import (
 
 from tests.cluster.accounts import permitted, without
 from tests.cluster.control_plane import ControlPlane
-from tests.server.conftest import free_port
+from tests.ports import free_port
 from webhook.kube.permissions import WEBHOOK, Permission, Scope
 from webhook.kube.pod_events import Fate, PodEvents, PodReference
 from webhook.kube.pods import LivePods
@@ -39,7 +39,7 @@ from webhook.model.errors import PodsUnreadable
 pytestmark = pytest.mark.cluster
 
 UNMET = PodEvent(reason="RequirementNotMet", note="GPU0 and GPU5 have no NVLink")
-SECONDS = 10.0
+SECONDS = 60.0
 HERE = frozenset({"pods", "events"})
 """Resources that these tests are about; the others are those of the state (``test_state.py``)."""
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.processes import NotRunningError, reserved_port, running
+from tests.cluster.processes import NotRunningError, running
+from tests.ports import reserved_port
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 30.0

@@ -16,17 +16,19 @@ import pytest
 from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api
 
 from certs.certificate import load_authorities
+from tests.chart.registration import PATIENCE_S
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.managed import Site, managed_site, shown
 from tests.cluster.registration import create_pod, gpu_pod, write_state
 from tests.pods import pod
+from tests.ports import free_port
 from tests.server.asgi import review
-from tests.server.conftest import RunningServer, free_port, until
+from tests.server.conftest import RunningServer, until
 from tests.topology.machines import h20
 
 pytestmark = pytest.mark.cluster
 
-SETTLE_S = 4.0
+SETTLE_S = 8.0
 CLIENTS = 3
 """Of each kind."""
 
@@ -61,7 +63,7 @@ def register(site: Site, server: RunningServer) -> None:
                 "admissionReviewVersions": ["v1"],
                 "sideEffects": "NoneOnDryRun",
                 "failurePolicy": "Fail",
-                "timeoutSeconds": 5,
+                "timeoutSeconds": PATIENCE_S,
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": site.namespace}},
                 "clientConfig": {"url": f"{server.url}/mutate/pods"},
                 "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
@@ -119,8 +121,8 @@ class Trusting:
 
     def context(self) -> ssl.SSLContext:
         if self._context is None or time.monotonic() >= self._until:
-            self._context = ssl.create_default_context(cadata=self._site.bundle().decode())
             self._until = time.monotonic() + 0.8 * SETTLE_S
+            self._context = ssl.create_default_context(cadata=self._site.bundle().decode())
         return self._context
 
 
@@ -132,29 +134,31 @@ def test_no_review_fails_while_the_certificate_and_then_the_authority_rotate(
     until(lambda: site.bundle() != b"", "a caBundle")
     until(lambda: "gpu.topology/injected" in str(create(site, 0, dry_run=True).body), "a pod that our webhook has seen")
     load = Load()
-    for number in range(2 * CLIENTS):
-        server, trusting = servers[number % 2], Trusting(site)
-        load.run("keep-alive", keep_alive(server, trusting, load.connections))
-        load.run("fresh", fresh(server, trusting))
-    numbers = itertools.count()
-    load.run("created", lambda: check_created(create(site, next(numbers), dry_run=False)))
-    time.sleep(1)
-    first = {shown(server) for server in servers}
-    assert len(first) == 1
-    seen = [first]
-    old = load_authorities(site.bundle())
-    for arguments in (("rotate",), ("rotate",), ("rotate", "--authority")):
-        said = site.certs(*arguments)
-        assert (said.returncode, said.stderr) == (0, "")
-        until(lambda: all(shown(server) not in seen[-1] for server in servers), "a new certificate")
-        seen.append({shown(server) for server in servers})
-    until(lambda: len(load_authorities(site.bundle())) == 1, "the end of the overlap")
-    assert load_authorities(site.bundle()) != old
-    time.sleep(SETTLE_S)
-    load.end()
+    try:
+        for number in range(2 * CLIENTS):
+            server, trusting = servers[number % 2], Trusting(site)
+            load.run("keep-alive", keep_alive(server, trusting, load.connections))
+            load.run("fresh", fresh(server, trusting))
+        numbers = itertools.count()
+        load.run("created", lambda: check_created(create(site, next(numbers), dry_run=False)))
+        time.sleep(1)
+        first = {shown(server) for server in servers}
+        assert len(first) == 1
+        seen = [first]
+        old = load_authorities(site.bundle())
+        for arguments in (("rotate",), ("rotate",), ("rotate", "--authority")):
+            said = site.certs(*arguments)
+            assert (said.returncode, said.stderr) == (0, "")
+            until(lambda: all(shown(server) not in seen[-1] for server in servers), "a new certificate")
+            seen.append({shown(server) for server in servers})
+        until(lambda: len(load_authorities(site.bundle())) == 1, "the end of the overlap")
+        assert load_authorities(site.bundle()) != old
+        time.sleep(SETTLE_S)
+    finally:
+        load.end()
     assert load.failed == []
     assert all(load.done[kind] > 20 for kind in ("keep-alive", "fresh", "created")), load.done
-    assert sorted(leads(server) for server in servers) == [False, True]
+    until(lambda: sorted(leads(server) for server in servers) == [False, True], "one leader")
     with capsys.disabled():
         print(f"\nrotation under load: {load.done}, failed: {len(load.failed)}")
     for server in servers:

@@ -83,7 +83,7 @@ class Site:
 async def caches(kubeconfig: Path, namespace: str) -> AsyncIterator[ClusterCaches]:
     """The state as ``serve`` keeps it, with the log thrown away."""
     descriptor = os.open(os.devnull, os.O_WRONLY)
-    live = LiveCluster(kubeconfig, seconds=5.0)
+    live = LiveCluster(kubeconfig, seconds=60.0)
     found = live.caches(namespace, configured=ClusterFacts(), max_age=600, log=Log(descriptor))
     await found.open()
     try:

@@ -67,7 +67,7 @@ class Container:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=300,
         )
 
     def entry(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -20,7 +20,7 @@ from webhook.kube.connection import Answer, Connection, Lost
 from webhook.kube.errors import ApiServerAway
 from webhook.kube.session import connect
 
-PATIENCE_S = 30.0
+PATIENCE_S, SHORT_S = 30.0, 1.0
 LONG = 65_536
 ASKED = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -112,7 +112,7 @@ def test_a_kept_connection_over_which_nothing_came_is_asked_again(run: Run) -> N
     run(test())
 
 
-@pytest.mark.parametrize("first", [0.05, PATIENCE_S], ids=["after an earlier one", "before a later one"])
+@pytest.mark.parametrize("first", [SHORT_S, PATIENCE_S], ids=["after an earlier one", "before a later one"])
 def test_each_request_has_its_own_deadline(run: Run, first: float) -> None:
     async def test() -> None:
         now = asyncio.get_running_loop().time
@@ -130,8 +130,8 @@ def test_each_request_has_its_own_deadline(run: Run, first: float) -> None:
 def test_a_deadline_that_passes_after_its_answer_is_nobodys(run: Run) -> None:
     async def test() -> None:
         async with line() as (connection, server):
-            assert await answered(connection, server, FIRST, 0.05) == Answer(200, b'{"n":1}')
-            await asyncio.sleep(0.06)
+            assert await answered(connection, server, FIRST, SHORT_S) == Answer(200, b'{"n":1}')
+            await asyncio.sleep(SHORT_S + 0.01)
             assert await answered(connection, server, REAL) == Answer(200, b'{"n":2}')
 
     run(test())

@@ -11,7 +11,7 @@ import pytest
 
 from tests.kube.conftest import Run
 from tests.kube.stand_in import Line, Received, StandIn, Turn, always, kubeconfig, serving, status
-from tests.server.conftest import free_port
+from tests.ports import free_port
 from webhook.kube.pod_events import Fate, PodEvents, PodReference
 from webhook.kube.session import connect
 from webhook.model.binding import PodEvent

@@ -11,7 +11,7 @@ import pytest
 
 from tests.kube.conftest import Run
 from tests.kube.stand_in import POD, Line, Received, StandIn, Turn, always, chunked, head, kubeconfig, serving, status
-from tests.server.conftest import free_port
+from tests.ports import free_port
 from webhook.kube.pods import LivePods
 from webhook.kube.session import connect
 from webhook.model.errors import PodsUnreadable

@@ -122,7 +122,7 @@ def test_a_watch_that_is_ended_again_and_again_loses_nothing_and_needs_no_list(
     monkeypatch.setattr(module, "LIVELY_SECONDS", 0.02)
 
     async def test() -> None:
-        async with mirrored(filled(watch_seconds=0.03)) as site:
+        async with mirrored(filled(watch_seconds=0.1)) as site:
             await site.until(site.same)
             for number in range(10):
                 site.server.put(PATH, "counter", value=number)

@@ -3,12 +3,12 @@
 import json
 import os
 import signal
-import socket
 import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +16,12 @@ import httpx
 import pytest
 
 from tests.pods import Manifest
+from tests.ports import reserved_port
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE_STATE = ROOT / "examples" / "state"
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
+"""Nothing is waited for so long, but on a machine that stands still in between."""
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -28,13 +30,6 @@ def until(condition: Callable[[], bool], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"{what}: not within {DEADLINE_S} s"
         time.sleep(0.01)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass
@@ -98,6 +93,7 @@ class Starter:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._servers: list[RunningServer] = []
+        self._ports = ExitStack()
 
     def __call__(
         self, *arguments: str, state: Path = EXAMPLE_STATE, config: str = "", ready: bool = True, managed: bool = False
@@ -109,7 +105,7 @@ class Starter:
             arguments = (*arguments, "--config", str(base / "config.yaml"))
         if "--tls" not in arguments and not managed:
             arguments = (*arguments, "--self-signed", "--ca-file", str(base / "ca.crt"))
-        port, ops_port = free_port(), free_port()
+        port, ops_port = (self._ports.enter_context(reserved_port()) for _ in range(2))
         command = [sys.executable, "-m", "webhook", "serve", "--state", str(state), "--host", "127.0.0.1"]
         command += ["--port", str(port), "--ops-port", str(ops_port), *arguments]
         with (base / "out").open("wb") as out, (base / "err").open("wb") as err:
@@ -130,6 +126,7 @@ class Starter:
             if server.process.poll() is None:
                 server.process.kill()
                 server.process.wait(DEADLINE_S)
+        self._ports.close()
 
 
 @pytest.fixture

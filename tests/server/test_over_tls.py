@@ -16,7 +16,7 @@ import pytest
 from certs.issue import issue
 from tests.pods import Manifest, container, pod
 from tests.server.asgi import UID, binding_review, review
-from tests.server.conftest import RunningServer, StartServer, until
+from tests.server.conftest import DEADLINE_S, RunningServer, StartServer, until
 from tests.server.test_bindings import injected, to_node
 from tests.topology.machines import a100_pcie_bridged
 from webhook import __version__
@@ -90,7 +90,7 @@ def test_a_rejected_review_does_not_end_the_connection(example_server: RunningSe
 def test_tls_of_today_is_spoken(example_server: RunningServer, version: ssl.TLSVersion) -> None:
     context = example_server.context()
     context.minimum_version = context.maximum_version = version
-    with httpx.Client(verify=context, base_url=example_server.url, trust_env=False) as client:
+    with httpx.Client(verify=context, base_url=example_server.url, timeout=DEADLINE_S, trust_env=False) as client:
         assert client.post("/mutate/pods", content=review(pod())).status_code == 200
 
 
@@ -127,8 +127,8 @@ def test_health_and_readiness_are_answered_in_the_clear(example_server: RunningS
 @pytest.mark.parametrize("path", ["/mutate/pods", "/mutate/bindings", "/docs", "/redoc", "/openapi.json"])
 def test_the_plain_port_answers_nothing_but_probes_and_metrics(example_server: RunningServer, path: str) -> None:
     url = f"http://127.0.0.1:{example_server.ops_port}{path}"
-    assert httpx.post(url, content=review(pod()), trust_env=False).status_code == 404
-    assert httpx.get(url, trust_env=False).status_code == 404
+    assert httpx.post(url, content=review(pod()), timeout=DEADLINE_S, trust_env=False).status_code == 404
+    assert httpx.get(url, timeout=DEADLINE_S, trust_env=False).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/docs", "/redoc", "/openapi.json"])

@@ -9,7 +9,8 @@ import pytest
 
 from certs.bundle import TlsBundle
 from certs.issue import issue
-from tests.server.conftest import EXAMPLE_STATE, RunningServer, StartServer, free_port
+from tests.ports import reserved_port
+from tests.server.conftest import EXAMPLE_STATE, RunningServer, StartServer
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)
@@ -18,8 +19,9 @@ DAY = timedelta(days=1)
 def serve(*arguments: str | Path, state: Path = EXAMPLE_STATE) -> tuple[int, str]:
     """Run a server that is expected to end by itself; returns its exit code and what it said on stderr."""
     command = [sys.executable, "-m", "webhook", "serve", "--state", str(state), "--host", "127.0.0.1"]
-    command += ["--port", str(free_port()), "--ops-port", str(free_port()), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    with reserved_port() as port, reserved_port() as ops_port:
+        command += ["--port", str(port), "--ops-port", str(ops_port), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     return done.returncode, done.stderr
@@ -126,7 +128,7 @@ def test_a_ca_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_a_state_is_required() -> None:
     command = [sys.executable, "-m", "webhook", "serve", "--self-signed"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert "expected kubernetes, or a state directory" in " ".join(done.stderr.split())
 

@@ -60,8 +60,8 @@ def run(settings: AgentSettings) -> None:
     rounds = threading.Thread(target=_make_rounds, args=(agent,), name="rounds", daemon=True)
     endpoints = Endpoints(settings.node, lambda: agent.status, time.monotonic, rounds.is_alive, log)
     serve(endpoints, settings.host, settings.port)
-    rounds.start()
     log.started(version=__version__, interval=settings.interval)
+    rounds.start()
     log.stopping(signal.Signals(signal.sigwait(STOP_SIGNALS)).name)
 
 

@@ -103,7 +103,8 @@ class _Runner:
         """The readiness that the log knows of."""
         self._vitals = vitals
         self._stop = asyncio.Event()
-        self._opened = False
+        self._listening = False
+        """Whether reviews are taken; nobody is told so before the log is."""
         self.tls = _server(settings, reviews, settings.port, ssl_context_factory=lambda *_: context)
         ops = create_ops_app(self._unready, reviews.counts, self._vitals_now)
         self._ops = _server(settings, ops, settings.ops_port)
@@ -121,7 +122,6 @@ class _Runner:
                 await asyncio.wait({opening, stopping, *servers}, return_when=asyncio.FIRST_COMPLETED)
                 if opening.done():
                     await opening
-                    self._opened = True
                     servers.append(asyncio.create_task(self.tls.serve([tls])))
                     await asyncio.wait({stopping, *servers}, return_when=asyncio.FIRST_COMPLETED)
                 await _cancel(opening, started)
@@ -148,12 +148,13 @@ class _Runner:
             reviews=f"https://{settings.host}:{settings.port}",
             probes=f"http://{settings.host}:{settings.ops_port}",
         )
+        self._listening = True
 
     def _unready(self) -> str:
         reason = ""
         if self._reviews.draining:
             reason = "stopping"
-        elif not self._opened:
+        elif not self._listening:
             reason = "starting"
         elif waiting_for := self._state.waiting_for:
             reason = f"waiting for {waiting_for}"
@@ -178,7 +179,7 @@ class _Runner:
         loop.add_signal_handler(signal.SIGINT, self._stop.set)
 
     def _drain(self) -> None:
-        if not self._opened:  # there is nobody to whom we could say goodbye
+        if not self._listening:  # there is nobody to whom we could say goodbye
             self._stop.set()
         elif not self._reviews.draining:
             self._log.say("info", "draining", seconds=self._settings.drain_seconds)

@@ -7,10 +7,11 @@ plugin/util.go). The pod's status is the kubelet's; ``Team.started`` writes it w
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from kubernetes.client import ApiException, CoreV1Api
+from urllib3.exceptions import HTTPError
 
 from tests.cluster.control_plane import ControlPlane
 
@@ -37,11 +38,16 @@ def _serve(control_plane: ControlPlane, stop: threading.Event) -> None:
     with control_plane.client() as client:
         admin = CoreV1Api(client)
         while not stop.wait(POLL_S):
-            answer: Any = admin.list_pod_for_all_namespaces(resource_version="0", _preload_content=False)
-            for pod in json.loads(answer.data)["items"]:
-                annotations = pod["metadata"].get("annotations", {})
-                if pod["spec"].get("nodeName") and annotations.get(PHASE) == "allocating":
-                    _allocate(admin, pod, annotations)
+            with suppress(ApiException, HTTPError):  # what could not be done the next look does
+                _look(admin)
+
+
+def _look(admin: CoreV1Api) -> None:
+    answer: Any = admin.list_pod_for_all_namespaces(resource_version="0", _preload_content=False)
+    for pod in json.loads(answer.data)["items"]:
+        annotations = pod["metadata"].get("annotations", {})
+        if pod["spec"].get("nodeName") and annotations.get(PHASE) == "allocating":
+            _allocate(admin, pod, annotations)
 
 
 def _allocate(admin: CoreV1Api, pod: dict[str, Any], annotations: dict[str, str]) -> None:
@@ -52,7 +58,7 @@ def _allocate(admin: CoreV1Api, pod: dict[str, Any], annotations: dict[str, str]
     unlocked: Any = {"metadata": {"annotations": {LOCK: None}}}
     try:
         admin.patch_namespaced_pod(metadata["name"], metadata["namespace"], done)
-        admin.patch_node(pod["spec"]["nodeName"], unlocked)
     except ApiException as error:
         if error.status != 404:  # a test may have deleted it
             raise
+    admin.patch_node(pod["spec"]["nodeName"], unlocked)

@@ -30,9 +30,11 @@ from kubernetes.client import (
 )
 
 from certs.issue import issue
+from tests.chart.registration import PATIENCE_S
 from tests.cluster.accounts import RBAC
-from tests.cluster.control_plane import CERTIFICATE_LIFETIME, ControlPlane, wait_until_allowed
-from tests.cluster.processes import reserved_port, running
+from tests.cluster.control_plane import CERTIFICATE_LIFETIME, REQUEST_TIMEOUT_S, ControlPlane, wait_until_allowed
+from tests.cluster.processes import running
+from tests.ports import reserved_port
 
 NAMESPACE, ACCOUNT = "hami-system", "hami-scheduler"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
@@ -94,7 +96,7 @@ class Hami:
             "reinvocationPolicy": "Never",
             "rules": [rule],
             "sideEffects": "None",
-            "timeoutSeconds": 10,
+            "timeoutSeconds": PATIENCE_S,
         }
         return {"metadata": {"name": name}, "webhooks": [webhook]}
 
@@ -227,7 +229,7 @@ def _kube_scheduler_config(hami: Hami, kubeconfig: Path) -> dict[str, Any]:
 def _is_healthy(hami: Hami) -> bool:
     try:
         # It is the process that is waited for; the API server checks the certificate.
-        answer = httpx.get(f"{hami.url}/healthz", verify=False, trust_env=False)  # noqa: S501
+        answer = httpx.get(f"{hami.url}/healthz", verify=False, timeout=REQUEST_TIMEOUT_S, trust_env=False)  # noqa: S501
     except httpx.TransportError:
         return False
     return answer.status_code == httpx.codes.OK

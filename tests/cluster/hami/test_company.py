@@ -81,7 +81,10 @@ def test_a_container_that_somebody_adds_after_us_is_prepared_too(
 
 
 def has_both(team: Team) -> bool:
-    body = team.asks_for(pod("probe", container(gpus=2)), dry_run=True).body
+    answer = team.asks_for(pod("probe", container(gpus=2)), dry_run=True)
+    if answer.status != 201:
+        return False
+    body = answer.body
     names = [each["name"] for each in body["spec"]["containers"]]
     return ADDED in names and "gpu.topology/injected" in annotations_of(body)
 

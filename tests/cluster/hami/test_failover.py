@@ -18,7 +18,9 @@ from tests.cluster.hami.scheduler import USER
 from tests.cluster.hami.team import PERMISSIONS, Team, annotations_of
 from tests.cluster.hami.values import fault_of
 from tests.cluster.installation import NAMESPACE, registered
+from tests.cluster.load.cluster import known_nodes
 from tests.cluster.load.nodes import create_nodes, machines
+from tests.server.conftest import until
 from webhook.model.node_names import config_map_name
 from webhook.topology.model import NodeTopology
 
@@ -46,6 +48,8 @@ def machines_of(cluster: Cluster) -> Iterator[dict[str, NodeTopology]]:
         admin, leases = CoreV1Api(client), CoordinationV1Api(client)
         for topology in more:
             untaint(admin, topology.node)
+        every = len(topologies()) + MORE_NODES
+        until(lambda: known_nodes(cluster.ours) == [every] * len(cluster.ours.replicas), "replicas that know them")
         yield {topology.node: topology for topology in (*topologies(), *more)}
         # In a whole cluster the garbage collector takes what belongs to a Node.
         for topology in more:

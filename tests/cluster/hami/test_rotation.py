@@ -34,7 +34,7 @@ certificates:
   webhookConfiguration: {CONFIGURATION}
   additionalNames: [127.0.0.1]
   checkSeconds: 1
-  settleSeconds: 4
+  settleSeconds: 10
 """
 
 

@@ -13,7 +13,8 @@ from tests.cluster.load.cluster import Cluster, running_cluster
 from tests.cluster.load.measure import measure
 from tests.cluster.load.plan import Plan
 from tests.cluster.load.report import report
-from tests.cluster.processes import NotRunningError, reserved_port
+from tests.cluster.processes import NotRunningError
+from tests.ports import reserved_port
 
 pytestmark = pytest.mark.cluster
 
