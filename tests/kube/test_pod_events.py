@@ -232,7 +232,11 @@ def test_more_than_can_wait_are_dropped_at_once(run: Run, tmp_path: Path, monkey
     run(test())
 
 
-def test_those_that_wait_at_the_end_are_still_created(run: Run, tmp_path: Path) -> None:
+def test_those_that_wait_at_the_end_are_still_created(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webhook.kube.pod_events.DRAIN_SECONDS", 60.0)
+
     async def turn(_: Received, line: Line) -> None:
         await asyncio.sleep(0.005)
         line.say(b"{}", "201 Created")

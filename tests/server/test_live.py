@@ -10,7 +10,7 @@ import pytest
 from tests.kube.stand_in import Line, Received, Turn, kubeconfig, serving, status
 from tests.pods import Manifest
 from tests.server.asgi import binding_review
-from tests.server.conftest import EXAMPLE_STATE, RunningServer, StartServer
+from tests.server.conftest import EXAMPLE_STATE, RunningServer, StartServer, until
 from tests.server.test_bindings import injected
 from tests.server.test_starting import serve
 
@@ -39,22 +39,23 @@ def api_server(pod: bytes, code: str = "200 OK") -> Turn:
     return turn
 
 
-def ask(server: RunningServer) -> Manifest:
-    """The response about one Binding; the server is stopped afterwards."""
+def ask(server: RunningServer, received: list[Received], requests: int) -> Manifest:
+    """The response about one Binding; the server is stopped once the API server has got so many requests."""
     with server.client() as client:
         response: Manifest = client.post("/mutate/bindings", content=to_nowhere()).json()["response"]
+    until(lambda: len(received) == requests, "requests")
     assert server.stop(signal.SIGTERM) == 0
     assert "Traceback" not in server.err.read_text()
     return response
 
 
 async def play(
-    turn: Turn, directory: Path, start_server: StartServer
+    turn: Turn, directory: Path, start_server: StartServer, *, requests: int
 ) -> tuple[Manifest, list[Received], RunningServer]:
     async with serving(turn) as stand_in:
         config = kubeconfig(directory / "kubeconfig", f"http://127.0.0.1:{stand_in.port}")
         server = await asyncio.to_thread(lambda: start_server("--kubeconfig", str(config), config=CONFIG))
-        response = await asyncio.to_thread(ask, server)
+        response = await asyncio.to_thread(ask, server, stand_in.received, requests)
         return response, stand_in.received, server
 
 
@@ -62,7 +63,7 @@ def test_a_pod_is_read_at_the_api_server_and_its_event_is_written_there(
     start_server: StartServer, tmp_path: Path
 ) -> None:
     pod = json.dumps(injected(0, 1, node="nowhere")).encode()
-    response, received, _ = asyncio.run(play(api_server(pod), tmp_path, start_server))
+    response, received, _ = asyncio.run(play(api_server(pod), tmp_path, start_server, requests=2))
     assert response["warnings"] == [f"pod ml-workloads/train: {UNKNOWN}"]
     read, written = received
     assert (read.method, read.target) == ("GET", "/api/v1/namespaces/ml-workloads/pods/train")
@@ -78,7 +79,7 @@ def test_an_api_server_that_does_not_know_the_webhook_refuses_the_binding_with_i
     start_server: StartServer, tmp_path: Path
 ) -> None:
     forbidden = api_server(status(403, 'pods "train" is forbidden'), "403 Forbidden")
-    response, _, server = asyncio.run(play(forbidden, tmp_path, start_server))
+    response, _, server = asyncio.run(play(forbidden, tmp_path, start_server, requests=1))
     assert (response["allowed"], response["status"]["code"]) == (False, 503)
     assert 'pods "train" is forbidden (403)' in response["status"]["message"]
     (line,) = server.lines("binding")
