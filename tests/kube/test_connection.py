@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import select
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -18,7 +19,7 @@ from tests.kube.conftest import Run
 from tests.kube.stand_in import POD, Line, Received, head, kubeconfig, serving
 from webhook.kube.connection import Answer, Connection, Lost
 from webhook.kube.errors import ApiServerAway
-from webhook.kube.session import connect
+from webhook.kube.session import Session, connect
 
 PATIENCE_S, SHORT_S = 30.0, 1.0
 LONG = 65_536
@@ -172,21 +173,32 @@ def test_a_connection_that_ended_while_it_was_kept_is_not_asked(run: Run) -> Non
     run(test())
 
 
-def test_over_tls_what_came_behind_an_answer_is_seen_too(run: Run, tmp_path: Path) -> None:
+@pytest.fixture
+def tls(tmp_path: Path) -> ssl.SSLContext:
+    """Of a server; its authority is in ``ca.crt``."""
     bundle = issue(["127.0.0.1"], now=datetime.now(UTC), lifetime=timedelta(days=1))
     (tmp_path / "ca.crt").write_bytes(bundle.authority)
     (tmp_path / "both.pem").write_bytes(bundle.certificate + bundle.key)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(tmp_path / "both.pem")
+    return context
+
+
+def trusting(directory: Path, port: int) -> Session:
+    """A session with the server on that port that has the context of ``tls``."""
+    cluster = {"certificate-authority": str(directory / "ca.crt")}
+    path = kubeconfig(directory / "k", f"https://127.0.0.1:{port}", cluster=cluster)
+    return connect(path, user_agent="test", seconds=PATIENCE_S)
+
+
+def test_over_tls_what_came_behind_an_answer_is_seen_too(run: Run, tmp_path: Path, tls: ssl.SSLContext) -> None:
 
     async def turn(request: Received, line: Line) -> None:
         line.raw(says(POD) + (SHORT_BODY if request.connection == 1 else b""))
 
     async def test() -> None:
-        async with serving(turn, tls=context) as stand_in:
-            cluster = {"certificate-authority": str(tmp_path / "ca.crt")}
-            path = kubeconfig(tmp_path / "k", f"https://127.0.0.1:{stand_in.port}", cluster=cluster)
-            session = connect(path, user_agent="test", seconds=PATIENCE_S)
+        async with serving(turn, tls=tls) as stand_in:
+            session = trusting(tmp_path, stand_in.port)
             for _ in range(3):
                 assert await session.get("get", "/", limit=LONG) == Answer(200, POD)
             await session.close()
@@ -257,6 +269,36 @@ def test_a_request_that_is_given_up_while_it_connects_leaves_no_connection(
             await asyncio.sleep(0.05)
             while not callers.empty():
                 await ended(callers.get_nowait())
+            await session.close()
+
+    run(test())
+
+
+def test_a_request_that_is_given_up_just_when_tls_has_begun_waits_for_no_farewell(
+    run: Run, tmp_path: Path, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: list[asyncio.Task[Answer]] = []
+
+    class GivenUp(Connection):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            requests[0].cancel()
+
+    monkeypatch.setattr("webhook.kube.session.Connection", GivenUp)
+
+    def hears_the_end(listening: socket.socket) -> bool:
+        with tls.wrap_socket(listening.accept()[0], server_side=True) as server:
+            end = select.poll()
+            end.register(server, select.POLLRDHUP)
+            return bool(end.poll(10_000))
+
+    async def test() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            hearing = asyncio.create_task(asyncio.to_thread(hears_the_end, listening))
+            session = trusting(tmp_path, listening.getsockname()[1])
+            requests.append(asyncio.create_task(session.get("get", "/", limit=LONG)))
+            assert await hearing
+            assert requests[0].cancelled()
             await session.close()
 
     run(test())

@@ -23,6 +23,15 @@ class TooLong(Exception):
     """The answer is longer than it may be."""
 
 
+class _Nowhere(asyncio.Transport):
+    def abort(self) -> None:
+        """There is nothing to end."""
+
+
+NOWHERE = _Nowhere()
+"""The transport of a connection that is not made yet."""
+
+
 class Connection(asyncio.Protocol):
     """Made by ``create_connection`` of an event loop. Its methods with other names than ours are called by httptools.
 
@@ -38,7 +47,7 @@ class Connection(asyncio.Protocol):
         """Whether it can be asked again."""
         self.idle_since = 0.0
         """On the clock of the event loop; for whoever keeps it."""
-        self._transport: asyncio.Transport
+        self._transport: asyncio.Transport = NOWHERE
         self._unread = select.poll()
         self._fresh = False
         """Of TLS, and never asked: its server may have sent session tickets (RFC 8446, 4.6.1), which are no answer."""

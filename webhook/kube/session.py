@@ -227,7 +227,12 @@ class Session:
         host, port, _, _, trust, tls_name = self._address
         tls = trust.context() if trust else None
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(make, host, port, ssl=tls, server_hostname=tls_name)
+        connection = make()
+        try:
+            await loop.create_connection(lambda: connection, host, port, ssl=tls, server_hostname=tls_name)
+        except BaseException:
+            connection.close()  # given up when it had just been made, it would wait half a minute for a farewell of TLS
+            raise
         if self._closed:  # meanwhile
             connection.close()
         self._check_open()

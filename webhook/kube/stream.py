@@ -7,7 +7,7 @@ from typing import cast
 
 import httptools
 
-from webhook.kube.connection import Answer, Lost, TooLong
+from webhook.kube.connection import NOWHERE, Answer, Lost, TooLong
 
 HIGH_WATER = 256 * 1024
 """Bytes that may wait to be read before the server is made to wait."""
@@ -24,7 +24,7 @@ class Stream(asyncio.Protocol):
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._transport: asyncio.Transport
+        self._transport: asyncio.Transport = NOWHERE
         self._parser = httptools.HttpResponseParser(self)
         self._begun: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.status = 0
