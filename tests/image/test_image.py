@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import ssl
 import stat
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from tests.image.build import ROOT, Image
 from tests.image.container import Container
+from tests.ports import free_port
 from tests.remap import pods
 from webhook import __version__
 
@@ -43,12 +43,6 @@ for package in (webhook, certs):
             importlib.import_module(found.name)
 print(len([name for name in sys.modules if name.startswith(("webhook", "certs"))]))
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @pytest.fixture
