@@ -11,9 +11,10 @@ import msgspec
 
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import ConfigError, FormatError, printable
+from webhook.model.errors import ConfigError, FormatError
 from webhook.model.options import OPTION_NAMES, Options, Variable, is_reserved, parse_option, parse_variable
 from webhook.model.version import Version
+from webhook.printable import printable
 from webhook.resolve.wanted import NcclTables, format_tables
 
 DEFAULT_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook"

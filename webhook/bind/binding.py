@@ -18,12 +18,13 @@ from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.binding import Binding, BindOutcome, BindReason, PodEvent
 from webhook.model.choices import OnViolation, Profile
-from webhook.model.errors import FormatError, printable
+from webhook.model.errors import FormatError
 from webhook.model.mark import Mark
 from webhook.model.options import resolve_options
 from webhook.model.outcome import Kind, Refused
 from webhook.model.pod import Namespace, Pod
 from webhook.model.references import referred_annotations
+from webhook.printable import printable
 from webhook.resolve.nccl import nccl_defaults
 from webhook.resolve.node import KnownNode, Origin, Sources, choose_node
 from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, nccl_annotations, satisfied_text

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from webhook.cli.complaint import complain
 from webhook.model import names
 
 if TYPE_CHECKING:
@@ -96,4 +97,4 @@ def _preview(node: str, terms: "Terms", root: Path) -> None:
     if topology.problem and not topology.gpus:
         raise GpuTopologyError(f"no topology of node {topology.node}: {topology.problem}")
     if topology.problem:
-        typer.echo(f"gpu-topology: incomplete: {topology.problem}", err=True)
+        complain(f"gpu-topology: incomplete: {topology.problem}")

@@ -24,7 +24,7 @@ from webhook.kube.seen import Seen, read_seen
 from webhook.kube.session import Session
 from webhook.kube.status import words
 from webhook.kube.stream import Stream
-from webhook.model.errors import printable
+from webhook.printable import printable
 
 FIRST_PAGE, MOST_PER_PAGE = 20, 500
 PAGE_AIM = 128 * 1024

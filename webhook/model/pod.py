@@ -13,11 +13,14 @@ import msgspec
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
 from webhook.model.shape import shape_problem
+from webhook.printable import fitted
 
 Quantity = str | int | float
 
 _T = TypeVar("_T")
 _ABSENT = (b"", b"null")
+NAME_LIMIT = 256
+"""Characters of a name in messages. Valid ones have 253 at most: apimachinery util/validation, IsDNS1123Subdomain."""
 REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED_TERMS = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -228,9 +231,16 @@ class Pod(Fields):
 
     @property
     def display_name(self) -> str:
-        """The name, or what it will begin with: the API server names generated pods after admission."""
+        """The name, or what it will begin with: the API server names generated pods after admission.
+
+        It checks names after admission, too, so this one may be anything; it is escaped, and bounded.
+        """
         metadata = self.metadata or Metadata()
-        return metadata.name or f"{metadata.generate_name or ''}*"
+        return (
+            fitted(metadata.name, NAME_LIMIT)
+            if metadata.name
+            else f"{fitted(metadata.generate_name or '', NAME_LIMIT)}*"
+        )
 
 
 class Namespace(msgspec.Struct, frozen=True):

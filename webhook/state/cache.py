@@ -8,7 +8,8 @@ to that version has been told. A list is taken object by object, so that a resyn
 from collections.abc import Callable, Mapping, Set
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from webhook.model.errors import GpuTopologyError, printable
+from webhook.model.errors import GpuTopologyError
+from webhook.printable import printable
 
 Document = bytes | bytearray | memoryview
 

@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from webhook import __version__
+from webhook.cli.complaint import complain
 from webhook.cli.explain.known import Known, read_pod
 from webhook.explain.evidence import Reading
 from webhook.kube.client import ApiServer, Object, connect
@@ -17,11 +18,12 @@ from webhook.kube.errors import ApiRefused, NotFound
 from webhook.manifest.pods import to_json
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import GpuTopologyError, printable
+from webhook.model.errors import GpuTopologyError
 from webhook.model.lease import lasts, renewed_at
 from webhook.model.node_names import node_label
 from webhook.model.pod import Namespace, Pod
 from webhook.model.version import Version
+from webhook.printable import printable
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.state.published import topology_of_config_map, topology_of_node
 
@@ -64,7 +66,7 @@ def _try(ask: Callable[[], _T], otherwise: _T) -> tuple[_T, str]:
         return ask(), ""
     except GpuTopologyError as error:
         said = printable(str(error))
-        typer.echo(f"gpu-topology: left out: {said}", err=True)
+        complain(f"gpu-topology: left out: {said}")
         refused = isinstance(error, ApiRefused) and not isinstance(error, NotFound)
         return otherwise, said if refused else ""
 
