@@ -105,6 +105,11 @@ gpu_topology_pod_read_seconds_sum 0.5005
 # TYPE gpu_topology_pod_read_failures_total counter
 gpu_topology_pod_read_failures_total{read="pod"} 0.0
 gpu_topology_pod_read_failures_total{read="group"} 4.0
+# HELP gpu_topology_limited_reads_total Reads of namespaces and pods that were not done because too many were asked for.
+# TYPE gpu_topology_limited_reads_total counter
+gpu_topology_limited_reads_total{read="namespace"} 2.0
+gpu_topology_limited_reads_total{read="pod"} 0.0
+gpu_topology_limited_reads_total{read="group"} 0.0
 # HELP gpu_topology_webhook_build_info 1; the label names the version of the webhook.
 # TYPE gpu_topology_webhook_build_info gauge
 gpu_topology_webhook_build_info{version="VERSION"} 1.0
@@ -197,6 +202,7 @@ def test_everything_that_was_counted_is_written() -> None:
     counts.bound(NOT_MET, seconds=8.0, waiting=0.5)
     counts.bound(NOT_A_BINDING, seconds=0.0005, waiting=0.0)
     counts.failed_reads["group"] += 4
+    counts.limited_reads["namespace"] += 2
     assert written(counts, VITALS) == EVERYTHING.replace("VERSION", __version__)
 
 

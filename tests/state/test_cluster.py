@@ -12,7 +12,7 @@ import pytest
 
 from tests.topology import machines
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import StateUnknown
+from webhook.model.errors import StateUnknown, TooManyNamespaceReads
 from webhook.model.lease import lease_spec
 from webhook.model.pod import Namespace
 from webhook.model.version import Version
@@ -204,6 +204,60 @@ def test_a_burst_of_pods_of_an_unknown_namespace_is_one_question() -> None:
 
     assert [one.injection_enabled for one in asyncio.run(burst())] == [True] * 50
     assert site.live.asked == ["new"]
+
+
+def ask_many(site: Site, names: list[str]) -> int:
+    """How many of these namespaces were answered; the others were too many."""
+
+    async def asking() -> list[Namespace | BaseException]:
+        found = [site.state.namespace(name) for name in names]
+        return await asyncio.gather(*(one for one in found if not isinstance(one, Namespace)), return_exceptions=True)
+
+    answers = asyncio.run(asking())
+    assert all(isinstance(one, Namespace | TooManyNamespaceReads) for one in answers)
+    return sum(isinstance(one, Namespace) for one in answers)
+
+
+def test_namespaces_that_memory_does_not_know_are_asked_for_at_a_bounded_rate() -> None:
+    site = filled()
+    assert ask_many(site, [f"unknown-{number}" for number in range(300)]) == 50
+    assert len(site.live.asked) == 50
+    site.pass_time(1.0)
+    assert ask_many(site, [f"unknown-{number}" for number in range(300)]) == 20
+
+
+def test_questions_about_unknown_namespaces_hold_up_none_that_memory_knows() -> None:
+    site = filled()
+    site.state.namespaces.put(site.namespace("ours", OPTED_IN))
+    site.state.namespaces.put(site.namespace("late"))
+    site.live.found["late"] = site.namespace("late", OPTED_IN)
+    ask_many(site, [f"unknown-{number}" for number in range(300)])
+    assert site.state.namespace("ours") == Namespace("ours", OPTED_IN)
+    assert wait(site.state.namespace("late")).injection_enabled
+
+
+def test_a_namespace_that_does_not_exist_is_not_asked_for_again_within_a_second() -> None:
+    site = filled()
+    assert not wait(site.state.namespace("nowhere")).known
+    assert site.state.namespace("nowhere") == Namespace("nowhere", known=False)
+    assert site.live.asked == ["nowhere"]
+    site.pass_time(1.5)
+    site.live.found["nowhere"] = site.namespace("nowhere", OPTED_IN)
+    assert wait(site.state.namespace("nowhere")).injection_enabled
+
+
+def test_a_namespace_that_has_just_been_made_is_there_although_it_was_not_a_moment_ago() -> None:
+    site = filled()
+    assert not wait(site.state.namespace("new")).known
+    site.state.namespaces.put(site.namespace("new", OPTED_IN))
+    assert site.state.namespace("new") == Namespace("new", OPTED_IN)
+
+
+def test_a_node_is_there_if_the_mirror_has_it_even_without_gpus() -> None:
+    site = filled()
+    site.register("plain", None)
+    assert site.state.node("plain").exists
+    assert not site.state.node("nowhere").exists
 
 
 def test_who_waits_for_a_namespace_may_go_away_without_harm_to_the_others() -> None:

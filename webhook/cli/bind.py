@@ -51,7 +51,7 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     known = read_state(state)
     target = node or _allocated_node(pod, source)
     metadata = pod.metadata or Metadata()
-    binding = Binding(Metadata(name=metadata.name, namespace=metadata.namespace), Target(target))
+    binding = Binding(Metadata(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid), Target(target))
     begun = begin(_unbound(pod), binding, namespace_in(known, metadata.namespace or namespace), policy)
     if isinstance(begun, Case):
         sources = _sources(topology, target) if topology else known.node(target) if known else _nothing()

@@ -36,6 +36,14 @@ class StateUnknown(GpuTopologyError):
     """What has to be known of the cluster is not known yet, or cannot be asked for; the text says what."""
 
 
+class TooManyPodReads(PodsUnreadable):
+    """More pods are asked for than are read in that time."""
+
+
+class TooManyNamespaceReads(StateUnknown):
+    """More namespaces are asked for than are read in that time."""
+
+
 class ConfigError(GpuTopologyError):
     """The configuration is not usable."""
 

@@ -211,6 +211,13 @@ class Metadata(Fields):
     uid: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
+    deletion_timestamp: str | None = None
+
+
+class PodStatus(Fields):
+    """``status``."""
+
+    phase: str | None = None
 
 
 class Pod(Fields):
@@ -218,6 +225,13 @@ class Pod(Fields):
 
     metadata: Metadata | None = None
     spec: PodSpec | None = None
+    status: PodStatus | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it may still get a node: it has not ended, and is not being deleted."""
+        phase = self.status.phase if self.status else None
+        return phase in (None, "", "Pending") and not (self.metadata and self.metadata.deletion_timestamp)
 
     @property
     def annotations(self) -> dict[str, str]:

@@ -62,6 +62,12 @@ def _bindings(counts: Counts) -> Iterator[Metric]:
         ("read",),
         _words(("pod", "group"), counts.failed_reads),
     )
+    yield counter(
+        "limited_reads",
+        "Reads of namespaces and pods that were not done because too many were asked for.",
+        ("read",),
+        _words(("namespace", "pod", "group"), counts.limited_reads),
+    )
 
 
 def _program(vitals: Vitals) -> Iterator[Metric]:

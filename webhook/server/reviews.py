@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter_ns
 
 from webhook.model.envelope import MalformedReview
-from webhook.model.errors import StateUnknown
+from webhook.model.errors import StateUnknown, TooManyNamespaceReads
 from webhook.model.outcome import MESSAGE_LIMIT
 from webhook.printable import fitted
 from webhook.server.asgi import Application, Receive, Scope, Send
@@ -81,6 +81,8 @@ class Reviews:
             self.counts.rejected[status] += 1
             self.log.rejected(status, str(error))
         except StateUnknown as error:  # no answer is better than one from half of the cluster
+            if isinstance(error, TooManyNamespaceReads):
+                self.counts.limited_reads["namespace"] += 1
             status, kind, answer = 503, _TEXT, fitted(str(error), MESSAGE_LIMIT).encode()
             self.counts.rejected[status] += 1
             self.log.rejected(status, str(error))

@@ -4,13 +4,14 @@ Whoever fills the mirrors runs on the event loop of the reviews; answers may be 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from math import inf
 from time import monotonic, time
 from typing import Protocol
 
+from webhook.model.bucket import Rate, TokenBucket
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import StateUnknown
+from webhook.model.errors import StateUnknown, TooManyNamespaceReads
 from webhook.model.node_names import config_map_name
 from webhook.model.pod import Namespace
 from webhook.resolve.node import KnownNode, Origin, Sources
@@ -31,6 +32,9 @@ from webhook.topology.readers.hami import read_hami
 
 ASK_AGAIN_SECONDS = 1.0
 """For so long what the API server said of a namespace in doubt is taken for true."""
+NAMESPACE_READS = Rate(burst=50, per_second=20)
+"""Of namespaces that the mirror does not have, and as many of those that it has without the label of the opt-in. The
+mirror is milliseconds behind, so real ones are few; reviews that anybody may forge can be about any name."""
 VERSIONS = "versions"
 
 
@@ -70,6 +74,9 @@ class ClusterState:
         self._clock = clock
         self._asked: dict[str, float] = {}
         """When the API server was asked for a namespace last."""
+        self._absent: dict[str, float] = {}
+        """When the API server said last that there is no such namespace."""
+        self._unknown_reads, self._doubtful_reads = TokenBucket(NAMESPACE_READS), TokenBucket(NAMESPACE_READS)
         self._asking: dict[str, asyncio.Task[Namespace]] = {}
         """Questions about namespaces that wait for their answer; who else wants to know waits with them."""
         self._ready = False
@@ -112,15 +119,18 @@ class ClusterState:
         """The namespace.
 
         The API server asks about pods of namespaces with the label of the opt-in. If the mirror knows of no such label,
-        it is probably behind: somebody has just created or labelled the namespace. Then the API server is asked.
+        it is probably behind: somebody has just created or labelled the namespace. Then the API server is asked, at a
+        bounded rate.
 
         Raises:
-            StateUnknown: not all is known yet.
+            StateUnknown: not all is known yet. What is waited for also raises TooManyNamespaceReads.
         """
         self._require()
         found = self.namespaces.get(name)
-        if found is not None and (found.injection_enabled or self._is_fresh(name)):
+        if found is not None and (found.injection_enabled or self._is_fresh(self._asked, name)):
             return found
+        if found is None and self._is_fresh(self._absent, name):
+            return Namespace(name, known=False)
         return self._ask_once(name, found)
 
     def cluster(self) -> ClusterFacts:
@@ -150,6 +160,7 @@ class ClusterState:
             age=self._age(sign) if published else None,
             lasts=sign.lasts if sign else 0.0,
             annotated=self._annotated.get(name),
+            exists=self.nodes.get(name) is not None,
         )
 
     def detected(self, facts: ClusterFacts) -> None:
@@ -202,14 +213,17 @@ class ClusterState:
         if not self.ready:
             raise StateUnknown(f"waiting for {self.waiting_for}")
 
-    def _is_fresh(self, name: str) -> bool:
-        asked = self._asked.get(name)
+    def _is_fresh(self, answers: Mapping[str, float], name: str) -> bool:
+        asked = answers.get(name)
         return asked is not None and self._clock() - asked < ASK_AGAIN_SECONDS
 
     async def _ask_once(self, name: str, known: Namespace | None) -> Namespace:
         """As :meth:`_ask`; pods of one namespace come in bursts, and one question answers all of them."""
         asking = self._asking.get(name)
         if asking is None:
+            reads = self._unknown_reads if known is None else self._doubtful_reads
+            if not reads.take(self._clock()):
+                raise TooManyNamespaceReads(f"get namespace {name}: too many namespaces are asked for")
             asking = asyncio.create_task(self._ask(name, known))
             self._asking[name] = asking
             asking.add_done_callback(lambda _: self._asking.pop(name, None))
@@ -229,7 +243,10 @@ class ClusterState:
                 raise
             return known
         if seen is None:
+            self._absent = {key: at for key, at in self._absent.items() if self._is_fresh(self._absent, key)}
+            self._absent[name] = self._clock()
             return Namespace(name, known=False)
+        self._absent.pop(name, None)
         self.namespaces.put(seen)
         self._asked[name] = self._clock()
         if len(self._asked) > len(self.namespaces):
