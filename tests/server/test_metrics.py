@@ -140,6 +140,10 @@ gpu_topology_cache_objects{cache="leases"} 0.0
 # TYPE gpu_topology_cache_bytes gauge
 gpu_topology_cache_bytes{cache="nodes"} 1.5e+07
 gpu_topology_cache_bytes{cache="leases"} 0.0
+# HELP gpu_topology_cache_left_out_total States of objects that were not kept because a cache was full.
+# TYPE gpu_topology_cache_left_out_total counter
+gpu_topology_cache_left_out_total{cache="nodes"} 7.0
+gpu_topology_cache_left_out_total{cache="leases"} 0.0
 # HELP gpu_topology_cache_age_seconds Seconds since a cache was last known to be what the cluster has.
 # TYPE gpu_topology_cache_age_seconds gauge
 gpu_topology_cache_age_seconds{cache="nodes"} 12.5
@@ -179,8 +183,8 @@ VITALS = Vitals(
     certificate_failures=5,
     certificate_leader=True,
     caches=(
-        CacheReport(name="nodes", objects=5000, bytes=15_000_000, confirmed_seconds=12.5, filled=True),
-        CacheReport(name="leases", objects=0, bytes=0, confirmed_seconds=None, filled=False),
+        CacheReport(name="nodes", objects=5000, bytes=15_000_000, left_out=7, confirmed_seconds=12.5, filled=True),
+        CacheReport(name="leases", objects=0, bytes=0, left_out=0, confirmed_seconds=None, filled=False),
     ),
     topologies=TopologyReport(fresh=40, old=2, missing=0),
     api_errors={("pods", "refused"): 1, ("nodes", "away"): 3},

@@ -17,7 +17,9 @@ from webhook.model.lease import lease_spec
 from webhook.model.pod import Namespace
 from webhook.model.version import Version
 from webhook.resolve.node import KnownNode, Origin, choose_node
+from webhook.state.cache import Limit
 from webhook.state.cluster import ClusterState
+from webhook.state.kept import MOST_CHARACTERS
 from webhook.topology.document import format_topology
 
 FACTS = ClusterFacts(hami=Version(2, 9, 0))
@@ -287,6 +289,19 @@ def test_without_the_api_server_an_unknown_namespace_gets_no_answer_and_a_known_
         wait(site.state.namespace("new"))
 
 
+def test_a_namespace_that_there_is_no_room_for_is_asked_for_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.state.cluster.NAMESPACES", Limit(objects=1, bytes=1000))
+    site = filled()
+    site.state.namespaces.put(site.namespace("first", OPTED_IN))
+    site.live.found["late"] = site.namespace("late", OPTED_IN)
+    assert [wait(site.state.namespace("late")).labels for _ in range(2)] == [OPTED_IN] * 2
+    assert site.live.asked == ["late", "late"]
+    assert site.state.namespace("first") == Namespace("first", OPTED_IN, {})
+    site.live.found["late"] = site.seen("late", metadata=None)
+    with pytest.raises(StateUnknown, match=r"^get namespace late: namespace late: "):
+        wait(site.state.namespace("late"))
+
+
 def test_a_live_answer_that_is_older_than_what_is_known_changes_nothing() -> None:
     site = filled()
     old = site.namespace("late")
@@ -345,6 +360,17 @@ def test_a_config_map_without_a_topology_is_its_own_problem(data: Any) -> None:
     site.state.topologies.put(site.seen("gpu-topology-gpu-1", data=data))
     assert site.state.node("gpu-1").published is None
     assert site.said[0].startswith("configmaps: gpu-topology-gpu-1: ConfigMap gpu-topology-gpu-1")
+
+
+@pytest.mark.parametrize(("characters", "known"), [(MOST_CHARACTERS, True), (MOST_CHARACTERS + 1, False)])
+def test_what_is_longer_than_any_topology_is_not_kept(characters: int, known: bool) -> None:
+    site = Site()
+    site.publish("n", "x" * characters)
+    site.register("n", "x" * characters)
+    assert (site.state.topologies.get("gpu-topology-n") is not None) is known
+    assert (site.state.nodes.get("n") is not None) is known
+    expected = f"expected at most {MOST_CHARACTERS} characters, found {characters}"
+    assert [expected in line for line in site.said] == [] if known else [True, True]
 
 
 def test_hamis_annotations_are_known_too_and_a_node_without_them_says_nothing() -> None:

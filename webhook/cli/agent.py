@@ -21,9 +21,7 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     node: Annotated[
         str, typer.Option(envvar=names.AGENT_NODE_NAME, help="Name of the Node that this machine is.")
     ] = "",
-    namespace: Annotated[
-        str, typer.Option(envvar=names.AGENT_NAMESPACE, help="Namespace of the webhook, for the ConfigMap.")
-    ] = "",
+    namespace: Annotated[str, typer.Option(envvar=names.AGENT_NAMESPACE, help="Namespace of what is published.")] = "",
     interval: Annotated[int, typer.Option(min=1, max=86400, help="Seconds between two discoveries.")] = 60,
     cordon: Annotated[
         bool, typer.Option("--cordon", help="Have HAMi (2.10 or later) allocate no GPU that is lost or has lost links.")

@@ -11,13 +11,17 @@ from typing import Protocol
 
 from webhook.model.bucket import Rate, TokenBucket
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import StateUnknown, TooManyNamespaceReads
+from webhook.model.errors import ManifestError, StateUnknown, TooManyNamespaceReads
 from webhook.model.node_names import config_map_name
 from webhook.model.pod import Namespace
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.state.cache import Cache, Seen
 from webhook.state.kept import (
+    LEASES,
+    NAMESPACES,
     NO_TEXTS,
+    NODES,
+    TOPOLOGIES,
     Packed,
     Sign,
     lease_reader,
@@ -85,11 +89,17 @@ class ClusterState:
         self.versions_problem = ""
         """Why no versions are there."""
 
-        self.namespaces = Cache[Namespace]("namespaces", read_namespace, _weigh_namespace, tell=tell, clock=clock)
-        self.nodes = Cache[Packed]("nodes", read_node, _weigh_packed, tell=tell, clock=clock)
-        self.topologies = Cache[Packed]("configmaps", read_config_map, _weigh_packed, tell=tell, clock=clock)
+        self.namespaces = Cache[Namespace](
+            "namespaces", read_namespace, _weigh_namespace, limit=NAMESPACES, tell=tell, clock=clock
+        )
+        self.nodes = Cache[Packed]("nodes", read_node, _weigh_packed, limit=NODES, tell=tell, clock=clock)
+        self.topologies = Cache[Packed](
+            "configmaps", read_config_map, _weigh_packed, limit=TOPOLOGIES, tell=tell, clock=clock
+        )
         read_lease = lease_reader(clock=clock, wall=wall, heard=lambda: self.leases.confirmed)
-        self.leases = Cache[Sign]("leases", read_lease, lambda sign: len(sign.renewed), tell=tell, clock=clock)
+        self.leases = Cache[Sign](
+            "leases", read_lease, lambda sign: len(sign.renewed), limit=LEASES, tell=tell, clock=clock
+        )
         self._published = Parsed(self.topologies, _published)
         self._annotated = Parsed(self.nodes, _annotated)
 
@@ -176,6 +186,7 @@ class ClusterState:
                 name=cache.kind,
                 objects=len(cache),
                 bytes=cache.weight,
+                left_out=cache.left_out,
                 filled=cache.filled,
                 confirmed_seconds=None if cache.confirmed is None else now - cache.confirmed,
             )
@@ -187,6 +198,7 @@ class ClusterState:
                 name=VERSIONS,
                 objects=sum(version is not None for version in (facts.hami, facts.kubernetes)),
                 bytes=0,
+                left_out=0,
                 filled=self._facts is not None,
                 confirmed_seconds=None if at is None else now - at,
             )
@@ -247,7 +259,10 @@ class ClusterState:
             self._absent[name] = self._clock()
             return Namespace(name, known=False)
         self._absent.pop(name, None)
+        left_out = self.namespaces.left_out
         self.namespaces.put(seen)
+        if self.namespaces.left_out > left_out:  # there is no room for it, and it is asked for each time
+            return _unkept(seen)
         self._asked[name] = self._clock()
         if len(self._asked) > len(self.namespaces):
             self._asked = {key: at for key, at in self._asked.items() if self.namespaces.get(key)}
@@ -255,6 +270,14 @@ class ClusterState:
         if found is None:
             raise StateUnknown(f"get namespace {name}: it was deleted, or cannot be read")
         return found
+
+
+def _unkept(seen: Seen) -> Namespace:
+    """Raises StateUnknown if it cannot be read."""
+    try:
+        return read_namespace(seen.document, seen.name, None)
+    except ManifestError as error:
+        raise StateUnknown(f"get namespace {seen.name}: {error}") from None
 
 
 def _published(texts: tuple[str, ...], name: str) -> KnownNode:
