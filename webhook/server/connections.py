@@ -6,9 +6,9 @@ answer to a whole request is a *stranger*; kube-apiserver's are that for some mi
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum, StrEnum, auto
+from enum import Enum, StrEnum
 from math import inf
 
 TICK_SECONDS = 1.0
@@ -33,13 +33,13 @@ class Cause(StrEnum):
 class Phase(Enum):
     """What a connection is at."""
 
-    HANDSHAKE = auto()
-    IDLE = auto()
-    HEADERS = auto()
-    BODY = auto()
-    ANSWER = auto()
+    HANDSHAKE = "handshake"
+    IDLE = "idle"
+    HEADERS = "headers"
+    BODY = "body"
+    ANSWER = "answer"
     """The request is complete, its answer is not."""
-    SENDING = auto()
+    SENDING = "sending"
     """The answer waits for the client to take it, or for the end of the connection."""
 
 
@@ -109,6 +109,7 @@ class Connections:
         self._closed = closed
         self._clock = clock
         self._ticked = clock()
+        self._told: Counter[str] = Counter()
         # Dictionaries without values are sets that keep their order: the oldest comes first.
         self._all: dict[Connection, None] = {}
         self._by_address: Counter[str] = Counter()
@@ -118,6 +119,10 @@ class Connections:
 
     def __len__(self) -> int:
         return len(self._all)
+
+    def phases(self) -> Counter[Phase]:
+        """How many connections are at each phase. In any thread."""
+        return Counter(connection.phase for connection in list(self._all))
 
     def enter(self, connection: Connection) -> bool:
         """A client has connected; returns whether there is room for it."""
@@ -169,6 +174,8 @@ class Connections:
 
     def hold(self, connection: Connection, size: int) -> None:
         """More bytes of its request are in memory. May end connections, this one too."""
+        if connection not in self._all:
+            return
         connection.held += size
         self.held += size
         while self.held > self.limits.unfinished_bytes:
@@ -187,14 +194,13 @@ class Connections:
         """The client has to take what was sent before more can be written."""
         connection.deadline = self._clock() + self.limits.answer_seconds
 
-    def sending(self, connection: Connection, size: int = 0) -> None:
-        """The request is done with, but so many bytes of its answer wait for the client."""
+    def sending(self, connection: Connection) -> None:
+        """The request is done with, but its answer, or the end of the connection, waits for the client."""
         if connection not in self._all:
             return
         self._settle(connection)
         self._unfinished[connection] = None
         self._enter_phase(connection, Phase.SENDING, self.limits.answer_seconds)
-        self.hold(connection, size)
 
     def rest(self, connection: Connection) -> None:
         """A request was answered, and its answer was taken."""
@@ -213,6 +219,13 @@ class Connections:
     def count(self, cause: Cause) -> None:
         """A connection is ended for that."""
         self._closed[self._port, cause] += 1
+
+    def news(self) -> Mapping[str, int]:
+        """How many connections were ended since this was asked last, by cause."""
+        counts = Counter({cause.value: self._closed[self._port, cause] for cause in Cause})
+        new = counts - self._told
+        self._told = counts
+        return new
 
     def tick(self) -> None:
         """End the connections that are late; to be called every :data:`TICK_SECONDS`.

@@ -3,9 +3,10 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from math import inf
 from typing import Any
 
 import uvicorn
@@ -22,6 +23,7 @@ grows to several MiB for each connection. It also limits what one read takes."""
 ACCEPTS = 16
 """Connections that are taken before others get their turn."""
 BACKLOG = 2048
+TELL_SECONDS = 10.0
 EXHAUSTED_SECONDS = 0.1
 """How long no connection is taken when the kernel has no room for one more."""
 
@@ -34,6 +36,7 @@ class Listener:
         connections: Those of the port.
         make: A connection for a client at that address.
         context: For TLS; ``None``: there is none.
+        tell: Takes how many connections were ended, by cause, every :data:`TELL_SECONDS` at most.
     """
 
     def __init__(
@@ -42,7 +45,10 @@ class Listener:
         connections: Connections,
         make: Callable[[str], HttpConnection],
         context: ssl.SSLContext | None,
+        tell: Callable[[Mapping[str, int]], None],
     ) -> None:
+        self._tell = tell
+        self._told = -inf
         self._loop = asyncio.get_running_loop()
         self._bound = bound
         self._connections = connections
@@ -82,6 +88,10 @@ class Listener:
     def _tick(self) -> None:
         self._timer = self._loop.call_later(TICK_SECONDS, self._tick)
         self._connections.tick()
+        now = self._loop.time()
+        if now - self._told >= TELL_SECONDS and (news := self._connections.news()):
+            self._told = now
+            self._tell(news)
 
     def _accept(self) -> None:
         for _ in range(ACCEPTS):
@@ -137,10 +147,18 @@ class Server(uvicorn.Server):
         config: Made with :func:`server_config`.
         connections: Those of its port.
         bound: The socket to listen at.
+        tell: As for :class:`Listener`.
     """
 
-    def __init__(self, config: uvicorn.Config, connections: Connections, bound: socket.socket) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        connections: Connections,
+        bound: socket.socket,
+        tell: Callable[[Mapping[str, int]], None],
+    ) -> None:
         super().__init__(config)
+        self._tell = tell
         self.room = connections
         self._bound = bound
 
@@ -156,7 +174,7 @@ class Server(uvicorn.Server):
         def make(address: str) -> HttpConnection:
             return HttpConnection(self.config, self.server_state, self.room, address, loop)
 
-        self.servers = [Listener(self._bound, self.room, make, self.config.ssl)]  # type: ignore[list-item]
+        self.servers = [Listener(self._bound, self.room, make, self.config.ssl, self._tell)]  # type: ignore[list-item]
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -101,15 +101,15 @@ def _program(vitals: Vitals) -> Iterator[Metric]:
 def _connections(counts: Counts, vitals: Vitals) -> Iterator[Metric]:
     yield gauge(
         "connections",
-        "Connections of clients.",
-        ("port",),
-        {(port,): number for port, (number, _) in vitals.connections.items()},
+        "Connections of clients by what they are at.",
+        ("port", "phase"),
+        {(port, phase): number for (port, phase), number in vitals.connections.items()},
     )
     yield gauge(
         "unfinished_bytes",
         "Bytes in memory of requests without an answer, and of answers that no client takes.",
         ("port",),
-        {(port,): held for port, (_, held) in vitals.connections.items()},
+        {(port,): held for port, held in vitals.unfinished_bytes.items()},
     )
     yield counter(
         "closed_connections",

@@ -104,6 +104,9 @@ class HttpConnection(HttpToolsProtocol, Connection):
         super().pause_writing()
         if self.phase is Phase.ANSWER:
             self._room.stuck(self)
+        elif self.phase is Phase.IDLE:  # TLS writes, and so finds out, after the answer is complete
+            self._room.sending(self)
+            self.loop.call_soon(self._weigh)  # it may end the connection, which the transport does not expect here
 
     def resume_writing(self) -> None:
         """The client has taken what was written."""
@@ -188,9 +191,15 @@ class HttpConnection(HttpToolsProtocol, Connection):
         if self.transport.is_closing():
             self._room.sending(self)
         elif self.flow.write_paused:
-            self._room.sending(self, self.transport.get_write_buffer_size())
+            self._room.sending(self)
+            self._weigh()
         else:
             self._room.rest(self)
+
+    def _weigh(self) -> None:
+        """Count what waits for the client to take it."""
+        if self.phase is Phase.SENDING and self.flow.write_paused and not self.transport.is_closing():
+            self._room.hold(self, self.transport.get_write_buffer_size() - self.held)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._task = task = self.loop.create_task(cycle.run_asgi(app))

@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import Any, Protocol
 
@@ -20,7 +21,7 @@ from webhook.config import Config, ServerSettings
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import GpuTopologyError
 from webhook.server.app import create_ops_app
-from webhook.server.connections import Connections, Limits
+from webhook.server.connections import Connections, Limits, Phase
 from webhook.server.heartbeat import Heartbeat
 from webhook.server.listener import BACKLOG, Server, server_config
 from webhook.server.ops import OpsThread
@@ -90,15 +91,23 @@ class _Runner:
         self._listening = False
         """Whether reviews are taken; nobody is told so before the log is."""
         self._heart = Heartbeat()
-        self._sockets = tuple(_bind(settings.host, port) for port in (settings.port, settings.ops_port))
+        self._sockets = tuple(bind(settings.host, port) for port in (settings.port, settings.ops_port))
         closed = reviews.counts.closed
         limits = _limits(settings)
         self.tls = Server(
-            server_config(reviews, context), Connections(limits, "reviews", closed, monotonic), self._sockets[0]
+            server_config(reviews, context),
+            Connections(limits, "reviews", closed, monotonic),
+            self._sockets[0],
+            partial(self._log.closed, "reviews"),
         )
         ops = create_ops_app(self._stalled, self._unready, reviews.counts, self._vitals_now)
         limits = replace(limits, connections=settings.max_ops_connections, body_bytes=0)
-        self._ops = Server(server_config(ops), Connections(limits, "ops", closed, monotonic), self._sockets[1])
+        self._ops = Server(
+            server_config(ops),
+            Connections(limits, "ops", closed, monotonic),
+            self._sockets[1],
+            partial(self._log.closed, "ops"),
+        )
         self._ops_thread = OpsThread(self._ops)
 
     async def serve(self, background: Sequence[Background]) -> None:
@@ -172,10 +181,15 @@ class _Runner:
             self._vitals(),
             ready=not self._unready(),
             draining=self._reviews.draining,
-            connections={port: (len(server.room), server.room.held) for port, server in self._servers()},
+            connections=self._connections(),
+            unfinished_bytes={port: server.room.held for port, server in self._servers()},
             hami=str(known.hami or ""),
             kubernetes=str(known.kubernetes or ""),
         )
+
+    def _connections(self) -> dict[tuple[str, str], int]:
+        phases = {port: server.room.phases() for port, server in self._servers()}
+        return {(port, phase.value): counted[phase] for port, counted in phases.items() for phase in Phase}
 
     def _servers(self) -> tuple[tuple[str, Server], ...]:
         return ("reviews", self.tls), ("ops", self._ops)
@@ -207,8 +221,12 @@ async def _cancel(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _bind(host: str, port: int) -> socket.socket:
-    """A socket at that address, which takes connections only once a server listens there."""
+def bind(host: str, port: int) -> socket.socket:
+    """A socket at that address, which takes connections only once a server listens there.
+
+    Raises:
+        GpuTopologyError: the address cannot be had.
+    """
     bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
