@@ -277,9 +277,9 @@ def test_a_client_that_is_let_go_while_its_request_is_answered_frees_it_at_once(
     async def test(port: Port) -> None:
         port.app.may_answer.clear()
         waiting = [await port.connect() for _ in range(2)]
-        for client in waiting:
+        for number, client in enumerate(waiting, 1):
             await client.send(request(b"x" * 100 * KIB))
-        await port.reach(lambda: port.app.waiting == 2)
+            await port.reach(lambda number=number: port.app.waiting == number)  # type: ignore[misc]
         third = await port.connect()
         await third.send(begun(100 * KIB, b"x" * 100 * KIB))
         await port.reach(lambda: port.app.cancelled == 1)
