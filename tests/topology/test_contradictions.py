@@ -8,7 +8,7 @@ import pytest
 from tests.topology.machines import MACHINES, bent, dgx1_v100, h20, l40s, without
 from webhook.model.errors import FormatError
 from webhook.topology.consistency import checked
-from webhook.topology.model import UNKNOWN, C2c, Cpu, Gpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
+from webhook.topology.model import NVSWITCH, UNKNOWN, C2c, Cpu, Gpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
 
 H20_NIC = h20().nics[1]
 
@@ -204,7 +204,7 @@ def linked_to(targets: int) -> NodeTopology:
         Gpu(index=place, uuid=f"GPU-{place}", nvlinks=links(("GPU0", 1, 1))) for place in range(1, min(targets, 64))
     )
     named = [(f"GPU{place}", 1, 1) for place in range(1, targets + 1)]
-    bonds = links(*named[: len(others)], ("NVSwitch", 1, 1), (UNKNOWN, 1, 0), *named[len(others) + 2 :])
+    bonds = links(*named[: len(others)], (NVSWITCH, 1, 1), (UNKNOWN, 1, 0), *named[len(others) + 2 :])
     return NodeTopology(node="n", source="nvml", gpus=(Gpu(index=0, uuid="GPU-0", nvlinks=bonds), *others))
 
 

@@ -25,7 +25,7 @@ MAX_GENERATION, MAX_WIDTH = 8, 32
 """PCIe: no device is of a later generation than 6, and none has more lanes (PCI Express Base Specification)."""
 MAX_SWITCHES = 512
 MAX_DEPTH = 32
-"""PCIe switches above each other: the hierarchy of a machine has three or four, and each pair of devices asks for it."""
+"""PCIe switches above each other: a machine has three or four, and each pair of devices asks for all of them."""
 MAX_LINKS = 72
 """Twice the 36 links of a GPU that NVML counts (``NVML_NVLINK_MAX_LINKS``, nvml.h): newer drivers may count more."""
 
@@ -163,8 +163,7 @@ def _check_parents(topology: NodeTopology, source: str) -> None:
                 raise FormatError(f"{source}: above {_name(device)}", expected=expected, found=above)
             path[above] = None
             above = parents[above]
-        for depth, switch in enumerate(reversed(path), start=depths[above] + 1):
-            depths[switch] = depth
+        depths |= {switch: depth for depth, switch in enumerate(reversed(path), start=depths[above] + 1)}
         if depths[device.parent] > MAX_DEPTH:
             expected, found = f"at most {MAX_DEPTH} PCIe switches", depths[device.parent]
             raise FormatError(f"{source}: above {_name(device)}", expected=expected, found=found)
