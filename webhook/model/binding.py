@@ -56,6 +56,7 @@ class BindReason(enum.StrEnum):
     MIG_ALLOCATION = "mig-allocation"
     NODE_UNKNOWN = "node-unknown"
     GPU_UNKNOWN = "gpu-unknown"
+    OVER_LIMIT = "over-limit"
 
     NAMESPACE_UNKNOWN = "namespace-unknown"
     POD_UNREADABLE = "pod-unreadable"
@@ -77,6 +78,7 @@ BIND_SENTENCES: dict[BindReason, str] = {
     BindReason.MIG_ALLOCATION: "The pod was given MIG instances, which have no NVLink.",
     BindReason.NODE_UNKNOWN: "Nothing is known of the GPUs of the node.",
     BindReason.GPU_UNKNOWN: "A GPU was allocated that the node does not list.",
+    BindReason.OVER_LIMIT: "The allocation or the node has more of something than the configuration allows.",
     BindReason.NAMESPACE_UNKNOWN: "The namespace is not known here, so its requirements are not either.",
     BindReason.POD_UNREADABLE: "The API server could not be asked for the pod.",
     BindReason.BAD_POD: "The pod has a mark or an option that cannot be read.",

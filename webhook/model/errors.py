@@ -30,7 +30,7 @@ class LimitError(FormatError):
         setting: The field of the section ``limits`` of the configuration.
         most: Its value.
         what: What is counted, in the plural.
-        found: How many there are.
+        found: How many there are, as far as they were counted.
     """
 
     def __init__(self, source: str, *, setting: str, most: int, what: str, found: int) -> None:
