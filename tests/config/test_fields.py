@@ -106,7 +106,7 @@ def test_the_remap_image_is_of_our_own_version() -> None:
         ({"nccl": {"pcieP2pLevel": "PXB"}}, r"Did you mean nccl\.pcieP2PLevel\?$"),
         (
             {"zzz": 1},
-            r"^zzz: unknown setting\. Known here: defaults, resources, cluster, remap, nccl, binding, limits, server, cert",
+            r"^zzz: unknown setting\. Known here: defaults, resources, cluster, remap, nccl, binding, limits, server",
         ),
         ({1: 1}, r"^1: unknown setting"),
         ({None: 1}, r"^None: unknown setting"),
