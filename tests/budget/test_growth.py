@@ -441,7 +441,8 @@ def test_what_stays_json_is_decoded_once() -> None:
     found = decode(pod(container(env=literals(1), volumeMounts=mounts(1)), initContainers=[container("i")]))
     spec = found.spec
     assert spec is not None
-    (one,) = spec.containers or ()
+    assert spec.containers is not None
+    (one,) = spec.containers
     assert one.env is one.env
     assert one.volume_mounts is one.volume_mounts
     assert spec.init_containers is spec.init_containers
