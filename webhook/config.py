@@ -9,13 +9,16 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from webhook.allocation.limit import AllocationLimits
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import ConfigError, FormatError
 from webhook.model.options import OPTION_NAMES, Options, Variable, is_reserved, parse_option, parse_variable
 from webhook.model.version import Version
 from webhook.printable import printable
+from webhook.resolve.node import NodeLimits
 from webhook.resolve.wanted import NcclTables, format_tables
+from webhook.topology.consistency import MAX_GPUS
 
 DEFAULT_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook"
 # With "nccl-env." before it the name of an annotation, which has at most 63 characters and ends with a letter or a
@@ -32,6 +35,8 @@ _OWN_SETTINGS = {
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 LABEL_LIMIT = 63
 LONGEST_DAYS = 36500
+LEAST_REPLY = 128 * 1024
+"""Half of it holds what is not patch (webhook/admit/budget.py), and most patches have 4 KiB."""
 LINK_CLASSES = ("nvswitch", "nvlink", "pcie")
 
 
@@ -131,6 +136,39 @@ class NcclSettings(Section, frozen=True, kw_only=True):
     """For pods of jobs that span nodes, whatever their GPUs."""
 
 
+class LimitSettings(Section, frozen=True, kw_only=True):
+    """How much of something one pod may have, so that no pod keeps the others waiting. See docs/configuration.md."""
+
+    containers: int = 128
+    """Containers of a pod, init containers among them."""
+    env_annotations: int = 128
+    """Variables that env annotations of pod and namespace, and ``defaults``, ask for."""
+    variables: int = 10_000
+    """Variables of all containers of a pod together, those that we add among them."""
+    operations: int = 5_000
+    """Operations of a patch."""
+    reply_bytes: int = 1024 * 1024
+    """Bytes of the answer to a review."""
+    segments: int = 128
+    """Segments of a pod's allocation, one for each container."""
+    devices: int = 256
+    """GPUs and parts of GPUs of a pod's allocation, and its MIG instances."""
+    gpus: int = 32
+    """GPUs of a node."""
+    links: int = 1024
+    """Bundles of NVLinks of a node: those of each GPU to each of its targets."""
+
+    @property
+    def allocation(self) -> AllocationLimits:
+        """Those of an allocation."""
+        return AllocationLimits(segments=self.segments, devices=self.devices)
+
+    @property
+    def node(self) -> NodeLimits:
+        """Those of a node."""
+        return NodeLimits(gpus=self.gpus, links=self.links)
+
+
 class ServerSettings(Section, frozen=True, kw_only=True):
     """The HTTPS server and its plain companion."""
 
@@ -201,6 +239,7 @@ class Config(Section, frozen=True, kw_only=True):
     remap: RemapSettings = RemapSettings()
     nccl: NcclSettings = NcclSettings()
     binding: BindingSettings = BindingSettings()
+    limits: LimitSettings = LimitSettings()
     server: ServerSettings = ServerSettings()
     certificates: CertificateSettings = CertificateSettings()
 
@@ -217,6 +256,7 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     remap: RemapSettings
     nccl: NcclSettings
     binding: BindingSettings
+    limits: LimitSettings
     remap_image: str
     fixed_nccl: tuple[tuple[str, str], ...]
     """NCCL variables with one value for every link class."""
@@ -261,6 +301,7 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         remap=config.remap,
         nccl=config.nccl,
         binding=config.binding,
+        limits=config.limits,
         remap_image=config.remap.image or f"{DEFAULT_IMAGE}:{version}",
         fixed_nccl=fixed,
         bound_nccl=bound,
@@ -340,6 +381,7 @@ def check_config(config: Config) -> None:
     binding = config.binding
     if not 0 < binding.read_seconds < math.inf or not 0 < binding.topology_max_age_seconds < math.inf:
         raise ConfigError("binding: expected readSeconds > 0 and topologyMaxAgeSeconds > 0")
+    _check_limits(config)
     _check_certificates(config.certificates)
     if not config.resources:
         raise ConfigError("resources: expected the resource names of at least one device plugin, found none")
@@ -375,6 +417,21 @@ def _check_server(server: ServerSettings) -> None:
     for name, value, bound in least:
         if not bound <= value < math.inf:
             raise ConfigError(f"server.{name}: expected {bound} or more, found {value}")
+
+
+def _check_limits(config: Config) -> None:
+    limits = config.limits
+    for field in msgspec.structs.fields(LimitSettings):
+        value, least = getattr(limits, field.name), LEAST_REPLY if field.name == "reply_bytes" else 1
+        if value < least:
+            raise ConfigError(f"limits.{field.encode_name}: expected {least} or more, found {value}")
+    if limits.gpus > MAX_GPUS:
+        raise ConfigError(f"limits.gpus: expected at most {MAX_GPUS}, found {limits.gpus}. No topology may have more")
+    asked = sum(name.startswith(names.ENV_PREFIX) for name in config.defaults)
+    if asked > limits.env_annotations:
+        raise ConfigError(
+            f"defaults: expected at most {limits.env_annotations} variables (limits.envAnnotations), found {asked}"
+        )
 
 
 def _check_certificates(certificates: CertificateSettings) -> None:

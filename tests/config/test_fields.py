@@ -44,6 +44,17 @@ DEFAULTS = {
     },
     "nccl": {"pcieP2PLevel": "PXB", "nvswitch": {}, "nvlink": {}, "pcie": {}, "multinode": {}},
     "binding": {"readSeconds": 2.0, "topologyMaxAgeSeconds": 600.0},
+    "limits": {
+        "containers": 128,
+        "envAnnotations": 128,
+        "variables": 10000,
+        "operations": 5000,
+        "replyBytes": 1048576,
+        "segments": 128,
+        "devices": 256,
+        "gpus": 32,
+        "links": 1024,
+    },
     "server": {
         "host": "0.0.0.0",  # noqa: S104 - as documented
         "port": 8443,
@@ -110,7 +121,7 @@ def test_the_remap_image_is_of_our_own_version() -> None:
         ({"nccl": {"pcieP2pLevel": "PXB"}}, r"Did you mean nccl\.pcieP2PLevel\?$"),
         (
             {"zzz": 1},
-            r"^zzz: unknown setting\. Known here: defaults, resources, cluster, remap, nccl, binding, server, cert",
+            r"^zzz: unknown setting\. Known here: defaults, resources, cluster, remap, nccl, binding, limits, server",
         ),
         ({1: 1}, r"^1: unknown setting"),
         ({None: 1}, r"^None: unknown setting"),
@@ -381,3 +392,32 @@ def test_the_check_needs_no_state_and_no_certificate() -> None:
 
 def test_a_section_with_every_line_commented_out_is_all_defaults() -> None:
     assert parse_config({"server": None, "remap": None}) == Config()
+
+
+@pytest.mark.parametrize(
+    "setting", ["containers", "envAnnotations", "variables", "operations", "segments", "devices", "gpus", "links"]
+)
+def test_a_limit_is_one_or_more(setting: str) -> None:
+    assert written_out(parse_config({"limits": {setting: 1}}))["limits"][setting] == 1
+    with pytest.raises(ConfigError, match=rf"^limits\.{setting}: expected 1 or more, found 0$"):
+        parse_config({"limits": {setting: 0}})
+
+
+def test_a_reply_has_room_for_more_than_its_patch() -> None:
+    assert parse_config({"limits": {"replyBytes": 131072}}).limits.reply_bytes == 131072
+    with pytest.raises(ConfigError, match=r"^limits\.replyBytes: expected 131072 or more, found 131071$"):
+        parse_config({"limits": {"replyBytes": 131071}})
+
+
+def test_no_node_may_have_more_gpus_than_a_topology() -> None:
+    assert parse_config({"limits": {"gpus": 64}}).limits.gpus == 64
+    with pytest.raises(ConfigError, match=r"^limits\.gpus: expected at most 64, found 65"):
+        parse_config({"limits": {"gpus": 65}})
+
+
+def test_the_default_variables_are_within_the_limit() -> None:
+    defaults = {"env.NCCL_DEBUG": "WARN", "env.UCX_TLS": "all", "shm-size": "16Gi"}
+    assert parse_config({"defaults": defaults, "limits": {"envAnnotations": 2}}).defaults == defaults
+    expected = r"^defaults: expected at most 1 variables \(limits\.envAnnotations\), found 2$"
+    with pytest.raises(ConfigError, match=expected):
+        parse_config({"defaults": defaults, "limits": {"envAnnotations": 1}})

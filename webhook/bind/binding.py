@@ -14,7 +14,7 @@ from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.binding import BIND_SENTENCES, Binding, BindOutcome, BindReason, PodEvent
 from webhook.model.choices import OnViolation, Profile
-from webhook.model.errors import FormatError
+from webhook.model.errors import FormatError, LimitError
 from webhook.model.mark import Mark
 from webhook.model.options import resolve_options
 from webhook.model.outcome import Kind, Refused
@@ -24,7 +24,7 @@ from webhook.printable import fitted, printable
 from webhook.resolve.nccl import nccl_defaults
 from webhook.resolve.node import KnownNode, Origin, Sources, choose_node
 from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, nccl_annotations, satisfied_text
-from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, resolve
+from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, check_size, resolve
 
 _POD_GONE = BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
 _FORBIDDEN, _CONFLICT, _INVALID, _UNAVAILABLE = 403, 409, 422, 503
@@ -127,12 +127,13 @@ def namespace_unknown(namespace: Namespace) -> BindOutcome:
 def peer_devices(pods: Iterable[Pod], uid: str, policy: AdmitPolicy) -> tuple[Device, ...]:
     """What pods of a group have, without the one of this uid; a nameless device for what cannot be read."""
     found: list[Device] = []
+    holder, limits = "a pod of the group", policy.limits.allocation
     for other in pods:
         if uid and _uid(other) == uid:
             continue
         for family in {resources.family: None for resources in policy.resources}:
             try:
-                found += read_allocation(other.annotations, family=family, holder="a pod of the group").devices
+                found += read_allocation(other.annotations, family=family, holder=holder, limits=limits).devices
             except FormatError:
                 found.append(Device())
     return tuple(found)
@@ -177,23 +178,27 @@ def resolve_case(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Se
     Raises:
         UnresolvedError: nothing does; the text says why.
     """
-    allocation = _read_allocation(case)
+    allocation = _read_allocation(case, policy)
     node = _choose(case, allocation, policy, sources)
+    check_size(node, policy.limits.node)
     return resolve(case.wish.wanted, allocation, node, peers=peers)
 
 
-def _read_allocation(case: Case) -> Allocation:
-    dialect = dialect_of(case.wish.family)
+def _read_allocation(case: Case, policy: AdmitPolicy) -> Allocation:
+    family, limits = case.wish.family, policy.limits.allocation
+    dialect = dialect_of(family)
     try:
-        allocation = read_allocation(case.annotations, family=case.wish.family, holder=case.holder)
+        allocation = read_allocation(case.annotations, family=family, holder=case.holder, limits=limits)
+    except LimitError as error:
+        raise UnresolvedError(Unresolved.OVER_LIMIT, str(error)) from None
     except FormatError as error:
         raise UnresolvedError(Unresolved.BAD_ALLOCATION, str(error)) from None
-    served = case.annotations.get(names.HAMI_DEVICES_TO_ALLOCATE, "") if case.wish.family == "hami" else ""
+    served = case.annotations.get(names.HAMI_DEVICES_TO_ALLOCATE, "") if family == "hami" else ""
     if served.strip(";") and served != case.annotations.get(dialect.key):
         # HAMi's scheduler writes one text to both (pkg/scheduler/scheduler.go, Filter), and its plugin reads this one.
         text = f"{dialect.key} and {names.HAMI_DEVICES_TO_ALLOCATE} name different GPUs: somebody changed one of them"
         raise UnresolvedError(Unresolved.BAD_ALLOCATION, text)
-    meant = allocated_node(case.annotations, family=case.wish.family)
+    meant = allocated_node(case.annotations, family=family)
     if meant != case.node and dialect.node_key and allocation.devices:
         text = f"the allocation was made for node {printable(meant or '(none)')}, but the pod goes to node {case.node}"
         raise UnresolvedError(Unresolved.STALE_ALLOCATION, text)

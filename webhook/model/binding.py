@@ -57,6 +57,7 @@ class BindReason(enum.StrEnum):
     MIG_ALLOCATION = "mig-allocation"
     NODE_UNKNOWN = "node-unknown"
     GPU_UNKNOWN = "gpu-unknown"
+    OVER_LIMIT = "over-limit"
 
     POD_NOT_NAMED = "pod-not-named"
     NAMESPACE_UNKNOWN = "namespace-unknown"
@@ -81,6 +82,7 @@ BIND_SENTENCES: dict[BindReason, str] = {
     BindReason.NODE_UNKNOWN: "Nothing is known of the GPUs of the node.",
     BindReason.GPU_UNKNOWN: "A GPU was allocated that the node does not list.",
     BindReason.POD_NOT_NAMED: "The Binding does not name its pod by its uid.",
+    BindReason.OVER_LIMIT: "The allocation or the node has more of something than the configuration allows.",
     BindReason.NAMESPACE_UNKNOWN: "The namespace is not known here, so its requirements are not either.",
     BindReason.POD_UNREADABLE: "The API server could not be asked for the pod.",
     BindReason.BAD_POD: "The pod has a mark or an option that cannot be read.",

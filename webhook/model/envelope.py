@@ -51,6 +51,13 @@ class AnyRequest(Fields, Generic[T]):
     object: T | None = None
 
 
+class _Head(Fields):
+    """What says what a document is; the rest of it stays JSON, which takes a tenth of the memory."""
+
+    api_version: msgspec.Raw = msgspec.Raw(b"null")
+    kind: msgspec.Raw = msgspec.Raw(b"null")
+
+
 R = TypeVar("R", bound="AnyRequest[Any]")
 
 
@@ -189,16 +196,16 @@ def _check_version(api_version: str, kind: str) -> None:
 def _explain(body: bytes, error: msgspec.ValidationError) -> str:
     """Why the body does not fit: first what it is, then where it differs."""
     try:
-        document = msgspec.json.decode(body)
+        document = msgspec.json.decode(body, type=_Head)
+        api_version, kind = (msgspec.json.decode(raw) for raw in (document.api_version, document.kind))
     except UnicodeDecodeError as broken:
         return f"request body: expected JSON, found something else: {broken}"
+    except msgspec.ValidationError:
+        return "request body: expected an AdmissionReview object, found another JSON value"
     except msgspec.MsgspecError as broken:
         return f"request body: expected an AdmissionReview, found a number that cannot be read: {broken}"
     except RecursionError:
         return _TOO_DEEP
-    if not isinstance(document, dict):
-        return "request body: expected an AdmissionReview object, found another JSON value"
-    api_version, kind = document.get("apiVersion"), document.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
         return (
             f"request body: expected an AdmissionReview of {API_VERSION}, found an object without apiVersion and kind"

@@ -24,6 +24,21 @@ class FormatError(GpuTopologyError):
         super().__init__(f"{source}: expected {expected}, found {shorten(found)}" + (f". {fix}" if fix else ""))
 
 
+class LimitError(FormatError):
+    """Something that can be read is more than the configuration allows.
+
+    Args:
+        source: Where it stands, or whose it is.
+        setting: The field of the section ``limits`` of the configuration.
+        most: Its value.
+        what: What is counted, in the plural.
+        found: How many there are, as far as they were counted.
+    """
+
+    def __init__(self, source: str, *, setting: str, most: int, what: str, found: int) -> None:
+        super().__init__(source, expected=f"at most {most} {what} (limits.{setting})", found=str(found))
+
+
 class ManifestError(GpuTopologyError):
     """A manifest or state file cannot be read as what it should be."""
 
