@@ -196,6 +196,8 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     remap: RemapSettings
     nccl: NcclSettings
     binding: BindingSettings
+    knows_clients: bool
+    """Whether reviews come from the API server for certain, because clients show certificates."""
     remap_image: str
     fixed_nccl: tuple[tuple[str, str], ...]
     """NCCL variables with one value for every link class."""
@@ -240,6 +242,7 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         remap=config.remap,
         nccl=config.nccl,
         binding=config.binding,
+        knows_clients=bool(config.server.client_authority),
         remap_image=config.remap.image or f"{DEFAULT_IMAGE}:{version}",
         fixed_nccl=fixed,
         bound_nccl=bound,
