@@ -17,7 +17,6 @@ from tests.chart.registration import installed_registration
 from tests.cluster.accounts import permitted
 from tests.cluster.control_plane import CERTIFICATE_LIFETIME, REQUEST_TIMEOUT_S, ControlPlane
 from tests.cluster.processes import Program, running
-from tests.cluster.protection import protected
 from tests.cluster.registration import create_pod, gpu_pod
 from tests.cluster.service import running_service
 from tests.nvml.machines import Machine, write_machine
@@ -165,7 +164,7 @@ def installed(
 
 @contextmanager
 def registered(ours: Installation, *configurations: dict[str, Any]) -> Iterator[None]:
-    """MutatingWebhookConfigurations, ours among them, and the policy of the chart, until the end.
+    """MutatingWebhookConfigurations, ours among them, until the end.
 
     The API server learns of both their coming and their going by a watch, a moment after; this waits for it.
     """
@@ -176,7 +175,6 @@ def registered(ours: Installation, *configurations: dict[str, Any]) -> Iterator[
             api.create_mutating_webhook_configuration(body)  # type: ignore[arg-type]  # a model, says its annotation
             stack.callback(api.delete_mutating_webhook_configuration, body["metadata"]["name"])
         until(ours.is_asked, "an API server that asks us")
-        stack.enter_context(protected(ours.control_plane, PROBED))
         yield
 
 

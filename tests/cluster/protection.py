@@ -113,6 +113,19 @@ def _only_asking(dry_run: bool) -> dict[str, str]:
 
 
 @contextmanager
+def unprotected(control_plane: ControlPlane, one: Tenant) -> Iterator[None]:
+    """The policy, which is in force, is not for a while; its return is waited for with what the tenant may do."""
+    _, binding = installed_protection()
+    request(control_plane, "DELETE", path_of(binding))
+    until(lambda: _status_of_a_forgery(one) == 200, "an API server that has forgotten the policy")
+    try:
+        yield
+    finally:
+        assert apply(control_plane, binding).status_code == 201
+        until(lambda: _status_of_a_forgery(one) == 422, "the policy")
+
+
+@contextmanager
 def protected(control_plane: ControlPlane, namespace: str) -> Iterator[None]:
     """The policy of the chart, in force in that namespace, which has opted in, until the end."""
     with ExitStack() as stack:
@@ -122,18 +135,18 @@ def protected(control_plane: ControlPlane, namespace: str) -> Iterator[None]:
         with control_plane.client() as client:
             admin = CoreV1Api(client)
             body: Any = {
-                "metadata": {"name": "probe"},
+                "metadata": {"name": "guarded"},
                 "spec": {"containers": [{"name": "probe", "image": "x"}]},
             }
             admin.create_namespaced_pod(namespace, body)
-            probe = tenant(control_plane, admin, namespace, "probe", "prober")
+            probe = tenant(control_plane, admin, namespace, "guarded", "prober")
             until(lambda: _status_of_a_forgery(probe) == 422, "the policy")
             try:
                 yield
             finally:
                 stack.close()
                 until(lambda: _status_of_a_forgery(probe) == 200, "an API server that has forgotten the policy")
-                admin.delete_namespaced_pod("probe", namespace, grace_period_seconds=0)
+                admin.delete_namespaced_pod("guarded", namespace, grace_period_seconds=0)
 
 
 def _status_of_a_forgery(probe: Tenant) -> int:

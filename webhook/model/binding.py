@@ -79,7 +79,7 @@ BIND_SENTENCES: dict[BindReason, str] = {
     BindReason.GPU_UNKNOWN: "A GPU was allocated that the node does not list.",
     BindReason.NAMESPACE_UNKNOWN: "The namespace is not known here, so its requirements are not either.",
     BindReason.POD_UNREADABLE: "The API server could not be asked for the pod.",
-    BindReason.BAD_POD: "The pod has a mark or an option that cannot be read.",
+    BindReason.BAD_POD: "The pod has an option that cannot be read.",
 }
 
 
