@@ -257,6 +257,8 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     nccl: NcclSettings
     binding: BindingSettings
     limits: LimitSettings
+    knows_clients: bool
+    """Whether reviews come from the API server for certain, because clients show certificates."""
     remap_image: str
     fixed_nccl: tuple[tuple[str, str], ...]
     """NCCL variables with one value for every link class."""
@@ -302,6 +304,7 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         nccl=config.nccl,
         binding=config.binding,
         limits=config.limits,
+        knows_clients=bool(config.server.client_authority),
         remap_image=config.remap.image or f"{DEFAULT_IMAGE}:{version}",
         fixed_nccl=fixed,
         bound_nccl=bound,

@@ -373,12 +373,11 @@ def test_a_sidecar_of_other_profiles_hands_out_values_in_a_file(profile: str) ->
 TABLES = {name: {"NCCL_ALGO": name} for name in ("nvswitch", "nvlink", "pcie")}
 
 
-def test_the_annotation_of_an_nccl_variable_that_left_the_tables_stays_for_those_who_refer_to_it() -> None:
+def test_a_variable_whose_nccl_annotation_left_the_tables_can_have_no_value_and_refuses_the_pod() -> None:
     manifest = injected(nccl=TABLES)
-    outcome, operations, after = look(manifest)
-    assert after["metadata"]["annotations"]["gpu.topology/nccl-env.NCCL_ALGO"] == "pcie"
-    assert outcome.kind is Kind.PATCH  # the remap container is told of no table
-    assert [one["path"] for one in operations] == ["/spec/initContainers/0"]
+    outcome, operations, _ = look(manifest)
+    assert (outcome.kind, outcome.reason, operations) == (Kind.REFUSE, Reason.UNKNOWN_OUTPUT, [])
+    assert 'annotation "gpu.topology/nccl-env.NCCL_ALGO", which only the webhook writes' in outcome.message
 
 
 def test_the_annotations_of_a_profile_that_changed_stay_for_those_who_refer_to_them() -> None:
