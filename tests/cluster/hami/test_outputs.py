@@ -86,8 +86,7 @@ def test_where_nobody_opted_in_they_stay(new_team: NewTeam) -> None:
 
 def test_a_mark_that_lies_about_the_profile_changes_nothing(cluster: Cluster, new_team: NewTeam) -> None:
     team = new_team(**OPTED_IN)
-    waits = {"schedulingGates": [{"name": "example.com/wait"}]}
-    team.creates(pod("marked", container(gpus=2), **waits))
+    team.creates(pod("marked", container(gpus=2), schedulingGates=[{"name": "example.com/wait"}]))
     one = tenant_of(cluster, team, "marked")
     with unprotected(cluster.control_plane, one):
         assert one.patches({"gpu.topology/injected": "0.1.0 observe"}).status_code == 200
