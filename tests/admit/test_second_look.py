@@ -166,11 +166,11 @@ def test_a_sidecar_follows_the_permission_of_its_namespace() -> None:
 
 
 def test_a_sidecar_that_shall_see_no_gpus_is_given_none() -> None:
-    manifest = sidecar("exclusive", remap={"seesAllGpus": False})
+    manifest = sidecar("exclusive", remap={"seesGpus": False})
     assert "NVIDIA_VISIBLE_DEVICES" not in effective_env(manifest, "gpu-topology-remap")
     assert "gpu.topology/visible-uuids" not in manifest["metadata"]["annotations"]
     remap(manifest)["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"})
-    _, _, after = look(manifest, TEAM_A, HAMI_2_10_0, remap={"seesAllGpus": False})
+    _, _, after = look(manifest, TEAM_A, HAMI_2_10_0, remap={"seesGpus": False})
     assert "NVIDIA_VISIBLE_DEVICES" not in effective_env(after, "gpu-topology-remap")
 
 
@@ -197,9 +197,9 @@ def test_in_exclusive_it_does_so_where_the_pod_itself_shares_its_processes(share
 
 
 def test_hamis_list_stays_last_where_the_remap_container_may_not_see_the_gpus() -> None:
-    manifest = injected(remap={"seesAllGpus": False})
+    manifest = injected(remap={"seesGpus": False})
     overwrite_env(manifest)
-    assert look(manifest, remap={"seesAllGpus": False})[1] == []
+    assert look(manifest, remap={"seesGpus": False})[1] == []
 
 
 def older() -> Manifest:

@@ -529,7 +529,7 @@ def test_containers_that_a_namespace_leaves_out_later_keep_what_admission_chose(
 
 
 def test_an_old_topology_is_not_enough_for_a_remap_container_that_sees_no_gpu() -> None:
-    rules = policy(remap={"seesAllGpus": False})
+    rules = policy(remap={"seesGpus": False})
     wish = {"gpu.topology/profile": "node-peers"}
     found = injected(allocated=hami([U[0], U[1]]), annotations=wish, rules=rules)
     outcome = decide(found, sources=published(machines.h20(), age=1800), rules=rules)
