@@ -7,7 +7,8 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -46,6 +47,19 @@ def play(nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         return directory
 
     return start
+
+
+@contextmanager
+def played(library: Path, description: Path, shown: str) -> Iterator[None]:
+    """Plays a machine in this process for so long, of which a list of GPUs is shown."""
+    _load(library / LIBRARY)
+    before = {name: os.environ.get(name) for name in (DESCRIPTION, SHOWN)}
+    os.environ |= {DESCRIPTION: str(description), SHOWN: shown}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def environment_of(library: Path, description: Path | None = None) -> dict[str, str]:
