@@ -8,9 +8,11 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webhook.model import names
+from webhook.remap.regular_file import replace_text
 from webhook.remap.watch import Watch, hold_back_sigterm
 
 if TYPE_CHECKING:
@@ -91,8 +93,6 @@ def _seconds(text: str) -> float:
 
 
 def _probe(options: "Namespace") -> int:
-    from pathlib import Path
-
     from webhook.remap.files import is_ready
 
     return 0 if is_ready(Path(options.directory)) else _NOT_READY
@@ -127,9 +127,5 @@ def _print(text: str) -> None:
 
 def _leave_reason(path: str, reason: str) -> None:
     """Where the kubelet looks for it. The file is there in every container; elsewhere none is made."""
-    from pathlib import Path
-
-    from webhook.remap.regular_file import replace_text
-
     with suppress(OSError):
         replace_text(Path(path), reason.encode()[:REASON_LIMIT])

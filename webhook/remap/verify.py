@@ -132,6 +132,8 @@ def _troubled(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> str:
 
 def _unallocated(inputs: Inputs) -> Finding:
     text = f"annotation {inputs.dialect.key} names no GPU: {inputs.scheduler} has given this pod none"
+    if inputs.shown and inputs.environment is not Environment.FILE:
+        return failed(ExitCode.OTHER_GPUS, f"{text}, but {_LIST}, lists some")
     if not inputs.profile.shares_gpus:
         return warning(f"{text}, so nothing can be verified")
     return failed(ExitCode.NOT_BOUND if _is_unbound(inputs) else ExitCode.OTHER_GPUS, text)
