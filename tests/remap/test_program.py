@@ -5,8 +5,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -424,6 +426,26 @@ def test_what_was_planted_in_the_place_of_its_files_changes_nothing(node: Node, 
     assert node.files() == [".env.new", "env", "nccl-topo.xml", "report.txt", "victim"]
     assert node.read("env").startswith("CUDA_VISIBLE_DEVICES_0='0,1'\n")
     assert victim.read_text() == "theirs"
+
+
+def test_somebody_who_plants_fifos_all_the_while_holds_nothing_up(node: Node) -> None:
+    over = Event()
+
+    def plant() -> None:
+        while not over.is_set():
+            for name in ("env", "nccl-topo.xml", "report.txt", ".env.new", ".nccl-topo.xml.new", ".report.txt.new"):
+                with suppress(FileExistsError):
+                    os.mkfifo(node.shared / name)
+
+    planter = Thread(target=plant)
+    planter.start()
+    try:
+        done = node.remap(POD_PEERS)
+    finally:
+        over.set()
+        planter.join()
+    assert (done.code, done.err) == (0, "")
+    assert all((node.shared / name).is_file() for name in ("env", "nccl-topo.xml", "report.txt"))
 
 
 @pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)
