@@ -41,9 +41,10 @@ def injected(
     namespace: Namespace = ALL_ALLOWED,
     rules: AdmitPolicy | None = None,
     cluster: ClusterFacts = HAMI_2_9,
+    **spec: Any,
 ) -> Pod:
     """A pod as it is when its Binding is reviewed: admitted, then annotated by HAMi."""
-    manifest = pod(*containers, annotations=dict(annotations or {}))  # which the patch then changes
+    manifest = pod(*containers, annotations=dict(annotations or {}), **spec)  # which the patch then changes
     before = msgspec.json.decode(to_json(manifest), type=Pod)
     outcome = admit(before, namespace, rules or policy(), cluster)
     assert outcome.operations, outcome

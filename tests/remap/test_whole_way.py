@@ -200,6 +200,26 @@ def test_the_cards_of_a_container_that_is_left_out_are_not_shown_and_not_missed(
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize(("fields", "stays"), [({}, False), ({"restartPolicy": "Always"}, True)])
+def test_the_cards_of_an_init_container_that_ends_are_not_shown(
+    drivers: Drivers, carrier: str, fields: dict[str, str], stays: bool
+) -> None:
+    """HAMi gives them to others then, and a sidecar would go on seeing them."""
+    pod = injected(
+        container("train"),
+        allocated=hami(list(DECODE), list(PREFILL)),
+        cluster=CARRIERS[carrier],
+        namespace=TEAM_A,
+        initContainers=[container("warm-up", **fields)],
+    )
+    after = bound(pod, h20())
+    shown = environment(after, NODE)["NVIDIA_VISIBLE_DEVICES"].split(",")
+    assert set(shown) == {*PREFILL, *(DECODE if stays else ())}
+    verdict = started(drivers, after, NODE)
+    assert (verdict.code, verdict.warnings) == (ExitCode.TRUE, ())
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
 def test_a_requirement_is_judged_on_the_links_of_the_cards_that_are_shown(drivers: Drivers, carrier: str) -> None:
     pair = injected(
         container("train"),

@@ -73,13 +73,17 @@ def _environment(subject: Subject, patch: PodPatch) -> None:
 
 def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
     settings, options = subject.policy.remap, subject.options
-    keys = subject.visible_device_keys
+    keys, view = subject.visible_device_keys, _view(subject)
+    unseen = subject.left_out
+    if view is View.POD:
+        # Others may have its cards once it has finished, and a sidecar would go on seeing them.
+        unseen = [*unseen, *(one for one in subject.gpu_containers if one.is_init and not one.is_native_sidecar)]
     return RemapContainer(
         name=name,
         volume=volume,
         image=subject.policy.remap_image,
         image_pull_policy=settings.image_pull_policy,
-        view=_view(subject),
+        view=view,
         carrier=subject.carrier,
         profile=subject.profile,
         require_nvlink=options.require_nvlink,
@@ -88,7 +92,7 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         reads_file=subject.reads_file,
         family=subject.family,
         nccl=subject.policy.remap_nccl,
-        containers=",".join([_entry(one, keys, one in subject.left_out) for one in subject.containers if one.request]),
+        containers=",".join([_entry(one, keys, one in unseen) for one in subject.containers if one.request]),
         visible_device_keys=tuple(keys.values()),
     )
 
