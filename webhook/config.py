@@ -11,9 +11,10 @@ import msgspec
 
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import ConfigError, FormatError, printable
+from webhook.model.errors import ConfigError, FormatError
 from webhook.model.options import OPTION_NAMES, Options, Variable, is_reserved, parse_option, parse_variable
 from webhook.model.version import Version
+from webhook.printable import printable
 from webhook.resolve.wanted import NcclTables, format_tables
 
 DEFAULT_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook"
@@ -81,6 +82,8 @@ class ClusterSettings(Section, frozen=True, kw_only=True):
     profiles."""
     default_count: int = 1
     """GPUs of a container that asks for memory or cores but gives no count (HAMi's ``defaultGPUNum``)."""
+    topology_namespace: str = ""
+    """Namespace in which the agents publish; empty: that of the webhook."""
 
 
 class RemapSettings(Section, frozen=True, kw_only=True):
@@ -317,6 +320,8 @@ def check_config(config: Config) -> None:
             raise ConfigError(f"server.{name}: expected a port between 0 and 65535, found {port}")
     if config.cluster.default_count < 1:
         raise ConfigError(f"cluster.defaultCount: expected 1 or more, found {config.cluster.default_count}")
+    if config.cluster.topology_namespace:
+        _check_name("cluster.topologyNamespace", config.cluster.topology_namespace)
     if server.max_review_bytes < 1024 or not 0 <= server.drain_seconds < math.inf or server.keep_alive_seconds < 1:
         raise ConfigError("server: expected maxReviewBytes >= 1024, drainSeconds >= 0 and keepAliveSeconds >= 1")
     binding = config.binding
@@ -327,15 +332,16 @@ def check_config(config: Config) -> None:
         raise ConfigError("resources: expected the resource names of at least one device plugin, found none")
 
 
+def _check_name(setting: str, name: str) -> None:
+    if len(name) > LABEL_LIMIT or not _OBJECT_NAME.fullmatch(name):
+        expected = f"a name of at most {LABEL_LIMIT} lower-case letters, digits and -"
+        raise ConfigError(str(FormatError(setting, expected=expected, found=name)))
+
+
 def _check_certificates(certificates: CertificateSettings) -> None:
-    for setting, name in (
-        ("secret", certificates.secret),
-        ("service", certificates.service),
-        ("webhookConfiguration", certificates.webhook_configuration),
-    ):
-        if len(name) > LABEL_LIMIT or not _OBJECT_NAME.fullmatch(name):
-            expected = f"a name of at most {LABEL_LIMIT} lower-case letters, digits and -"
-            raise ConfigError(str(FormatError(f"certificates.{setting}", expected=expected, found=name)))
+    _check_name("certificates.secret", certificates.secret)
+    _check_name("certificates.service", certificates.service)
+    _check_name("certificates.webhookConfiguration", certificates.webhook_configuration)
     for name in certificates.additional_names:
         if not _is_server_name(name):
             expected = "DNS names and IP addresses"

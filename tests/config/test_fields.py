@@ -28,7 +28,13 @@ DEFAULTS = {
             "cores": "volcano.sh/vgpu-cores",
         },
     ],
-    "cluster": {"hamiVersion": "", "kubernetesVersion": "", "deviceListStrategy": "envvar", "defaultCount": 1},
+    "cluster": {
+        "hamiVersion": "",
+        "kubernetesVersion": "",
+        "deviceListStrategy": "envvar",
+        "defaultCount": 1,
+        "topologyNamespace": "",
+    },
     "remap": {
         "image": "",
         "imagePullPolicy": "",
@@ -192,6 +198,7 @@ def test_a_value_of_a_wrong_type_is_refused_by_its_name(document: Any, message: 
         ({"certificates": {"checkSeconds": 0.5}}, r"^certificates: expected checkSeconds from 1 to 300"),
         ({"certificates": {"settleSeconds": 10}}, r"and settleSeconds from that to 3600$"),
         ({"cluster": {"defaultCount": 0}}, r"^cluster\.defaultCount: expected 1 or more, found 0$"),
+        ({"cluster": {"topologyNamespace": "a/b"}}, r"^cluster\.topologyNamespace: expected a name of at most 63"),
         ({"server": {"maxReviewBytes": 10}}, r"maxReviewBytes >= 1024"),
         ({"server": {"drainSeconds": -1}}, r"drainSeconds >= 0"),
         ({"server": {"drainSeconds": float("nan")}}, r"drainSeconds"),

@@ -105,6 +105,11 @@ gpu_topology_pod_read_seconds_sum 0.5005
 # TYPE gpu_topology_pod_read_failures_total counter
 gpu_topology_pod_read_failures_total{read="pod"} 0.0
 gpu_topology_pod_read_failures_total{read="group"} 4.0
+# HELP gpu_topology_limited_reads_total Reads of namespaces and pods that were not done because too many were asked for.
+# TYPE gpu_topology_limited_reads_total counter
+gpu_topology_limited_reads_total{read="namespace"} 2.0
+gpu_topology_limited_reads_total{read="pod"} 0.0
+gpu_topology_limited_reads_total{read="group"} 0.0
 # HELP gpu_topology_webhook_build_info 1; the label names the version of the webhook.
 # TYPE gpu_topology_webhook_build_info gauge
 gpu_topology_webhook_build_info{version="VERSION"} 1.0
@@ -135,6 +140,10 @@ gpu_topology_cache_objects{cache="leases"} 0.0
 # TYPE gpu_topology_cache_bytes gauge
 gpu_topology_cache_bytes{cache="nodes"} 1.5e+07
 gpu_topology_cache_bytes{cache="leases"} 0.0
+# HELP gpu_topology_cache_left_out_total States of objects that were not kept because a cache was full.
+# TYPE gpu_topology_cache_left_out_total counter
+gpu_topology_cache_left_out_total{cache="nodes"} 7.0
+gpu_topology_cache_left_out_total{cache="leases"} 0.0
 # HELP gpu_topology_cache_age_seconds Seconds since a cache was last known to be what the cluster has.
 # TYPE gpu_topology_cache_age_seconds gauge
 gpu_topology_cache_age_seconds{cache="nodes"} 12.5
@@ -174,8 +183,8 @@ VITALS = Vitals(
     certificate_failures=5,
     certificate_leader=True,
     caches=(
-        CacheReport(name="nodes", objects=5000, bytes=15_000_000, confirmed_seconds=12.5, filled=True),
-        CacheReport(name="leases", objects=0, bytes=0, confirmed_seconds=None, filled=False),
+        CacheReport(name="nodes", objects=5000, bytes=15_000_000, left_out=7, confirmed_seconds=12.5, filled=True),
+        CacheReport(name="leases", objects=0, bytes=0, left_out=0, confirmed_seconds=None, filled=False),
     ),
     topologies=TopologyReport(fresh=40, old=2, missing=0),
     api_errors={("pods", "refused"): 1, ("nodes", "away"): 3},
@@ -197,6 +206,7 @@ def test_everything_that_was_counted_is_written() -> None:
     counts.bound(NOT_MET, seconds=8.0, waiting=0.5)
     counts.bound(NOT_A_BINDING, seconds=0.0005, waiting=0.0)
     counts.failed_reads["group"] += 4
+    counts.limited_reads["namespace"] += 2
     assert written(counts, VITALS) == EVERYTHING.replace("VERSION", __version__)
 
 

@@ -50,6 +50,8 @@ class Counts:
         """Requests to the paths of reviews that got no review as an answer, by HTTP status."""
         self.failed_reads: Counter[str] = Counter()
         """By what was read: ``pod`` or ``group``."""
+        self.limited_reads: Counter[str] = Counter()
+        """Reads that were not done because there were too many: of a ``namespace``, a ``pod`` or a ``group``."""
         self.binding_seconds = Durations()
         """Likewise of a Binding."""
         self.waiting_seconds = Durations()

@@ -100,4 +100,4 @@ class ReviewLog(Log):
 
     def failed(self, traceback: str) -> None:
         """A review met a bug of ours."""
-        self.say("error", "bug", status=500, error=traceback)
+        self.say("error", "bug", traceback=traceback, status=500)

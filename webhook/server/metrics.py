@@ -62,6 +62,12 @@ def _bindings(counts: Counts) -> Iterator[Metric]:
         ("read",),
         _words(("pod", "group"), counts.failed_reads),
     )
+    yield counter(
+        "limited_reads",
+        "Reads of namespaces and pods that were not done because too many were asked for.",
+        ("read",),
+        _words(("namespace", "pod", "group"), counts.limited_reads),
+    )
 
 
 def _program(vitals: Vitals) -> Iterator[Metric]:
@@ -102,6 +108,12 @@ def _cluster(vitals: Vitals) -> Iterator[Metric]:
         "cache_objects", "Objects of the cluster in memory.", ("cache",), {(c.name,): c.objects for c in caches}
     )
     yield gauge("cache_bytes", "Bytes that they take, about.", ("cache",), {(c.name,): c.bytes for c in caches})
+    yield counter(
+        "cache_left_out",
+        "States of objects that were not kept because a cache was full.",
+        ("cache",),
+        {(c.name,): c.left_out for c in caches},
+    )
     yield gauge(
         "cache_age_seconds",
         "Seconds since a cache was last known to be what the cluster has.",

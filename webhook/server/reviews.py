@@ -9,7 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter_ns
 
 from webhook.model.envelope import MalformedReview
-from webhook.model.errors import StateUnknown
+from webhook.model.errors import StateUnknown, TooManyNamespaceReads
+from webhook.model.outcome import MESSAGE_LIMIT
+from webhook.printable import fitted
 from webhook.server.asgi import Application, Receive, Scope, Send
 from webhook.server.counts import Counts
 from webhook.server.log import ReviewLog
@@ -75,11 +77,13 @@ class Reviews:
             status, kind = 200, _JSON
         except (BadRequest, MalformedReview) as error:
             status = error.status if isinstance(error, BadRequest) else 400
-            kind, answer = _TEXT, str(error).encode()
+            kind, answer = _TEXT, fitted(str(error), MESSAGE_LIMIT).encode()
             self.counts.rejected[status] += 1
             self.log.rejected(status, str(error))
         except StateUnknown as error:  # no answer is better than one from half of the cluster
-            status, kind, answer = 503, _TEXT, str(error).encode()
+            if isinstance(error, TooManyNamespaceReads):
+                self.counts.limited_reads["namespace"] += 1
+            status, kind, answer = 503, _TEXT, fitted(str(error), MESSAGE_LIMIT).encode()
             self.counts.rejected[status] += 1
             self.log.rejected(status, str(error))
         except Exception:  # the one catch-all: a bug is a 500, and the operator's failurePolicy decides
