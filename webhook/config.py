@@ -98,8 +98,8 @@ class RemapSettings(Section, frozen=True, kw_only=True):
     """Its image; empty: this project's image of the same version."""
     image_pull_policy: Literal["", "Always", "IfNotPresent", "Never"] = ""
     """Its pull policy; empty: Kubernetes decides."""
-    sees_all_gpus: bool = True
-    """Whether it sees GPUs: all of the node while it runs alone, else those of its pod. Without, it works from the
+    sees_gpus: bool = True
+    """Whether it sees GPUs: those of its pod or, where the namespace may, all of the node. Without, it works from the
     published topology."""
     runtime_class_name: str = ""
     """Runtime class of injected pods that have none; empty: leave it."""

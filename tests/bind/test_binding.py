@@ -42,9 +42,10 @@ def injected(
     namespace: Namespace = ALL_ALLOWED,
     rules: AdmitPolicy | None = None,
     cluster: ClusterFacts = HAMI_2_9,
+    **spec: Any,
 ) -> Pod:
     """A pod as it is when its Binding is reviewed: admitted, then annotated by HAMi."""
-    manifest = pod(*containers, annotations=dict(annotations or {}))  # which the patch then changes
+    manifest = pod(*containers, annotations=dict(annotations or {}), **spec)  # which the patch then changes
     before = msgspec.json.decode(to_json(manifest), type=Pod)
     outcome = admit(before, namespace, rules or policy(), cluster)
     assert outcome.operations, outcome
@@ -681,7 +682,7 @@ def test_containers_that_a_namespace_leaves_out_later_keep_what_admission_chose(
 
 
 def test_an_old_topology_is_not_enough_for_a_remap_container_that_sees_no_gpu() -> None:
-    rules = policy(remap={"seesAllGpus": False})
+    rules = policy(remap={"seesGpus": False})
     wish = {"gpu.topology/profile": "node-peers"}
     found = injected(allocated=hami([U[0], U[1]]), annotations=wish, rules=rules)
     outcome = decide(found, sources=published(machines.h20(), age=1800), rules=rules)

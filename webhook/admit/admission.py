@@ -28,8 +28,6 @@ from webhook.admit.subject import (
     choose_carrier,
     choose_files_volume,
     choose_host_namespaces,
-    has_company,
-    is_file_open,
     reads_file,
     select_containers,
 )
@@ -179,9 +177,7 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
     volumes = {volume.name: volume for volume in spec.volumes or ()}
     files_volume = choose_files_volume(volumes, carrier, containers, remap_container)
     host = choose_host_namespaces(spec, options, profile)
-    one_namespace = host.pid or profile is Profile.POD_PEERS or bool(spec.share_process_namespace)
-    company = has_company(carrier, containers, remap_container, shares_processes=one_namespace)
-    keeps_file = bool(files_volume) and not is_file_open(profile, has_company=company)
+    may_read = bool(files_volume) and reads_file(case.policy, case.cluster, case.namespace, containers, remap_container)
     keys = assign_visible_devices(asking) if profile.shares_gpus else {}
     return Subject(
         pod=case.pod,
@@ -199,8 +195,7 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
         volumes=volumes,
         visible_device_keys=keys,
         files_volume=files_volume,
-        has_company=company,
-        reads_file=keeps_file and reads_file(case.policy, case.cluster, containers, remap_container),
+        reads_file=may_read,
         allocated=_allocated(case, family, containers, selected, keys, profile),
         family=family,
         remap_container=remap_container,

@@ -244,7 +244,7 @@ def _choose(case: Case, allocation: Allocation, policy: AdmitPolicy, sources: So
         sources,
         [device.uuid for device in allocation.devices if device.uuid],
         max_age=policy.binding.topology_max_age_seconds,
-        verified=not case.wish.profile.shares_gpus or (case.wish.verifies and policy.remap.sees_all_gpus),
+        verified=not case.wish.profile.shares_gpus or (case.wish.verifies and policy.remap.sees_gpus),
     )
     if node is None:
         raise UnresolvedError(Unresolved.NODE_UNKNOWN, _unknown_node(case.node, sources))

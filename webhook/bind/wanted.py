@@ -117,6 +117,7 @@ def _container(one: ContainerRequest, request: GpuRequest, *, selected: bool) ->
         is_init=isinstance(container, InitContainer),
         visible_key=visible_devices_key(own[-1] if own else None) or "",
         selected=selected,
+        keeps_gpus=not isinstance(container, InitContainer) or container.restart_policy == "Always",
     )
 
 
