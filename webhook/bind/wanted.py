@@ -125,12 +125,16 @@ def has_remap_container(pod: Pod, policy: AdmitPolicy, profile: Profile) -> bool
     spec = pod.spec or PodSpec()
     return any(
         one.name.startswith(names.REMAP_CONTAINER)
-        and document.get("image") == policy.remap_image
-        and document.get("command") == list(names.REMAP_COMMAND)
-        and document.get("args") in _ARGUMENTS
+        and _is_program(spec.init_container_document(index), policy.remap_image)
         and _tells_all({variable.name: variable for variable in one.env or ()}, profile)
-        for one, document in zip(spec.init_containers or (), spec.init_container_documents, strict=True)
+        for index, one in enumerate(spec.init_containers or ())
     )
+
+
+def _is_program(document: Mapping[str, object], image: str) -> bool:
+    """Whether a container with these fields runs the remap program."""
+    found = document.get("image"), document.get("command"), document.get("args")
+    return found[:2] == (image, list(names.REMAP_COMMAND)) and found[2] in _ARGUMENTS
 
 
 def _tells_all(env: Mapping[str, EnvVar], profile: Profile) -> bool:
