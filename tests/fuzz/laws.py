@@ -19,8 +19,8 @@ from webhook.topology.model import NodeTopology
 from webhook.topology.nccl.check import check
 from webhook.topology.nccl.writer import format_nccl_topology
 
-MESSAGE_LIMIT = 4096
-"""Characters of a message."""
+MESSAGE_LIMIT = 8192
+"""Characters of a message: some list the GPUs of a node."""
 LINE_LIMIT = 32 * 1024
 """Bytes of a line of the log."""
 PATCH_LIMIT = 1024 * 1024

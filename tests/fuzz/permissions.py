@@ -15,6 +15,8 @@ _OUTPUT = re.compile(
 _HOST = {"hostIPC": "allow-host-ipc", "hostPID": "allow-host-pid", "hostNetwork": "allow-host-network"}
 _NOTHING = (None, "", "none", "void")
 _OWN_CARDS = "metadata.annotations['gpu.topology/visible-uuids']"
+_KEPT = ("name", "image", "command", "args", "securityContext", "lifecycle", "ports")
+"""Fields of users' containers that stay as they are."""
 _CONTAINER = r"/spec/(init)?[cC]ontainers/\d+"
 _DOCUMENTED = tuple(
     re.compile(pattern, re.DOTALL)
@@ -88,22 +90,23 @@ def _check_containers(before: Manifest, after: Manifest) -> Manifest | None:
         assert len(new) == len(old), f"{len(new) - len(old)} more containers than one"
     for one, other in zip(old, new, strict=True):
         if other.get("command") == ["gpu-topology", "remap"] and one != other:
-            _check_remap(other)
+            assert _is_ours(other) or all(one.get(key) == other.get(key) for key in _KEPT)
             continue
-        same = ("name", "image", "command", "args", "securityContext", "lifecycle", "ports")
-        assert {key: one.get(key) for key in same} == {key: other.get(key) for key in same}
-    if added:
-        _check_remap(added)
+        assert all(one.get(key) == other.get(key) for key in _KEPT), f"container {one['name']} becomes another"
+    assert added is None or _is_ours(added), f"a container {added}"
     return added
 
 
-def _check_remap(container: Manifest) -> None:
-    assert container["command"] == ["gpu-topology", "remap"]
-    context = container["securityContext"]
-    assert not context.get("privileged")
-    assert context["allowPrivilegeEscalation"] is False
-    assert context["runAsNonRoot"] is True
-    assert context["capabilities"] == {"drop": ["ALL"]}
+def _is_ours(container: Manifest) -> bool:
+    """Whether it is the remap container, with no more rights than that needs."""
+    context = container.get("securityContext") or {}
+    return (
+        container.get("command") == ["gpu-topology", "remap"]
+        and not context.get("privileged")
+        and context.get("allowPrivilegeEscalation") is False
+        and context.get("runAsNonRoot") is True
+        and context.get("capabilities") == {"drop": ["ALL"]}
+    )
 
 
 def _check_gpus(before: Manifest, after: Manifest, added: Manifest | None) -> None:

@@ -58,6 +58,22 @@ CONTRADICTIONS: dict[str, tuple[Callable[[], NodeTopology], str]] = {
         lambda: replace(h20(), nvswitches=("fffffff:ffff:ff",)),
         'expected PCI bus ids such as 0000:1b:00.0, found "fffffff:ffff:ff"',
     ),
+    "a UUID without end": (
+        lambda: bent(h20(), 4, uuid="GPU-" * 33),
+        'expected names and UUIDs of at most 128 characters, found "',
+    ),
+    "a NIC whose name does not end": (
+        lambda: nic(h20(), 1, name="mlx5" * 33),
+        'expected names and UUIDs of at most 128 characters, found "',
+    ),
+    "a node whose name does not end": (
+        lambda: replace(h20(), node="n" * 254),
+        'expected the name of a node, of at most 253 characters, found "',
+    ),
+    "a way back that is no path": (
+        lambda: nic(nic(h20(), 0, distance=(("NIC1", "SYS"),)), 1, distance=(("NIC0", "S" * 5000),)),
+        'path from NIC1 to NIC0: expected PIX or PXB or PHB or NODE or SYS, found "',
+    ),
     "a link to nowhere": (
         lambda: bent(dgx1_v100(), 0, nvlinks=links(("GPU9", 1, 1))),
         'links of GPU0: expected another GPU, nvswitch or unknown, found "GPU9"',

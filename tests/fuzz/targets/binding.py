@@ -142,7 +142,10 @@ def answer(scene: Scene, cluster: _Answered) -> bytes | None:
 
 def check_reply(scene: Scene, cluster: _Answered, reply: bytes) -> None:
     """The laws of answers."""
-    request: Manifest = msgspec.json.decode(scene.body)["request"]
+    try:
+        request: Manifest = msgspec.json.decode(scene.body)["request"]
+    except UnicodeDecodeError:
+        return  # texts that we do not read are not decoded: whether they are UTF-8 is for the API server
     response = json.loads(reply)["response"]
     assert response["uid"] == request["uid"]
     patch = base64.b64decode(response.get("patch", ""))
