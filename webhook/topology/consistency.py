@@ -24,6 +24,8 @@ MAX_NICS = 128
 MAX_GENERATION, MAX_WIDTH = 8, 32
 """PCIe: no device is of a later generation than 6, and none has more lanes (PCI Express Base Specification)."""
 MAX_SWITCHES = 512
+MAX_DEPTH = 32
+"""PCIe switches above one another. Machines have three or four; the writer for NCCL calls itself for each."""
 MAX_NAME = 128
 """Characters of a UUID or of a device's name: NVML's names have less than 96 (``NVML_DEVICE_NAME_V2_BUFFER_SIZE``,
 nvml.h), those of InfiniBand devices less than 64 (``IB_DEVICE_NAME_MAX``, Linux include/rdma/ib_verbs.h)."""
@@ -171,6 +173,9 @@ def _check_parents(topology: NodeTopology, source: str) -> None:
                 expected = "PCIe switches of the list, and a CPU at the top"
                 raise FormatError(f"{source}: above {_name(device)}", expected=expected, found=above)
             seen.add(above)
+            if len(seen) > MAX_DEPTH:
+                expected = f"at most {MAX_DEPTH} PCIe switches above one another"
+                raise FormatError(f"{source}: above {_name(device)}", expected=expected, found="more")
             above = parents[above]
 
 
