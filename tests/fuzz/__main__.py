@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.cluster import leash
 from tests.fuzz.catalogue import LONGEST, NAMES, REGRESSIONS, regressions
 
 SLOWEST = 60
@@ -69,7 +70,8 @@ def fuzz(name: str, folder: Path, *, seconds: int, runs: int, seed: int) -> int:
     environment["PYTHONHASHSEED"] = "0"  # so that the same seed bends the same inputs
     progress = Progress(time.monotonic())
     tail: list[str] = []
-    command = [sys.executable, "-m", "tests.fuzz.worker", name, str(folder), *options]
+    worker_command = [sys.executable, "-m", "tests.fuzz.worker", name, str(folder), *options]
+    command = [sys.executable, leash.__file__, str(os.getpid()), *worker_command]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
     ) as worker:

@@ -15,8 +15,8 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import GpuTopologyError
 from webhook.model.pod import Namespace, Pod
 
-FIXED_CALLS, CALLS_EACH = 20_000, 150.0
-"""Reading YAML takes up to 100 calls for each byte."""
+FIXED_CALLS, CALLS_EACH = 1_500_000, 250.0
+"""Reading YAML takes up to 200 calls for each byte, and more the deeper brackets are nested, until Python ends it."""
 _ROOT = Path(__file__).parents[3]
 
 
