@@ -72,7 +72,7 @@ def check_log_line(line: bytes) -> None:
 def check_topology(topology: NodeTopology) -> None:
     """A topology that was read can be written, read again, shown and used.
 
-    Of the uses that cost most each topology is put to one: NCCL's file with or without host indices, a pod of one profile.
+    Of the uses that cost most each topology is put to one: a file with or without host indices, a pod of one profile.
     """
     text = format_topology(topology)
     assert parse_topology(text, source="the same") == topology

@@ -19,5 +19,5 @@ from webhook.model.errors import ManifestError
 def test_a_message_has_neither_values_nor_control_characters_and_an_end(text: str, said: str) -> None:
     with pytest.raises(ManifestError, match=said):
         parse_yaml(text, "it")
-    with pytest.raises(ManifestError, match="^it.*: expected YAML: "):
+    with pytest.raises(ManifestError, match=r"^it.*: expected YAML: "):
         Manifest(text, "it")
