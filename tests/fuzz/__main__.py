@@ -61,6 +61,7 @@ def fuzz(name: str, folder: Path, *, seconds: int, runs: int, seed: int) -> int:
     options = [
         f"-max_len={LONGEST}",
         f"-timeout={SLOWEST}",
+        f"-report_slow_units={SLOWEST}",
         f"-rss_limit_mb={MEMORY_MIB}",
         f"-seed={seed}",
         *([f"-max_total_time={seconds}"] if seconds else []),

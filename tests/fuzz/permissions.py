@@ -41,14 +41,13 @@ def outputs(pod: Manifest) -> Manifest:
     return {key: value for key, value in annotations.items() if _OUTPUT.fullmatch(key)}
 
 
-def without_outputs(pod: Manifest) -> Manifest:
-    """The pod as if nobody had written what only we write."""
-    metadata = dict(pod.get("metadata") or {})
+def with_other_outputs(pod: Manifest) -> Manifest:
+    """The pod as if something else had been written into what only we write."""
     found = outputs(pod)
-    metadata["annotations"] = {
-        key: value for key, value in (metadata.get("annotations") or {}).items() if key not in found
-    }
-    return {**pod, "metadata": metadata}
+    if not found:
+        return pod
+    annotations = pod["metadata"]["annotations"] | dict.fromkeys(found, "forged")
+    return pod | {"metadata": pod["metadata"] | {"annotations": annotations}}
 
 
 def check_operations(operations: list[Manifest]) -> None:

@@ -150,7 +150,8 @@ def test_outputs_are_told_from_options() -> None:
     mine = {"gpu.topology/profile": "exclusive", "gpu.topology/nccl-p2p-level": "NVL", "a": "b"}
     made = pod(annotations={**mine, "gpu.topology/link": "NV4", "gpu.topology/nccl-env.A\n": "1"})
     assert permissions.outputs(made).keys() == {"gpu.topology/link", "gpu.topology/nccl-env.A\n"}
-    assert permissions.without_outputs(made)["metadata"]["annotations"] == mine
+    forged = permissions.with_other_outputs(made)["metadata"]["annotations"]
+    assert forged == {**mine, "gpu.topology/link": "forged", "gpu.topology/nccl-env.A\n": "forged"}
 
 
 @pytest.mark.parametrize("text", ["", " ", "a\nb", "\x1b[2J", "\u202e", "a" * 9000])

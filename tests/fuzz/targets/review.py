@@ -102,11 +102,11 @@ def check_pod(scene: Scene, request: Manifest, operations: list[Manifest], *, ou
         permissions.check_permissions(before, after, labels)
         permissions.check_injected(after, labels)
     if Law.OUTPUTS_ARE_OURS not in AWAITED and labels.get("gpu.topology/injection") == "enabled":
-        plain = permissions.without_outputs(before)
-        expected = decided(scene, request, plain)
-        assert expected is not None, "a pod that is refused without the outputs that it brought"
-        written = permissions.outputs(jsonpatch.apply_patch(plain, expected))
-        assert permissions.outputs(after) == written, "outputs that a user wrote"
+        forged = permissions.with_other_outputs(before)
+        expected = decided(scene, request, forged)
+        assert expected is not None, "a pod that is refused for what it says in our outputs"
+        found, ours_alone = permissions.outputs(after), permissions.outputs(jsonpatch.apply_patch(forged, expected))
+        assert found == ours_alone, f"outputs that follow from what a user wrote: {found}, {ours_alone}"
 
 
 def decided(scene: Scene, request: Manifest, pod: Any) -> list[Manifest] | None:
