@@ -22,7 +22,7 @@ from webhook.topology.nccl.writer import format_nccl_topology
 
 MESSAGE_LIMIT = 8192
 """Characters of a message: some list the GPUs of a node."""
-LINE_LIMIT = 32 * 1024
+LINE_LIMIT = 16 * 1024
 """Bytes of a line of the log."""
 PATCH_LIMIT = 1024 * 1024
 """Bytes of a patch; in a reply it is in base64."""

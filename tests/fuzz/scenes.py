@@ -5,13 +5,15 @@ A scene is JSON: ``{"namespace": {"labels": ..., "annotations": ...}, "cluster":
 """
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
-import msgspec
 import yaml
 
 from tests.admit.generated import POLICIES, nodes
@@ -31,16 +33,15 @@ CASES = ROOT / "tests" / "cases" / "pods"
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 
 
-class Lines(ReviewLog):
-    """A log that keeps its lines."""
+@contextmanager
+def kept_log() -> Iterator[tuple[ReviewLog, Callable[[], list[bytes]]]]:
+    """A log, and what gives the lines that it has written."""
+    with TemporaryFile(buffering=0) as file:
 
-    def __init__(self) -> None:
-        super().__init__(-1)
-        self.lines: list[bytes] = []
+        def lines() -> list[bytes]:
+            return os.pread(file.fileno(), file.seek(0, os.SEEK_END), 0).splitlines()
 
-    def write(self, line: Any) -> None:
-        """Keep a line as it would be written."""
-        self.lines.append(msgspec.json.encode(line))
+        yield ReviewLog(file.fileno()), lines
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import msgspec
 from tests.fuzz import effort
 from tests.fuzz.laws import AWAITED, ENVELOPE, PATCH_LIMIT, Law, check_log_line, check_review_message, check_written
 from tests.fuzz.permissions import outputs
-from tests.fuzz.scenes import Lines, Manifest, Scene, binding_review, golden_scenes, read_scene, written
+from tests.fuzz.scenes import Manifest, Scene, binding_review, golden_scenes, kept_log, read_scene, written
 from tests.topology.machines import H20_UUIDS
 from webhook.model.binding import PodEvent
 from webhook.model.envelope import MalformedReview
@@ -119,19 +119,19 @@ def _cluster(scene: Scene) -> _Answered:
 
 def answer(scene: Scene, cluster: _Answered) -> bytes | None:
     """The answer; ``None`` if the request is refused as none that can be answered, or the pod is none."""
-    log = Lines()
     cluster.asked.clear()
-    reviews = BindingReviews(
-        state=scene, pods=cluster, events=cluster, policy=scene.rules, log=log, counts=Counts(lambda: 0)
-    )
-    try:
-        reply = asyncio.run(reviews.answer(scene.body, 0))
-    except (MalformedReview, MalformedPod) as error:
-        check_review_message(str(error))
-        return None
+    with kept_log() as (log, lines):
+        reviews = BindingReviews(
+            state=scene, pods=cluster, events=cluster, policy=scene.rules, log=log, counts=Counts(lambda: 0)
+        )
+        try:
+            reply = asyncio.run(reviews.answer(scene.body, 0))
+        except (MalformedReview, MalformedPod) as error:
+            check_review_message(str(error))
+            return None
+        for line in lines():
+            check_log_line(line)
     assert len(cluster.asked) <= 2, f"{len(cluster.asked)} requests for one review"
-    for line in log.lines:
-        check_log_line(line)
     for *_, event in cluster.told:
         assert event.note
         if Law.BOUNDED_NAMES not in AWAITED:

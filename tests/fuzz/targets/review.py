@@ -18,7 +18,7 @@ from tests.fuzz.laws import (
     check_message,
     check_review_message,
 )
-from tests.fuzz.scenes import Lines, Manifest, Scene, example_pods, golden_scenes, pod_review, read_scene, written
+from tests.fuzz.scenes import Manifest, Scene, example_pods, golden_scenes, kept_log, pod_review, read_scene, written
 from webhook.model.envelope import MalformedReview
 from webhook.model.outcome import MAX_WARNINGS
 from webhook.server.counts import Counts
@@ -52,17 +52,17 @@ def target(data: bytes) -> None:
 
 def answer(scene: Scene, body: bytes) -> bytes | None:
     """The answer; ``None`` if the request is refused as none that can be answered."""
-    log = Lines()
-    reviews = PodReviews(state=scene, policy=scene.rules, log=log, counts=Counts(lambda: 0))
-    try:
-        found = reviews.answer(body, 0)
-    except (MalformedReview, BadRequest) as error:
-        check_review_message(str(error))
-        return None
-    assert isinstance(found, bytes)
-    for line in log.lines:
-        check_log_line(line)
-    return found
+    with kept_log() as (log, lines):
+        reviews = PodReviews(state=scene, policy=scene.rules, log=log, counts=Counts(lambda: 0))
+        try:
+            found = reviews.answer(body, 0)
+        except (MalformedReview, BadRequest) as error:
+            check_review_message(str(error))
+            return None
+        assert isinstance(found, bytes)
+        for line in lines():
+            check_log_line(line)
+        return found
 
 
 def check_reply(scene: Scene, reply: bytes) -> None:
