@@ -412,17 +412,18 @@ _tables: Manifest = {
     "pcie": {"NCCL_ALGO": "Ring", "NCCL_MIN_NCHANNELS": "16"},
     "multinode": {"NCCL_IB_HCA": "mlx5"},
 }
-POLICIES: tuple[AdmitPolicy, ...] = (
-    policy(),
-    policy(),
-    policy(defaults={"inject": "true", "shm-size": "4Gi"}),
-    policy(defaults={"profile": "pod-peers", "env.NCCL_DEBUG": "VERSION", "env.A": ""}),
-    policy(nccl=_tables),
-    policy(remap={"runtimeClassName": "nvidia", "seesAllGpus": False, "imagePullPolicy": "Always"}),
-    policy(cluster={"deviceListStrategy": "cdi-cri", "defaultCount": 2}),
-    policy(cluster={"hamiVersion": "2.10.0", "kubernetesVersion": "1.33"}),
-    policy(cluster={"kubernetesVersion": "1.35"}, remap={"environment": "file"}),
-    policy(remap={"environment": "file"}, nccl=_tables | {"pcieP2PLevel": "PHB"}),
-    policy(resources=[_koordinator], cluster={"kubernetesVersion": "1.35"}),
+policies: st.SearchStrategy[AdmitPolicy] = st.sampled_from(
+    [
+        policy(),
+        policy(),
+        policy(defaults={"inject": "true", "shm-size": "4Gi"}),
+        policy(defaults={"profile": "pod-peers", "env.NCCL_DEBUG": "VERSION", "env.A": ""}),
+        policy(nccl=_tables),
+        policy(remap={"runtimeClassName": "nvidia", "seesAllGpus": False, "imagePullPolicy": "Always"}),
+        policy(cluster={"deviceListStrategy": "cdi-cri", "defaultCount": 2}),
+        policy(cluster={"hamiVersion": "2.10.0", "kubernetesVersion": "1.33"}),
+        policy(cluster={"kubernetesVersion": "1.35"}, remap={"environment": "file"}),
+        policy(remap={"environment": "file"}, nccl=_tables | {"pcieP2PLevel": "PHB"}),
+        policy(resources=[_koordinator], cluster={"kubernetesVersion": "1.35"}),
+    ]
 )
-policies: st.SearchStrategy[AdmitPolicy] = st.sampled_from(POLICIES)

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from tests.admit.generated import POLICIES, nodes
+from tests.admit.generated import nodes
 from tests.judge import TEAM_A, load, load_optional, policy
 from webhook.config import AdmitPolicy
 from webhook.manifest.templates import find_templates
@@ -31,6 +31,24 @@ Manifest = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests" / "cases" / "pods"
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
+
+_SETTINGS: tuple[dict[str, Any], ...] = (
+    {},
+    {"defaults": {"inject": "true", "profile": "pod-peers", "env.NCCL_DEBUG": "VERSION", "env.A": ""}},
+    {"defaults": {"profile": "observe", "shm-size": "4Gi"}, "cluster": {"kubernetesVersion": "1.35"}},
+    {"cluster": {"deviceListStrategy": "cdi-cri", "defaultCount": 2}},
+    {"cluster": {"hamiVersion": "2.10.0", "kubernetesVersion": "1.33"}},
+    {"cluster": {"kubernetesVersion": "1.35"}, "remap": {"environment": "file"}},
+    {
+        "nccl": {
+            "nvswitch": {"NCCL_ALGO": "NVLS", "NCCL_MIN_NCHANNELS": "16"},
+            "nvlink": {"NCCL_ALGO": "Ring", "NCCL_MIN_NCHANNELS": "16"},
+            "pcie": {"NCCL_ALGO": "Ring", "NCCL_MIN_NCHANNELS": "16"},
+            "multinode": {"NCCL_IB_HCA": "mlx5"},
+            "pcieP2PLevel": "PHB",
+        }
+    },
+)
 
 
 @contextmanager
@@ -121,8 +139,8 @@ def _version(text: str | None) -> Version | None:
 
 @cache
 def known_policies() -> tuple[AdmitPolicy, ...]:
-    """The configurations that a scene may name by number: those of the property tests and of the golden cases."""
-    return (*POLICIES, *(policy(**settings) for _, settings in _configured()))
+    """The configurations that a scene may name by number: some of our own, and those of the golden cases."""
+    return (*(policy(**settings) for settings in _SETTINGS), *(policy(**settings) for _, settings in _configured()))
 
 
 def _configured() -> list[tuple[str, Any]]:
@@ -131,7 +149,7 @@ def _configured() -> list[tuple[str, Any]]:
 
 def golden_scenes() -> Iterator[Manifest]:
     """The golden cases: pods before and, where there is one, after their admission."""
-    numbers = {name: len(POLICIES) + number for number, (name, _) in enumerate(_configured())}
+    numbers = {name: len(_SETTINGS) + number for number, (name, _) in enumerate(_configured())}
     for case in sorted(path for path in CASES.iterdir() if path.is_dir()):
         namespace = load_optional(case / "namespace.yaml", {"metadata": {"labels": dict(TEAM_A.labels)}})
         cluster = load_optional(case / "cluster.yaml", {})
