@@ -227,8 +227,19 @@ def _find_remap_container(
         if one.is_init and one.name.startswith(names.REMAP_CONTAINER):
             document = spec.init_container_document(index)
             if document.get("command") == list(names.REMAP_COMMAND):
+                _refuse_gpus(one)
                 return one, document
     return None, {}
+
+
+def _refuse_gpus(remap_container: PodContainer) -> None:
+    """Ours never asks for GPUs: what follows from such a request would not hold once it is brought to our form."""
+    if remap_container.request:
+        raise Refused(
+            Reason.CONTRADICTS_PROFILE,
+            f"init container {remap_container.name} is the remap container, which asks for no GPU, but it has a GPU "
+            "request. Remove the container from the pod: admission adds its own",
+        )
 
 
 def _run_steps(subject: Subject, patch: PodPatch, trace: bool) -> list[Step]:
