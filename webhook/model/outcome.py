@@ -6,12 +6,17 @@ from collections.abc import Sequence
 import msgspec
 
 from webhook.model.patch import Operation
+from webhook.printable import printable
 
 WARNING_LIMIT = 119  # admission warnings should stay under 120 characters: k8s.io/api/admission/v1, AdmissionResponse
 MESSAGE_LIMIT = 2048
 """Characters of a refusal: what a user wrote may be in it, and be as long as the API server takes."""
 MAX_WARNINGS = 30
 """Of these at most 34 reach the user: apiserver pkg/endpoints/filters/warning.go, truncateAtTotalRunes."""
+
+
+MESSAGE_LIMIT = 4096
+"""Characters of the message of a refusal, and of an answer that is no review."""
 
 
 class Kind(enum.StrEnum):
@@ -124,8 +129,9 @@ class Refused(Exception):
 
 
 def fit(text: str) -> str:
-    """``text``, cut to the length that the API server asks of a warning."""
-    return text if len(text) <= WARNING_LIMIT else text[: WARNING_LIMIT - 3] + "..."
+    """``text``, escaped and cut to the length that the API server asks of a warning."""
+    shown = printable(text[: WARNING_LIMIT + 1])
+    return shown if len(shown) <= WARNING_LIMIT else shown[: WARNING_LIMIT - 3] + "..."
 
 
 def refusal(reason: Reason, message: str) -> Outcome:

@@ -14,13 +14,14 @@ import msgspec
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
 from webhook.model.shape import shape_problem
+from webhook.printable import fitted
 
 Quantity = str | int | float
 
 _T = TypeVar("_T")
 _ABSENT = (b"", b"null")
-NAME_LIMIT = 253
-"""Characters: apimachinery pkg/util/validation, DNS1123SubdomainMaxLength."""
+NAME_LIMIT = 256
+"""Characters of a name in messages. Valid ones have 253 at most: apimachinery util/validation, IsDNS1123Subdomain."""
 REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED_TERMS = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -214,6 +215,13 @@ class Metadata(Fields):
     uid: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
+    deletion_timestamp: str | None = None
+
+
+class PodStatus(Fields):
+    """``status``."""
+
+    phase: str | None = None
 
 
 class Pod(Fields):
@@ -221,6 +229,13 @@ class Pod(Fields):
 
     metadata: Metadata | None = None
     spec: PodSpec | None = None
+    status: PodStatus | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it may still get a node: it has not ended, and is not being deleted."""
+        phase = self.status.phase if self.status else None
+        return phase in (None, "", "Pending") and not (self.metadata and self.metadata.deletion_timestamp)
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -236,11 +251,14 @@ class Pod(Fields):
     def display_name(self) -> str:
         """The name, or what it will begin with: the API server names generated pods after admission.
 
-        It looks at names after admission, too, so what is longer than any name is cut: messages repeat it.
+        It checks names after admission, too, so this one may be anything; it is escaped, and bounded.
         """
         metadata = self.metadata or Metadata()
-        name = metadata.name or f"{metadata.generate_name or ''}*"
-        return name if len(name) <= NAME_LIMIT else f"{name[:NAME_LIMIT]}..."
+        return (
+            fitted(metadata.name, NAME_LIMIT)
+            if metadata.name
+            else f"{fitted(metadata.generate_name or '', NAME_LIMIT)}*"
+        )
 
 
 class Namespace(msgspec.Struct, frozen=True):

@@ -208,6 +208,8 @@ class Sources:
     """Seconds for which the agent itself said that it would hold."""
     annotated: KnownNode | None = None
     """From HAMi's annotations."""
+    exists: bool = True
+    """Whether there is such a node, as far as that is known."""
 
 
 def choose_node(sources: Sources, uuids: Sequence[str], *, max_age: float, verified: bool) -> KnownNode | None:
