@@ -1,0 +1,56 @@
+"""Each attack is held off: it is refused, replies stay small, and nobody in another namespace notices."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.attacks.catalogue import ATTACKS
+from tests.cluster.attacks.replay import Attack, Found, replay
+from tests.cluster.attacks.report import report
+from tests.cluster.attacks.stage import Stage, running_stage
+from tests.cluster.control_plane import Binaries
+from tests.cluster.processes import NotRunningError
+from tests.nvml.stub import nvml_library
+
+__all__ = ["nvml_library"]
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def stage(binaries: Binaries, nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    directory = tmp_path_factory.mktemp("attacks")
+    try:
+        with running_stage(binaries, directory, nvml_library) as running:
+            yield running
+    except NotRunningError as error:
+        pytest.fail(str(error), pytrace=False)
+    finally:
+        shutil.rmtree(directory)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_the_attack_is_held_off(attack: Attack, stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = replay(attack, stage)
+    with capsys.disabled():
+        print()
+        report([figures])
+    assert figures.faults == []
+
+
+def test_where_the_webhook_stands_still_the_other_namespace_is_disturbed(stage: Stage) -> None:
+    def stop(attacked: Stage) -> Found:
+        attacked.ours.kill(0)
+        for _ in range(2):
+            attacked.administrator.creates(attacked.others, {"kind": "Pod", "metadata": {"name": "x"}}, dry_run=True)
+        return Found("")
+
+    try:
+        figures = replay(Attack("", stop), stage)
+    except KeyError:
+        return
+    finally:
+        stage.ours.start(0)
+    assert figures.faults != []
