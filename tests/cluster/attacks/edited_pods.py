@@ -38,7 +38,7 @@ def run(stage: Stage) -> Found:
                 faults.append(f"edit changes {key} of a pod that is {name}: {answer.short}")
         harmless = stage.editor.annotates(stage.team, name, {"example.com/note": "x"})
         faults += [f"edit may annotate nothing: {harmless.short}"] if harmless.status != 200 else []
-        allocated = stage.hami.annotates(stage.team, name, {"hami.io/bind-phase": "success"} | ALLOCATION)
+        allocated = stage.hami.annotates(stage.team, name, ALLOCATION | {"hami.io/bind-phase": "success"})
         faults += [f"HAMi may not allocate: {allocated.short}"] if allocated.status != 200 else []
     return Found(f"{refused} of {2 * len(CHANGES)} changes refused", tuple(faults))
 

@@ -25,11 +25,13 @@ class Attack:
     """One of the attacks.
 
     Attributes:
+        number: Its place in the list.
         name: For a reader.
         run: Does it.
         memory_mib: What the replica may have at most meanwhile.
     """
 
+    number: int
     name: str
     run: Callable[[Stage], Found]
     memory_mib: float = float("inf")

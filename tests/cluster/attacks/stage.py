@@ -39,7 +39,7 @@ from tests.server.conftest import until
 from tests.topology.machines import h20
 
 POLICY_KINDS = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
-MAY_CREATE = V1ClusterRole(
+CREATE = V1ClusterRole(
     metadata=V1ObjectMeta(name="may-create-pods"),
     rules=[V1PolicyRule(api_groups=[""], resources=["pods"], verbs=["create", "get"])],
 )
@@ -125,9 +125,10 @@ def running_stage(binaries: Binaries, directory: Path, nvml: Path) -> Iterator[S
         stack.enter_context(registered(ours, asked.registration(scheduler=HAMI_USER)))
         admin = CoreV1Api(stack.enter_context(plane.client()))
         team, others = create_namespace(admin, OPTED_IN), create_namespace(admin, OPTED_IN)
+        RbacAuthorizationV1Api(admin.api_client).create_cluster_role(CREATE)
         people = {
-            "creator": _tenant(admin, plane, team, "creator", MAY_CREATE),
-            "editor": _tenant(admin, plane, team, "editor", None),
+            "creator": _tenant(admin, plane, team, "creator", "may-create-pods"),
+            "editor": _tenant(admin, plane, team, "editor", EDIT),
             "hami": _hami(admin, plane),
             "administrator": Person(plane, _token(plane.kubeconfig)),
         }
@@ -148,15 +149,11 @@ def _apply_policies(plane: ControlPlane) -> None:
             assert answer.status_code == 201, answer.text
 
 
-def _tenant(admin: CoreV1Api, plane: ControlPlane, namespace: str, name: str, role: V1ClusterRole | None) -> Person:
-    """A service account with a role in its namespace; with ``edit`` if none is given."""
+def _tenant(admin: CoreV1Api, plane: ControlPlane, namespace: str, name: str, role: str) -> Person:
+    """A service account with a role in its namespace."""
     rbac = RbacAuthorizationV1Api(admin.api_client)
     admin.create_namespaced_service_account(namespace, V1ServiceAccount(metadata=V1ObjectMeta(name=name)))
-    if role:
-        rbac.create_cluster_role(role)
-    reference = V1RoleRef(
-        api_group=RBAC, kind="ClusterRole", name=role.metadata.name if role and role.metadata else EDIT
-    )
+    reference = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=role)
     subjects = [RbacV1Subject(kind="ServiceAccount", name=name, namespace=namespace)]
     binding = V1RoleBinding(metadata=V1ObjectMeta(name=name), role_ref=reference, subjects=subjects)
     rbac.create_namespaced_role_binding(namespace, binding)

@@ -12,6 +12,7 @@ from tests.cluster.attacks.report import report
 from tests.cluster.attacks.stage import Stage, running_stage
 from tests.cluster.control_plane import Binaries
 from tests.cluster.processes import NotRunningError
+from tests.cluster.registration import gpu_pod
 from tests.nvml.stub import nvml_library
 
 __all__ = ["nvml_library"]
@@ -40,17 +41,13 @@ def test_the_attack_is_held_off(attack: Attack, stage: Stage, capsys: pytest.Cap
     assert figures.faults == []
 
 
-def test_where_the_webhook_stands_still_the_other_namespace_is_disturbed(stage: Stage) -> None:
-    def stop(attacked: Stage) -> Found:
+def test_where_the_replica_ends_the_other_namespace_is_disturbed(stage: Stage) -> None:
+    def end(attacked: Stage) -> Found:
         attacked.ours.kill(0)
-        for _ in range(2):
-            attacked.administrator.creates(attacked.others, {"kind": "Pod", "metadata": {"name": "x"}}, dry_run=True)
+        assert attacked.administrator.creates(attacked.others, gpu_pod("x", {}), dry_run=True).status == 500
+        attacked.ours.start(0)
         return Found("")
 
-    try:
-        figures = replay(Attack("", stop), stage)
-    except KeyError:
-        return
-    finally:
-        stage.ours.start(0)
-    assert figures.faults != []
+    faults = replay(Attack(0, "the end", end), stage).faults
+    assert faults != []
+    assert "failed calling webhook" in faults[0]
