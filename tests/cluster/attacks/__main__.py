@@ -25,10 +25,12 @@ from tests.programs.catalogue import ETCD, KUBE_APISERVER
 
 def main(arguments: list[str]) -> int:
     """Returns the exit code."""
-    every = range(1, len(ATTACKS) + 1)
+    attacks = {attack.number: attack for attack in ATTACKS}
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.attacks", description=__doc__.partition("\n")[0])
-    parser.add_argument("numbers", nargs="*", type=int, choices=every, default=list(every), metavar="NUMBER")
-    numbers = parser.parse_args(arguments).numbers
+    parser.add_argument("numbers", nargs="*", type=int, metavar="NUMBER", help=f"up to {len(attacks)}; all if none is")
+    numbers = parser.parse_args(arguments).numbers or list(attacks)
+    if unknown := set(numbers) - attacks.keys():
+        parser.error(f"there is no attack {min(unknown)}")
     directory = Path(tempfile.mkdtemp(prefix="gpu-topology-attacks-"))
     try:
         compile_stub(directory / "nvml")
@@ -37,8 +39,8 @@ def main(arguments: list[str]) -> int:
         with running_stage(binaries, directory / "stage", directory / "nvml") as stage:
             all_figures = []
             for number in numbers:
-                print(f"{number}. {ATTACKS[number - 1].name} ...", flush=True)
-                all_figures.append(replay(ATTACKS[number - 1], stage))
+                print(f"{number}. {attacks[number].name} ...", flush=True)
+                all_figures.append(replay(attacks[number], stage))
         report(all_figures)
         return 1 if any(figures.faults for figures in all_figures) else 0
     except (LookupError, NotRunningError) as error:
