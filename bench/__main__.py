@@ -1,17 +1,14 @@
 """`python -m bench`: what one review costs, and what the process costs, beside a server that does nothing.
 
-Seven rows, measured in one run, on one machine, with bursts in turn:
+Five rows, measured in one run, on one machine, with bursts in turn:
 
 - `bare`: a raw ASGI application that answers fixed bytes, on the webhook's uvicorn settings and TLS. The floor.
 - `skipped`: the webhook and a pod of a CPU service, which it leaves alone.
-- `injected`: the webhook and a pod with eight GPUs, which it patches: one of many of the same job, as they come.
+- `injected`: the webhook and a pod with eight GPUs, which it patches. Each review has another container name.
 - `watching`: the same with the state of a cluster of 5,000 nodes with eight GPUs, which changes all the time, and is
   listed anew every three seconds: 107 MB of JSON each time.
-- `unlike`: the same pod with another container name each time, so that the webhook has no answer to recall.
-- `bound`: the Binding of that pod to a node with eight GPUs. The webhook reads the pod, 14 KB by now, from a stand-in
-  for the API server, over TLS, and writes what follows from its GPUs. They are those of the pod before, as when a
-  Binding is tried again, so it recalls that; everything else is done anew.
-- `bound, unlike`: the same, but each time another pod of the job with four other GPUs, which the webhook cannot recall.
+- `bound`: the Binding of a pod with four GPUs to a node with eight, each time another pod with other GPUs. The webhook
+  reads the pod, 14 KB by now, from a stand-in for the API server, over TLS.
 
 A machine drifts by half within minutes, so the figure that means something is the ratio to `bare` in the same round;
 absolute microseconds and reviews per second describe the machine as much as the code. What is measured:

@@ -42,23 +42,21 @@ class Pods:
     """The pods there are.
 
     Args:
-        same: The pod of every name but those below.
-        unlike: In turn the pods of names that end with twelve digits, which are put into them for ``SERIAL``.
+        pods: Handed out in turn, by the twelve digits at the end of a name, which are put into them for ``SERIAL``.
     """
 
-    def __init__(self, same: bytes, unlike: Sequence[bytes]) -> None:
-        self._same = chunked(same)
-        self._unlike = [chunked(pod) for pod in unlike]
+    def __init__(self, pods: Sequence[bytes]) -> None:
+        self._pods = [chunked(pod) for pod in pods]
 
     def answer(self, request: bytes) -> bytes:
         """The whole answer to a request."""
         asked = NAME.match(request)
-        if asked is None:
+        if asked is None or not self._pods:
             return READY
         serial = asked[1][-len(SERIAL) :]
         if len(serial) < len(SERIAL) or not serial.isdigit():
-            return self._same
-        return self._unlike[int(serial) % len(self._unlike)].replace(SERIAL, serial)
+            return READY
+        return self._pods[int(serial) % len(self._pods)].replace(SERIAL, serial)
 
 
 def chunked(pod: bytes) -> bytes:
@@ -122,14 +120,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.api_server", description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--ca-file", type=Path, required=True, help="where to write the authority to trust")
-    parser.add_argument("--pods", type=Path, required=True, help="a directory with same.json and unlike-*.json")
+    parser.add_argument("--pods", type=Path, required=True, help="a directory with *.json")
     parser.add_argument("--nodes", type=int, default=0, help="nodes of its cluster")
     parser.add_argument("--resync", type=float, default=0.0, help="seconds after which watches expire; 0: never")
     parser.add_argument("--authority", type=Path, help="where to write the authority that the webhook makes")
     arguments = parser.parse_args()
     directory: Path = arguments.pods
-    unlike = [path.read_bytes() for path in sorted(directory.glob("unlike-*.json"))]
-    pods = Pods((directory / "same.json").read_bytes(), unlike)
+    pods = Pods([path.read_bytes() for path in sorted(directory.glob("*.json"))])
     cluster, objects = Cluster(arguments.nodes, arguments.resync), Objects(OWN_NAMESPACE, arguments.authority)
     uvloop.run(serve(arguments.port, arguments.ca_file, pods, cluster, objects))
 

@@ -21,9 +21,9 @@ TOPOLOGY = Path(__file__).parents[1] / "examples" / "state" / "nodes" / "h20-nod
 """A node with eight GPUs, all linked alike, four on each NUMA node."""
 UID = f"3b0c6d0f-4d52-9a44-0f4a-{bodies.SERIAL.decode()}"
 NAME = f"llama-pretrain-worker-{bodies.SERIAL.decode()}"
-UNLIKE_COUNT = 4
-UNLIKE_ORDERS = 12
-"""Times 36 sets of GPUs: more than the webhook remembers."""
+GPUS = 4
+ORDERS = 12
+"""Times 36 sets of GPUs: more than what is kept of a node."""
 
 Admit = Callable[[bytes], bytes]
 """Sends a request to the webhook; its whole answer."""
@@ -73,28 +73,19 @@ def request(pod: bytes) -> bytes:
     return bodies.post(PATH, msgspec.json.encode(review))
 
 
-def same(admit: Admit) -> bytes:
-    """The pod of `bench/pods/gpu.yaml` with all GPUs of the node, as it is when it is bound."""
-    pod = _injected(admit, bodies.submitted("gpu"))
-    pod["metadata"]["uid"] = UID.replace(bodies.SERIAL.decode(), "1a3b5c7d9e0f")
-    return _allocated(pod, topology().gpus)
-
-
-def unlike(admit: Admit) -> Iterator[bytes]:
+def pods(admit: Admit) -> Iterator[bytes]:
     """Pods with four GPUs, each time others: two of each NUMA node, so that all answers have the same length.
 
     Name and uid hold `bodies.SERIAL`, for which whoever hands them out puts another number each time.
     """
-    submitted = json.dumps(bodies.submitted("gpu")).replace(
-        '"nvidia.com/gpu": "8"', f'"nvidia.com/gpu": "{UNLIKE_COUNT}"'
-    )
+    submitted = json.dumps(bodies.submitted("gpu")).replace('"nvidia.com/gpu": "8"', f'"nvidia.com/gpu": "{GPUS}"')
     pod = _injected(admit, json.loads(submitted))
     pod["metadata"] |= {"name": NAME, "uid": UID}
     gpus = topology().gpus
-    for chosen in combinations(gpus, UNLIKE_COUNT):
-        if sum(gpu.numa_node == gpus[0].numa_node for gpu in chosen) == UNLIKE_COUNT // 2:
-            # In many orders, as HAMi may pick them: the webhook is to have nothing to recall.
-            for order in islice(permutations(chosen), UNLIKE_ORDERS):
+    for chosen in combinations(gpus, GPUS):
+        if sum(gpu.numa_node == gpus[0].numa_node for gpu in chosen) == GPUS // 2:
+            # In many orders, as HAMi may pick them.
+            for order in islice(permutations(chosen), ORDERS):
                 yield _allocated(pod, order)
 
 

@@ -15,6 +15,9 @@ PATH = "/mutate/pods"
 SERIAL = b"000000000000"
 """The last part of the review's uid, which the load generator counts up: no API server sends the same uid twice."""
 
+TRAINER = b"trainer"
+"""The name of the GPU container in `bench/pods/gpu.yaml`."""
+
 UID = f"9f3c2a10-6b1e-4d7a-8c55-{SERIAL.decode()}"
 
 MERGE_KEYS = ("mountPath", "containerPort", "name", "uid")
@@ -24,19 +27,12 @@ ATOMIC = {"fieldRef", "secretKeyRef", "resourceFieldRef"}
 """Fields that managedFields tracks as one value."""
 
 
-UNLIKE = f"trainer-{SERIAL.decode()}"
-"""A name of the GPU container that is another one in each review."""
-
-
-def request(pod: str, *, unlike: bool = False) -> bytes:
+def request(pod: str) -> bytes:
     """The HTTP/1.1 request that creates the pod in `bench/pods/<pod>.yaml`, byte for byte what goes over the wire.
 
-    With `unlike` its GPU container has a new name each time, so that no answer to an earlier pod fits.
+    Its GPU container has a new name each time, so that no two reviews are about equal pods.
     """
-    body = review(submitted(pod))
-    if unlike:
-        body = body.replace(b'"trainer"', f'"{UNLIKE}"'.encode()).replace(b'\\"trainer\\"', f'\\"{UNLIKE}\\"'.encode())
-    return post(PATH, body)
+    return post(PATH, review(submitted(pod)).replace(TRAINER, TRAINER + b"-" + SERIAL))
 
 
 def post(path: str, body: bytes, *, host: str = "gpu-topology-webhook.gpu-topology.svc") -> bytes:

@@ -129,7 +129,6 @@ def run(plan: Plan, directory: Path, say: Callable[[str], None]) -> Results:
             "bare": target(bare, injected, expect_patch=None),
             "skipped": target(webhook, skipped, expect_patch=False),
             "injected": target(webhook, injected, expect_patch=True),
-            "unlike": target(webhook, bodies.request("gpu", unlike=True), expect_patch=True),
             **binding_targets(stack, directory, webhook.program.ask, (server_core, client_core)),
         }
         say(f"filling the state of a cluster with {MANY_NODES} nodes")
@@ -164,7 +163,6 @@ def cluster(stack: ExitStack, directory: Path, nodes: int, core: int, *, resync:
     """A stand-in for the API server of a cluster of so many nodes, without pods, in a new `directory`."""
     directory.mkdir()
     (directory / "pods").mkdir()
-    (directory / "pods" / "same.json").write_bytes(b"{}")
     program = servers.api_server(directory / "api-server", directory / "pods", nodes=nodes, resync=resync)
     return stack.enter_context(servers.running(program, core, servers.READY))
 
@@ -209,21 +207,18 @@ def watching_webhook(stack: ExitStack, directory: Path, cores: tuple[int, int]) 
 def binding_targets(
     stack: ExitStack, directory: Path, admit: bindings.Admit, cores: tuple[int, int]
 ) -> dict[str, load.Target]:
-    """The rows of Bindings: a webhook of their own, and the API server that it reads pods from on the client's core."""
+    """The row of Bindings: a webhook of their own, and the API server that it reads pods from on the client's core."""
     pods = directory / "pods"
     pods.mkdir()
-    same, unlike = bindings.same(admit), list(bindings.unlike(admit))
-    (pods / "same.json").write_bytes(same)
-    for number, pod in enumerate(unlike):
-        (pods / f"unlike-{number:02}.json").write_bytes(pod)
+    written = list(bindings.pods(admit))
+    for number, pod in enumerate(written):
+        (pods / f"{number:02}.json").write_bytes(pod)
     program = servers.api_server(directory / "api-server", pods)
     api_server = stack.enter_context(servers.running(program, cores[1], servers.READY))
     own = servers.webhook(directory / "live", kubeconfig=directory / "api-server" / "kubeconfig")
-    live = stack.enter_context(servers.running(own, cores[0], bindings.request(same)))
-    return {
-        row: dataclasses.replace(target(live, bindings.request(pod), expect_patch=True), behind=api_server.pid)
-        for row, pod in (("bound", same), ("bound, unlike", unlike[0]))
-    }
+    live = stack.enter_context(servers.running(own, cores[0], bindings.request(written[0])))
+    bound = target(live, bindings.request(written[0]), expect_patch=True)
+    return {"bound": dataclasses.replace(bound, behind=api_server.pid)}
 
 
 def target(server: servers.Server, request: bytes, *, expect_patch: bool | None) -> load.Target:

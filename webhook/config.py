@@ -205,10 +205,6 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The same with their values by link class, for whoever knows it."""
     remap_nccl: str
     """What the remap program must know of them, as JSON; empty where nothing differs from its defaults."""
-    watched: tuple[str, ...]
-    """Beginnings of the variables that containers may set and steps look for."""
-    watched_json: tuple[bytes, ...]
-    """The same as they stand in JSON."""
 
 
 def parse_config(document: Any) -> Config:
@@ -235,7 +231,6 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
     """
     fixed, bound = _nccl_variables(config.nccl)
     tables = _nccl_tables(config.nccl, [name for name, _ in bound])
-    watched = _watched(config.nccl)
     return AdmitPolicy(
         defaults=_default_options(config.defaults),
         resources=config.resources,
@@ -250,17 +245,7 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         bound_nccl=bound,
         nccl_tables=tables,
         remap_nccl="" if tables == NcclTables() else format_tables(tables),
-        watched=watched,
-        watched_json=tuple(f'"{name}'.encode() for name in watched),
     )
-
-
-def _watched(nccl: NcclSettings) -> tuple[str, ...]:
-    tables = (nccl.nvswitch, nccl.nvlink, nccl.pcie, nccl.multinode)
-    found = [*names.WATCHED_VARIABLES, *(name for table in tables for name in table)]
-    if nccl.multinode:
-        found += names.MULTINODE_VARIABLES
-    return tuple(found)
 
 
 def _default_options(defaults: Mapping[str, str]) -> Options:

@@ -1,22 +1,17 @@
 """Pods that carry an allocation when they are created: restored ones, and copies that somebody made."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.judge import HAMI_2_9, HAMI_2_10_0, TEAM_A, judge, policy
 from tests.pods import ALL_ALLOWED, Manifest, annotation_reference, container, effective_env, pod
 from tests.topology.machines import H20_UUIDS, a100_pcie_bridged, bent, h20, uuid, without
-from webhook.admit.admission import admit
 from webhook.admit.allocated import Nodes
-from webhook.admit.memory import Memory
-from webhook.manifest.pods import to_json
 from webhook.model.cluster import ClusterFacts
-from webhook.model.outcome import Kind, Outcome
-from webhook.model.pod import Namespace, Pod
+from webhook.model.outcome import Kind
+from webhook.model.pod import Namespace
 from webhook.model.version import Version
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.topology.document import parse_topology
@@ -288,20 +283,6 @@ def test_with_the_env_file_the_remap_program_is_told_and_nccl_takes_its_values_f
 def test_a_pod_that_is_only_observed_gets_its_mark_and_nothing_else() -> None:
     after = look(pod(annotations=on_h20((0, 1)) | {"gpu.topology/profile": "observe"}))
     assert written(after) == {}
-
-
-@pytest.mark.parametrize("make", [list, lambda pods: pods[::-1]])
-def test_pods_with_an_allocation_share_no_answer(make: Callable[[list[Any]], list[Any]]) -> None:
-    memory, rules, nodes = Memory[Outcome](), policy(), cluster_of(h20())
-    expected = {"4,5": (4, 5), "0,2": (2, 0), "none": ()}
-    found = {}
-    for ring, gpus in make(list(expected.items())):
-        manifest = pod(annotations=on_h20(gpus) if gpus else {})
-        decoded = msgspec.json.decode(to_json(manifest), type=Pod)
-        outcome = admit(decoded, TEAM_A, rules, HAMI_2_9, nodes=nodes, memory=memory)
-        orders = [str(one.value) for one in outcome.operations if one.path.endswith("gpu.topology~1ring-order")]
-        found[ring] = orders
-    assert found == {"4,5": ["4,5"], "0,2": ["0,2"], "none": []}
 
 
 @pytest.mark.parametrize(("namespace", "shown"), [(TEAM_A, "none"), (ALLOWED_NODE_GPUS, None)])

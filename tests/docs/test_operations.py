@@ -1,7 +1,6 @@
 """What the documents for operators promise is what the code does."""
 
 import re
-from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -9,10 +8,8 @@ import yaml
 
 from certs.permissions import keeper_permissions
 from tests.docs.test_docs import rows, text
-from webhook.admit.memory import Memory
 from webhook.admit.subject import choose_carrier
 from webhook.allocation.limit import MAX_CHARACTERS
-from webhook.bind.binding import RESOLUTIONS_KEPT
 from webhook.config import Config, ServerSettings
 from webhook.kube import permissions, pod_events, pods, session
 from webhook.kube.permissions import Permission, Scope
@@ -117,10 +114,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     documented = {row[0]: row[1] for row in rows(section)}
     kib, mib = 1024, 1024 * 1024
     for what, amount in {
-        "outcomes of admissions": signature(Memory).parameters["size"].default,
-        "what pods wish at bind": signature(Memory).parameters["size"].default,
         "sets of GPUs, for each node": SETS_KEPT,
-        "what follows from an allocation": RESOLUTIONS_KEPT,
         "Events that wait": pod_events.WAITING,
         "connections to the API server": session.MAX_CONNECTIONS,
         "a pod that is read": pods.POD_BYTES // mib,

@@ -1,7 +1,6 @@
 """The decision about one pod, from the question whether it is ours to the finished patch."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -17,7 +16,6 @@ from webhook.admit.allocated import (
 )
 from webhook.admit.container import PodContainer, inspect
 from webhook.admit.decide import Passed, passes, passes_unseen
-from webhook.admit.memory import Memory, key_of
 from webhook.admit.permissions import check_permissions
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.request import ContainerRequest, family_of, read_requests
@@ -44,7 +42,7 @@ from webhook.model.outcome import SENTENCES, Kind, Outcome, Reason, Refused, fit
 from webhook.model.pod import Namespace, Pod, PodSpec
 
 
-def admit(  # noqa: PLR0913 - all that a decision depends on
+def admit(
     pod: Pod,
     namespace: Namespace,
     policy: AdmitPolicy,
@@ -52,7 +50,6 @@ def admit(  # noqa: PLR0913 - all that a decision depends on
     *,
     nodes: Nodes = unknown_nodes,
     trace: bool = False,
-    memory: Memory[Outcome] | None = None,
 ) -> Outcome:
     """Decide about a pod that is being created.
 
@@ -65,7 +62,6 @@ def admit(  # noqa: PLR0913 - all that a decision depends on
         cluster: What is known of the cluster.
         nodes: What is known of nodes, for pods that have their GPUs already.
         trace: Whether the outcome should name the steps that changed something.
-        memory: Where to look for the outcome of an equal pod first; it must have served no other policy.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -81,7 +77,7 @@ def admit(  # noqa: PLR0913 - all that a decision depends on
         options = resolve_options(policy.defaults, pod, namespace)
         facts = cluster.overruled_by(policy.versions)
         case = _Case(pod, namespace, policy, facts, requests.containers, options, nodes)
-        return _apply(case, trace) if memory is None else _recall(case, memory)
+        return _apply(case, trace)
     except Refused as refused:
         return Outcome(kind=Kind.REFUSE, reason=refused.reason, message=refused.message)
     except FormatError as error:
@@ -100,24 +96,9 @@ class _Case(msgspec.Struct, gc=False):
     nodes: Nodes
 
 
-@lru_cache(maxsize=128)
 def _skip(passed: Passed) -> Outcome:
     warnings = [fit(passed.warning)] if passed.warning else []
     return Outcome(kind=Kind.SKIP, reason=passed.reason, warnings=warnings)
-
-
-def _recall(case: _Case, memory: Memory[Outcome]) -> Outcome:
-    """The outcome of an equal pod, else that of this one, remembered."""
-    if case.options.profile is Profile.OBSERVE or has_allocation(case.pod):
-        return _apply(case, trace=False)  # warnings that name the pod, values of the node: nothing that others share
-    key = key_of(case.pod, case.namespace, case.policy, case.cluster, case.options, case.containers)
-    if key is None:
-        return _apply(case, trace=False)
-    outcome = memory.recall(key, case.namespace)
-    if outcome is None:
-        outcome = _apply(case, trace=False)
-        memory.keep(key, case.namespace, outcome)
-    return outcome
 
 
 def _apply(case: _Case, trace: bool) -> Outcome:

@@ -1,18 +1,14 @@
 """The decision about one Binding: docs/binding.md."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from math import isinf
 from operator import attrgetter
 
 import msgspec
 
 from webhook.admit.admission import observed_profile
-from webhook.admit.memory import Memory
 from webhook.allocation.model import Allocation, Device
 from webhook.allocation.read import allocated_node, dialect_of, read_allocation
-from webhook.allocation.segments import MEMORABLE
-from webhook.bind.memory import key_of
 from webhook.bind.wanted import Wish, has_remap_container, read_wanted
 from webhook.config import AdmitPolicy
 from webhook.model import names
@@ -34,7 +30,6 @@ _FORBIDDEN, _CONFLICT, _INVALID, _UNAVAILABLE = 403, 409, 422, 503
 ANNOTATIONS_LIMIT = 256 * 1024
 """Bytes of all keys and values: apimachinery pkg/api/validation/objectmeta.go, TotalAnnotationSizeLimitB."""
 ROOM_FOR_OTHERS = 32 * 1024
-RESOLUTIONS_KEPT = 256
 _NUMA_NODE = attrgetter("numa_node")
 _REQUIREMENT_NOT_MET, _NOT_RESOLVED = "RequirementNotMet", "NotResolved"
 
@@ -51,8 +46,6 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     annotations: Mapping[str, str]
     """Of the pod, with those of the Binding over them."""
     wish: Wish
-    is_remembered: bool = False
-    """Whether the pods of its workload share the wish."""
 
     @property
     def is_observed(self) -> bool:
@@ -60,13 +53,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return self.wish.mark.profile is Profile.OBSERVE
 
 
-def begin(
-    pod: Pod | None,
-    binding: Binding,
-    namespace: Namespace,
-    policy: AdmitPolicy,
-    memory: Memory[Wish] | None = None,
-) -> BindOutcome | Case:
+def begin(pod: Pod | None, binding: Binding, namespace: Namespace, policy: AdmitPolicy) -> BindOutcome | Case:
     """The outcome, where the pod itself decides it; else what the rest depends on.
 
     Args:
@@ -74,7 +61,6 @@ def begin(
         binding: What the scheduler asks for.
         namespace: Of the pod.
         policy: The configuration.
-        memory: Where to look for the wish of an equal pod first; it must have served no other policy.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -86,7 +72,7 @@ def begin(
         message = f"namespace {namespace.name} is not known yet, so what it requires of its pods is not either"
         return _refused(BindReason.NAMESPACE_UNKNOWN, _UNAVAILABLE, message)
     try:
-        return read_case(pod, binding, namespace, policy, memory)
+        return read_case(pod, binding, namespace, policy)
     except (FormatError, Refused) as error:
         return _refused(BindReason.BAD_POD, _INVALID, f"pod {namespace.name}/{pod.display_name}: {error}")
 
@@ -139,9 +125,7 @@ def peer_devices(pods: Iterable[Pod], uid: str, policy: AdmitPolicy) -> tuple[De
     return tuple(found)
 
 
-def read_case(
-    pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPolicy, memory: Memory[Wish] | None = None
-) -> Case:
+def read_case(pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPolicy) -> Case:
     """What the pod asks for.
 
     Raises:
@@ -154,18 +138,8 @@ def read_case(
         uid=_uid(pod),
         node=printable(binding.node),
         annotations={**pod.annotations, **binding.annotations} if binding.annotations else pod.annotations,
-        wish=_read_wish(pod, namespace, policy) if memory is None else _recall(pod, namespace, policy, memory),
-        is_remembered=memory is not None,
+        wish=_read_wish(pod, namespace, policy),
     )
-
-
-def _recall(pod: Pod, namespace: Namespace, policy: AdmitPolicy, memory: Memory[Wish]) -> Wish:
-    key = key_of(pod)
-    wish = memory.recall(key, namespace)
-    if wish is None:
-        wish = _read_wish(pod, namespace, policy)
-        memory.keep(key, namespace, wish)
-    return wish
 
 
 def _read_wish(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Wish:
@@ -191,18 +165,7 @@ def resolve_case(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Se
     """
     allocation = _read_allocation(case)
     node = _choose(case, allocation, policy, sources)
-    text = case.annotations.get(dialect_of(case.wish.family).key, "")
-    is_alone = allocation.segments and not peers and names.HAMI_MIG_ALLOCATIONS not in case.annotations
-    if case.is_remembered and is_alone and len(text) <= MEMORABLE:
-        return _resolve_alone(case.wish, text, node)
     return resolve(case.wish.wanted, allocation, node, peers=peers)
-
-
-# A Binding that was refused is tried again, and the next pod of a workload often gets the GPUs of the one before it.
-@lru_cache(maxsize=RESOLUTIONS_KEPT)
-def _resolve_alone(wish: Wish, text: str, node: KnownNode) -> Resolution:
-    """What follows from an allocation that says all: of whole GPUs, and no other pod's matter."""
-    return resolve(wish.wanted, dialect_of(wish.family).parse(text, "the allocation"), node)
 
 
 def _read_allocation(case: Case) -> Allocation:

@@ -17,8 +17,8 @@ from webhook.model.references import visible_devices_key
 from webhook.resolve.wanted import GpuContainer, Wanted
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """All that a pod says about its GPUs. Pods of one workload say the same, and share this very value."""
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a pod says about its GPUs."""
 
     mark: Mark
     options: Options

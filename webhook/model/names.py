@@ -103,8 +103,6 @@ ENV_NCCL_NVLS_ENABLE = "NCCL_NVLS_ENABLE"
 ENV_NCCL_TOPO_FILE = "NCCL_TOPO_FILE"
 NCCL_VARIABLE_PREFIX = "NCCL_"
 REMAP_ENV_PREFIX = "GPU_TOPOLOGY_"
-# Beginnings of the variables that steps look for, whatever the configuration.
-WATCHED_VARIABLES = ("CUDA_", "NVIDIA_", NCCL_VARIABLE_PREFIX, REMAP_ENV_PREFIX)
 # How a container shows that its job spans nodes: the rendezvous variables of torchrun and LeaderWorkerSet.
 MULTINODE_VARIABLES = ("MASTER_ADDR", "PET_RDZV_ENDPOINT", "LWS_LEADER_ADDRESS")
 # Labels that the operators of such jobs put on their pods.

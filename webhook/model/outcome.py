@@ -91,8 +91,8 @@ class AdmissionWarning(msgspec.Struct, frozen=True):
     reason: Reason | None = None
 
 
-class Outcome(msgspec.Struct, kw_only=True):
-    """The answer to one pod. Equal pods may share one; nothing but ``frame`` changes once it is made."""
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one pod."""
 
     kind: Kind
     reason: Reason
@@ -104,8 +104,6 @@ class Outcome(msgspec.Struct, kw_only=True):
     warnings: list[str] = []
     message: str = ""
     """What to tell the user when the pod is refused."""
-    frame: tuple[bytes, bytes] | None = None
-    """The reply before and after the uid of the review, kept when it has been encoded once."""
 
     @property
     def allowed(self) -> bool:

@@ -41,17 +41,7 @@ def encode_patch(operations: list[Operation]) -> bytes:
 
 def encode_reply(uid: str, outcome: Outcome) -> bytes:
     """The answer to the review ``uid``; without operations there is no patch in it."""
-    if outcome.frame is None:
-        outcome.frame = _encode_frame(outcome)
-    before, after = outcome.frame
-    return before + _encoder.encode(uid) + after
-
-
-def _encode_frame(outcome: Outcome) -> tuple[bytes, bytes]:
-    """What stands before and after the uid, which is all that differs between the answers to equal pods."""
-    marker = "\x00uid"
-    before, after = _encoder.encode(Reply(_respond(marker, outcome))).split(_encoder.encode(marker), 1)
-    return before, after
+    return _encoder.encode(Reply(_respond(uid, outcome)))
 
 
 def _respond(uid: str, outcome: Outcome) -> Response:

@@ -7,10 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
-from webhook.admit.memory import MAX_BYTES, Memory
 from webhook.allocation.model import Device
 from webhook.bind.binding import Case, begin, finish, peer_devices, unreadable
-from webhook.bind.wanted import Wish
 from webhook.config import AdmitPolicy
 from webhook.model.binding import Binding, BindOutcome, BindReason
 from webhook.model.binding_review import BindingRequest, decode_binding_review, encode_binding_reply
@@ -39,7 +37,6 @@ class BindingReviews:
         self._policy = policy
         self._log = log
         self._counts = counts
-        self._memory: Memory[Wish] = Memory()
 
     async def answer(self, body: bytes, started: int) -> bytes:
         """The reply to a review; ``started`` is the ``perf_counter_ns`` at which it began to arrive.
@@ -70,8 +67,7 @@ class BindingReviews:
         namespace = found if isinstance(found, Namespace) else await found
         try:
             pod = await reading.pod(request.namespace, request.pod_name)
-            memory = self._memory if reading.pod_bytes <= MAX_BYTES else None
-            case = begin(pod, binding, namespace, self._policy, memory)
+            case = begin(pod, binding, namespace, self._policy)
             if not isinstance(case, Case):
                 return case, ""
             peers = await self._peers(case, namespace, reading)
@@ -95,8 +91,6 @@ class _Reading:
         self._counts = counts
         self.waited = 0
         """Nanoseconds that they took."""
-        self.pod_bytes = 0
-        """Length of the pod's JSON."""
 
     async def pod(self, namespace: str, name: str) -> Pod | None:
         """The pod as it is now.
@@ -106,10 +100,7 @@ class _Reading:
             MalformedPod: what was read is no pod.
         """
         document = await self._wait(self._pods.pod(namespace, name, deadline=self._deadline), "pod")
-        if document is None:
-            return None
-        self.pod_bytes = len(document)
-        return _decode(document, f"pod {namespace}/{name}")
+        return None if document is None else _decode(document, f"pod {namespace}/{name}")
 
     async def group(self, namespace: str, group: str, node: str) -> list[Pod]:
         """The pods of a group that are on a node.

@@ -4,7 +4,6 @@ from collections.abc import Awaitable
 from time import perf_counter_ns
 
 from webhook.admit.admission import admit
-from webhook.admit.memory import MAX_BYTES, Memory
 from webhook.config import AdmitPolicy
 from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.model.pod import MalformedPod, Namespace, Pod
@@ -25,7 +24,6 @@ class PodReviews:
         self._policy = policy
         self._log = log
         self._counts = counts
-        self._memory: Memory[Outcome] = Memory()
 
     def answer(self, body: bytes, started: int) -> bytes | Awaitable[bytes]:
         """The reply to a review.
@@ -39,22 +37,19 @@ class PodReviews:
         pod = request.object
         if request.operation != "CREATE" or pod is None:
             return self._reply(request, _NOT_A_CREATE, started)
-        memory = self._memory if len(body) <= MAX_BYTES else None
         namespace = self._state.namespace(request.namespace)
         if isinstance(namespace, Namespace):
-            return self._reply(request, self._decide(pod, namespace, memory), started)
-        return self._answer_later(request, pod, namespace, memory, started)
+            return self._reply(request, self._decide(pod, namespace), started)
+        return self._answer_later(request, pod, namespace, started)
 
-    async def _answer_later(
-        self, request: Request, pod: Pod, namespace: Awaitable[Namespace], memory: Memory[Outcome] | None, started: int
-    ) -> bytes:
-        return self._reply(request, self._decide(pod, await namespace, memory), started)
+    async def _answer_later(self, request: Request, pod: Pod, namespace: Awaitable[Namespace], started: int) -> bytes:
+        return self._reply(request, self._decide(pod, await namespace), started)
 
-    def _decide(self, pod: Pod, namespace: Namespace, memory: Memory[Outcome] | None) -> Outcome:
+    def _decide(self, pod: Pod, namespace: Namespace) -> Outcome:
         """The outcome of one review, from the state as it is now."""
         state = self._state
         try:
-            return admit(pod, namespace, self._policy, state.cluster(), nodes=state.node, memory=memory)
+            return admit(pod, namespace, self._policy, state.cluster(), nodes=state.node)
         except MalformedPod as error:
             raise BadRequest(400, str(error)) from None
 
