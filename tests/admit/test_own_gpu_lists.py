@@ -19,6 +19,29 @@ def in_file(line: str = LIST, volume: str = "gpu-topology", path: str = "env") -
     return {"fileKeyRef": {"volumeName": volume, "path": path, "key": line}}
 
 
+SOURCES: list[Manifest] = [
+    {"configMapKeyRef": {"name": "c", "key": "k"}},
+    {"configMapKeyRef": {"name": "c", "key": "k", "optional": True}},
+    {"secretKeyRef": {"name": "s", "key": "k"}},
+    {"resourceFieldRef": {"resource": "limits.cpu"}},
+    {"fieldRef": {"fieldPath": "metadata.name"}},
+    {"fieldRef": {"fieldPath": "metadata.labels['cards']"}},
+    {"fieldRef": {"fieldPath": "metadata.annotations['example.com/cards']"}},
+    {"fieldRef": {"fieldPath": "metadata.annotations['gpu.topology/cuda-visible-devices.0']"}},
+    {"fieldRef": {"fieldPath": 'metadata.annotations["gpu.topology/visible-uuids"]'}},
+    {"fieldRef": {"fieldPath": "metadata.annotations['gpu.topology/visible-uuids'] "}},
+    {"fieldRef": {"fieldPath": "metadata.annotations['GPU.topology/visible-uuids']"}},
+    {"fieldRef": {"fieldPath": ""}},
+    {"fieldRef": {}},
+    {"fieldRef": None},
+    {"fileKeyRef": {}},
+    in_file("CUDA_VISIBLE_DEVICES_0"),
+    in_file(volume="mine"),
+    in_file(path="../env"),
+    in_file(path="env/"),
+    {"futureKeyRef": {"name": "x"}},
+    {},
+]
 SHOWING = [
     *(
         pytest.param(own(value=value), id=f"value {value!r}")
@@ -53,34 +76,7 @@ SHOWING = [
             "no-gpus",
         )
     ),
-    *(
-        pytest.param(own(valueFrom=source), id=f"valueFrom {next(iter(source), 'nothing')} {index}")
-        for index, source in enumerate(
-            (
-                {"configMapKeyRef": {"name": "c", "key": "k"}},
-                {"configMapKeyRef": {"name": "c", "key": "k", "optional": True}},
-                {"secretKeyRef": {"name": "s", "key": "k"}},
-                {"resourceFieldRef": {"resource": "limits.cpu"}},
-                {"fieldRef": {"fieldPath": "metadata.name"}},
-                {"fieldRef": {"fieldPath": "metadata.labels['cards']"}},
-                {"fieldRef": {"fieldPath": "metadata.annotations['example.com/cards']"}},
-                {"fieldRef": {"fieldPath": "metadata.annotations['gpu.topology/cuda-visible-devices.0']"}},
-                {"fieldRef": {"fieldPath": 'metadata.annotations["gpu.topology/visible-uuids"]'}},
-                {"fieldRef": {"fieldPath": "metadata.annotations['gpu.topology/visible-uuids'] "}},
-                {"fieldRef": {"fieldPath": "metadata.annotations['GPU.topology/visible-uuids']"}},
-                {"fieldRef": {"fieldPath": ""}},
-                {"fieldRef": {}},
-                {"fieldRef": None},
-                {"fileKeyRef": {}},
-                in_file("CUDA_VISIBLE_DEVICES_0"),
-                in_file(volume="mine"),
-                in_file(path="../env"),
-                in_file(path="env/"),
-                {"futureKeyRef": {"name": "x"}},
-                {},
-            )
-        )
-    ),
+    *(pytest.param(own(valueFrom=source), id=f"valueFrom {source}") for source in SOURCES),
     pytest.param(own(value="none", valueFrom={"secretKeyRef": {"name": "s", "key": "k"}}), id="value and valueFrom"),
 ]
 HARMLESS = [

@@ -97,6 +97,12 @@ class Stage:
         port, ops_port = self.ours.ports[0]
         return Neighbour(port, ops_port, self.ours.authority)
 
+    def begin_anew(self) -> None:
+        """A replica that remembers nothing, also in its memory."""
+        self.ours.kill(0)
+        self.ours.start(0)
+        _wait_for_node(self.ours)
+
 
 @contextmanager
 def running_stage(binaries: Binaries, directory: Path, nvml: Path) -> Iterator[Stage]:
@@ -117,7 +123,7 @@ def running_stage(binaries: Binaries, directory: Path, nvml: Path) -> Iterator[S
         ours = stack.enter_context(installed(plane, directory / "ours", {}, nvml, hami="2.9.0"))
         ours.kill(1)
         create_nodes(plane, (h20(),))
-        until(lambda: KNOWN in ours.replica_metrics(0), "a replica that knows the node")
+        _wait_for_node(ours)
         _apply_policies(plane)
         traffic = Traffic()
         port = stack.enter_context(running_service([ours.ports[0][0]], traffic))
@@ -140,6 +146,10 @@ def running_stage(binaries: Binaries, directory: Path, nvml: Path) -> Iterator[S
 def honest_tenant(stage: Stage) -> Any:
     """A context in which somebody creates pods in the other namespace."""
     return probing(stage.control_plane, _token(stage.control_plane.kubeconfig), stage.others)
+
+
+def _wait_for_node(ours: Installation) -> None:
+    until(lambda: KNOWN in ours.replica_metrics(0), "a replica that knows the node")
 
 
 def _apply_policies(plane: ControlPlane) -> None:
