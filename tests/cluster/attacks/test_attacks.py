@@ -41,6 +41,16 @@ def test_the_attack_is_held_off(attack: Attack, stage: Stage, capsys: pytest.Cap
     assert figures.faults == []
 
 
+def test_no_pod_is_created_with_an_ephemeral_container_so_none_hides_a_list_of_gpus_there(stage: Stage) -> None:
+    pod = gpu_pod("spied-on", {})
+    pod["spec"]["ephemeralContainers"] = [
+        {"name": "spy", "image": "x", "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}
+    ]
+    answer = stage.creator.creates(stage.team, pod, dry_run=True)
+    assert answer.status == 422
+    assert "spec.ephemeralContainers: Forbidden" in answer.text
+
+
 def test_where_the_replica_ends_the_other_namespace_is_disturbed(stage: Stage) -> None:
     def end(attacked: Stage) -> Found:
         attacked.ours.kill(0)
