@@ -15,7 +15,9 @@ from tests.cluster.scheduling import NODE
 from tests.topology.machines import H20_UUIDS
 
 TEXTS = ("call 555-0100 for help", "call-555-0100-for-help", "a\u202eb\u0085c", "x" * 100_000)
-NAMESPACES, MOST_ASKED = 300, 100
+NAMESPACES = 300
+AT_ONCE, PER_SECOND = 100, 20.0
+"""Requests for namespaces that forged reviews may lead to, at most."""
 SETTLE_S = 3.0
 """As long as an Event is waited for that should not come."""
 
@@ -26,14 +28,14 @@ def run(stage: Stage) -> Found:
     with stage.neighbour.client() as client:
         told = _events_told(stage, client)
         leaked = _cards_leaked(stage, client)
-        before = _asked(stage)
+        before, begin = _asked(stage), time.monotonic()
         for number in range(NAMESPACES):
             client.post("/mutate/bindings", content=_review(f"nowhere-{number}", "p", {}, NODE))
-        asked = _asked(stage) - before
+        asked, most = _asked(stage) - before, AT_ONCE + PER_SECOND * (time.monotonic() - begin)
     faults = [] if created.status == 201 else [f"no pod to bind: {created.short}"]
     faults += [f"an Event says {text[:60]!r}" for text in told]
     faults += [f"the reply tells {leaked}"] if leaked else []
-    faults += [f"{NAMESPACES} unknown namespaces were {asked} requests"] if asked > MOST_ASKED else []
+    faults += [f"{NAMESPACES} unknown namespaces were {asked} requests"] if asked > most else []
     said = f"{len(told)} texts in Events; {leaked or 'no card'} leaked; {asked} requests for {NAMESPACES} namespaces"
     return Found(said, tuple(faults))
 

@@ -7,8 +7,6 @@ from tests.cluster.attacks.replay import Found
 from tests.cluster.attacks.stage import Stage
 from tests.cluster.hami.team import annotations_of
 from tests.cluster.registration import gpu_container, gpu_pod
-from tests.cluster.scheduling import NODE
-from tests.topology.machines import H20_UUIDS
 from webhook.model.options import is_output
 
 FORGED = {
@@ -57,20 +55,9 @@ def _forged(pod: dict[str, Any]) -> list[str]:
 
 def _believed(stage: Stage) -> list[str]:
     """Outputs of a pod with the label of the opt-out and a forged mark, once HAMi has bound it."""
-    name = "forged-mark"
     mark = {"gpu.topology/injected": "0.1.0 exclusive"}
-    pod = gpu_pod(name, mark, **{"gpu.topology/injection": "disabled"})
-    created = stage.creator.creates(stage.team, pod)
-    if created.status != 201:
+    pod = gpu_pod("forged-mark", mark, **{"gpu.topology/injection": "disabled"})
+    if stage.creator.creates(stage.team, pod).status != 201:
         return []
-    allocation: dict[str, str | None] = {
-        "hami.io/vgpu-node": NODE,
-        "hami.io/vgpu-devices-allocated": "".join(f"{uuid},NVIDIA,97871,100:" for uuid in H20_UUIDS[:2]) + ";",
-    }
-    assert stage.hami.annotates(stage.team, name, allocation).status == 200
-    path = f"/api/v1/namespaces/{stage.team}/pods/{name}"
-    binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": NODE}}
-    bound = stage.hami.asks("POST", f"{path}/binding", binding)
-    assert bound.status == 201, bound.short
-    stored = annotations_of(stage.administrator.asks("GET", path).body)
-    return [key for key in stored if is_output(key) and key not in mark]
+    stage.schedules("forged-mark")
+    return [key for key in stage.annotations("forged-mark") if is_output(key) and key not in mark]

@@ -30,13 +30,14 @@ from tests.cluster.hami.scheduler import ACCOUNT as HAMI_ACCOUNT
 from tests.cluster.hami.scheduler import NAMESPACE as HAMI_NAMESPACE
 from tests.cluster.hami.scheduler import ROLE as HAMI_ROLE
 from tests.cluster.hami.scheduler import USER as HAMI_USER
-from tests.cluster.hami.team import OPTED_IN, create_namespace
+from tests.cluster.hami.team import OPTED_IN, annotations_of, create_namespace
 from tests.cluster.installation import Installation, installed, registered
 from tests.cluster.load.nodes import create_nodes
 from tests.cluster.manifests import apply
+from tests.cluster.scheduling import NODE
 from tests.cluster.service import Traffic, running_service
 from tests.server.conftest import until
-from tests.topology.machines import h20
+from tests.topology.machines import H20_UUIDS, h20
 
 POLICY_KINDS = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 CREATE = V1ClusterRole(
@@ -45,6 +46,11 @@ CREATE = V1ClusterRole(
 )
 EDIT = "system:aggregate-to-edit"
 """What the controller manager makes the built-in role ``edit`` of: there is no controller manager here."""
+ALLOCATION = {
+    "hami.io/vgpu-node": NODE,
+    "hami.io/vgpu-devices-allocated": "".join(f"{uuid},NVIDIA,97871,100:" for uuid in H20_UUIDS[:2]) + ";",
+    "hami.io/bind-phase": "allocating",
+}
 KNOWN = 'gpu_topology_nodes{topology="fresh"} 1.0'
 
 
@@ -96,6 +102,22 @@ class Stage:
         """Somebody who reaches the replica without the API server."""
         port, ops_port = self.ours.ports[0]
         return Neighbour(port, ops_port, self.ours.authority)
+
+    def annotations(self, pod: str) -> dict[str, str]:
+        """Those of a pod of the team."""
+        answer = self.administrator.asks("GET", f"/api/v1/namespaces/{self.team}/pods/{pod}")
+        assert answer.status == 200, answer.short
+        return annotations_of(answer.body)
+
+    def schedules(self, pod: str) -> None:
+        """What HAMi's scheduler does with a pod of the team: it chooses two cards, and binds."""
+        path = f"/api/v1/namespaces/{self.team}/pods/{pod}"
+        uid = self.administrator.asks("GET", path).body["metadata"]["uid"]
+        allocated = self.hami.annotates(self.team, pod, dict(ALLOCATION))
+        assert allocated.status == 200, allocated.short
+        binding = {"metadata": {"name": pod, "uid": uid}, "target": {"kind": "Node", "name": NODE}}
+        bound = self.hami.asks("POST", f"{path}/binding", binding)
+        assert bound.status == 201, bound.short
 
     def begin_anew(self) -> None:
         """A replica that remembers nothing, also in its memory."""
