@@ -1,5 +1,6 @@
 """JSON that no API server sends: it is refused with a reason, or read in the one way in which Go reads it too."""
 
+import re
 from tempfile import TemporaryFile
 
 import pytest
@@ -63,7 +64,7 @@ def test_another_encoding_or_grammar_is_not_guessed(body: bytes) -> None:
 def test_what_is_no_number_in_json_is_none(number: bytes) -> None:
     bent = REVIEW.replace(b'"nvidia.com/gpu": 2', b'"nvidia.com/gpu": ' + number)
     assert bent != REVIEW
-    assert rejected(bent).startswith("request body: expected ")
+    assert re.match(r"request body: expected |.* Number out of range", rejected(bent))
 
 
 @pytest.mark.parametrize("number", [b"9" * 400, b"-1", b"2.5", b'"2e9999999"', b'"' + b"9" * 100_000 + b'"'])

@@ -26,6 +26,8 @@ def run(stage: Stage) -> Found:
         assert created.status == 201, created.short
         stage.schedules(name)
         had = stage.annotations(name)
+        if not labels and "gpu.topology/link" not in had:
+            faults.append("bind told the pod nothing that could be changed")
         for key, value in CHANGES.items():
             if had.get(key) == value:
                 continue
