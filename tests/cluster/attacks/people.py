@@ -97,6 +97,10 @@ class Neighbour:
         plain = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
         return context.wrap_socket(plain, server_hostname="127.0.0.1")
 
+    def silent(self) -> socket.socket:
+        """A connection to that port on which nothing is said, not even in TLS."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
+
     def plain(self) -> socket.socket:
         """A connection to the other port."""
         return socket.create_connection(("127.0.0.1", self.ops_port), timeout=PATIENCE_S)

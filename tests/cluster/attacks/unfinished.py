@@ -1,15 +1,15 @@
 """Requests that never end, by somebody in the network without credentials."""
 
-import select
 import socket
 import ssl
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 
 from tests.cluster.attacks.replay import Found
 from tests.cluster.attacks.stage import Stage
 
+SILENT = 500
 CONNECTIONS, BODY = 70, 6 * 1024 * 1024
 HEAD = b"POST /mutate/pods HTTP/1.1\r\nHost: webhook\r\nContent-Length: %d\r\n\r\n" % BODY
 ENDLESS_HEAD = b"GET /healthz HTTP/1.1\r\nHost: webhook\r\n"
@@ -20,31 +20,26 @@ HELD_S = 90.0
 
 
 def run(stage: Stage) -> Found:
-    """First all bodies at once, and then one head at each port."""
+    """First connections that say nothing and all bodies at once, and then one head at each port."""
     with ExitStack() as stack:
-        held = [stack.enter_context(_unfinished(stage)) for _ in range(CONNECTIONS)]
+        held = [stack.enter_context(stage.neighbour.silent()) for _ in range(SILENT)]
+        for _ in range(CONNECTIONS):
+            with suppress(OSError):  # the server may end a connection before it is made
+                held.append(stack.enter_context(stage.neighbour.tls()))
+                held[-1].sendall(HEAD + b" " * (BODY - 1))
         held = _still_open(held)
         kept = len(held)
         deadline = time.monotonic() + HELD_S
         while held and time.monotonic() < deadline:
             time.sleep(0.5)
             held = _still_open(held)
-    faults = [f"{len(held)} of {CONNECTIONS} unfinished requests were held to the end"] if held else []
-    heads = {"plain": _head_taken(stage.neighbour.plain()), "TLS": _head_taken(stage.neighbour.tls())}
+    faults = [f"{len(held)} of {SILENT + CONNECTIONS} connections were held to the end"] if held else []
+    heads = {"plain": _head_taken(stage.neighbour.plain), "TLS": _head_taken(stage.neighbour.tls)}
     faults += [
         f"{taken:,} bytes of one {port} head were taken" for port, taken in heads.items() if taken > LONGEST_HEAD
     ]
-    said = f"{kept} of {CONNECTIONS} held at first, {len(held)} at the end; heads of "
+    said = f"{kept} of {SILENT + CONNECTIONS} held at first, {len(held)} at the end; heads of "
     return Found(said + " and ".join(f"{taken:,} bytes ({port})" for port, taken in heads.items()), tuple(faults))
-
-
-@contextmanager
-def _unfinished(stage: Stage) -> Iterator[socket.socket]:
-    """A request that lacks its last byte, or as much of it as the server takes."""
-    with stage.neighbour.tls() as connection:
-        with suppress(OSError):
-            connection.sendall(HEAD + b" " * (BODY - 1))
-        yield connection
 
 
 def _still_open(connections: list[socket.socket]) -> list[socket.socket]:
@@ -53,25 +48,23 @@ def _still_open(connections: list[socket.socket]) -> list[socket.socket]:
 
 
 def _is_ended(connection: socket.socket) -> bool:
-    """Nothing is asked completely, so the server has nothing to say before it ends the connection."""
+    connection.settimeout(0)
     try:
-        while select.select([connection], [], [], 0)[0]:
-            connection.settimeout(0.2)  # a ticket of TLS 1.3 is no data, and then there is nothing to receive
-            if not connection.recv(65536):
-                return True
-    except (TimeoutError, ssl.SSLWantReadError):
+        while connection.recv(65536):  # it may say why, first
+            continue
+    except (BlockingIOError, ssl.SSLWantReadError):
         return False
     except OSError:
         return True
-    return False
+    return True
 
 
-def _head_taken(connection: socket.socket) -> int:
+def _head_taken(connect: Callable[[], socket.socket]) -> int:
     """Bytes of a head without end that were sent until the server ended the connection."""
     sent = 0
-    with connection, suppress(OSError):
+    with suppress(OSError), connect() as connection:
         connection.sendall(ENDLESS_HEAD)
-        while sent < TRIED_HEAD and not select.select([connection], [], [], 0)[0]:
+        while sent < TRIED_HEAD:
             part = b"".join(HEADER % (sent + number) for number in range(64))
             connection.sendall(part)
             sent += len(part)
