@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
+from tests.cluster.attacks.people import PATIENCE_S
 from tests.cluster.attacks.replay import Found
 from tests.cluster.attacks.stage import Stage
 
@@ -48,23 +49,32 @@ def _still_open(connections: list[socket.socket]) -> list[socket.socket]:
 
 
 def _is_ended(connection: socket.socket) -> bool:
+    """Whether the server has nothing more to say."""
+    while (said := _said(connection)) is not None:
+        if not said:
+            return True
+    return False
+
+
+def _said(connection: socket.socket) -> bytes | None:
+    """What the server says now; nothing after the end, ``None`` if it says nothing yet."""
     connection.settimeout(0)
     try:
-        while connection.recv(65536):  # it may say why, first
-            continue
+        return connection.recv(65536)
     except (BlockingIOError, ssl.SSLWantReadError):
-        return False
+        return None
     except OSError:
-        return True
-    return True
+        return b""
+    finally:
+        connection.settimeout(PATIENCE_S)
 
 
 def _head_taken(connect: Callable[[], socket.socket]) -> int:
-    """Bytes of a head without end that were sent until the server ended the connection."""
+    """Bytes of a head without end that were sent until the server refused it."""
     sent = 0
     with suppress(OSError), connect() as connection:
         connection.sendall(ENDLESS_HEAD)
-        while sent < TRIED_HEAD:
+        while sent < TRIED_HEAD and _said(connection) is None:
             part = b"".join(HEADER % (sent + number) for number in range(64))
             connection.sendall(part)
             sent += len(part)
