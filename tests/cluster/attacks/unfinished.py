@@ -15,7 +15,8 @@ CONNECTIONS, BODY = 70, 6 * 1024 * 1024
 HEAD = b"POST /mutate/pods HTTP/1.1\r\nHost: webhook\r\nContent-Length: %d\r\n\r\n" % BODY
 ENDLESS_HEAD = b"GET /healthz HTTP/1.1\r\nHost: webhook\r\n"
 HEADER = b"X-%08d: " + b"x" * 1000 + b"\r\n"
-LONGEST_HEAD, TRIED_HEAD = 1024 * 1024, 64 * 1024 * 1024
+LONGEST_HEAD, TRIED_HEAD = 16 * 1024 * 1024, 64 * 1024 * 1024
+"""The kernel buffers megabytes on both sides before anybody reads them: tcp(7), tcp_rmem and tcp_wmem."""
 HELD_S = 90.0
 """As long as the unfinished requests are held, if nobody ends them."""
 
