@@ -24,12 +24,12 @@ def cpu_ns(pid: int) -> int:
 
 def resident_mib(pid: int) -> float:
     """Resident memory (VmRSS) of a process in MiB."""
-    return _memory_mib(pid, "VmRSS:")
+    return _status_mib(pid, "VmRSS:")
 
 
 def peak_mib(pid: int) -> float:
-    """The most resident memory (VmHWM) that a process has had since its start or since :func:`forget_peak`, in MiB."""
-    return _memory_mib(pid, "VmHWM:")
+    """The most resident memory that a process has had (VmHWM), ever or since :func:`forget_peak`, in MiB."""
+    return _status_mib(pid, "VmHWM:")
 
 
 def forget_peak(pid: int) -> None:
@@ -37,9 +37,9 @@ def forget_peak(pid: int) -> None:
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
-def _memory_mib(pid: int, field: str) -> float:
+def _status_mib(pid: int, name: str) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(field):
+        if line.startswith(name):
             return int(line.split()[1]) / 1024
     raise ProcessLookupError(f"process {pid} has ended: it has no resident memory")
 
