@@ -80,7 +80,7 @@ class EnvVar(Fields):
         if source is None:
             return False
         if source.field_ref is not None:
-            return source.field_ref.field_path == reference.field_path
+            return bool(reference.field_path) and source.field_ref.field_path == reference.field_path
         line = source.file_key_ref
         return (
             line is not None
