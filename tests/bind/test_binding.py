@@ -13,10 +13,10 @@ from webhook.allocation.model import Device
 from webhook.bind.binding import Case, begin, finish, passes, peer_devices
 from webhook.config import AdmitPolicy
 from webhook.manifest.pods import to_json
-from webhook.model.binding import Binding, BindOutcome, BindReason, Target
+from webhook.model.binding import BIND_SENTENCES, Binding, BindOutcome, BindReason, Target
 from webhook.model.cluster import ClusterFacts
 from webhook.model.outcome import Kind
-from webhook.model.pod import Metadata, Namespace, Pod
+from webhook.model.pod import Metadata, Namespace, Pod, PodStatus
 from webhook.model.version import Version
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.topology.model import NodeTopology
@@ -24,6 +24,7 @@ from webhook.topology.readers.hami import read_hami
 from webhook.workload import apply_in_place
 
 U = machines.H20_UUIDS
+ON_NODE = "pod team-a/train on node h20-node-1"
 HAMI_2_9 = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 33))
 OLD = ClusterFacts(hami=Version(2, 10), kubernetes=Version(1, 28))
 """A cluster without remap containers."""
@@ -59,6 +60,11 @@ def injected(
 
 def to(node: str = "h20-node-1", uid: str | None = "uid-1", annotations: dict[str, str] | None = None) -> Binding:
     return Binding(Metadata(name="train", namespace="team-a", uid=uid, annotations=annotations), Target(node))
+
+
+def to_nameless() -> Binding:
+    """A Binding as who does not know the pod can send it."""
+    return to(uid=None)
 
 
 def published(topology: NodeTopology, age: float | None = None) -> Sources:
@@ -272,7 +278,8 @@ def test_what_cannot_be_resolved_refuses_peers_and_lets_exclusive_pods_go(
     refused = decide(peers, sources=sources)
     assert (refused.kind, refused.reason, refused.code) == (Kind.REFUSE, reason, 409)
     assert refused.event is not None
-    assert (refused.event.reason, refused.event.note) == ("NotResolved", refused.message)
+    told = refused.message if reason is BindReason.NODE_UNKNOWN else f"{ON_NODE}: {BIND_SENTENCES[reason]}"
+    assert (refused.event.reason, refused.event.note) == ("NotResolved", told)
     assert text in refused.message
     assert refused.message.startswith("pod team-a/train: ")
 
@@ -281,6 +288,65 @@ def test_mig_instances_meet_no_requirement() -> None:
     wish = {"gpu.topology/require-nvlink": "true", "gpu.topology/on-violation": "deny"}
     outcome = decide(injected(allocated=hami([f"{U[0]}[1-0]", f"{U[0]}[1-1]"]), annotations=wish))
     assert (outcome.kind, outcome.reason, outcome.code) == (Kind.REFUSE, BindReason.REQUIREMENT_NOT_MET, 403)
+    assert outcome.event is not None
+    assert outcome.event.note == f"{ON_NODE}: {BIND_SENTENCES[BindReason.MIG_ALLOCATION]}"
+
+
+FORGED = "wire 1 BTC to \x1b[31m"
+
+
+@pytest.mark.parametrize("key", ["hami.io/vgpu-devices-allocated", "hami.io/vgpu-node"])
+@pytest.mark.parametrize("wish", [{}, {"gpu.topology/require-nvlink": "true"}])
+def test_an_event_holds_no_text_of_an_annotation(key: str, wish: dict[str, str]) -> None:
+    found = injected(allocated=hami([U[0], U[1]]), annotations=wish)
+    found.annotations[key] = f"{U[0]}[{FORGED}],NVIDIA,1,1:{FORGED}"
+    outcome = decide(found)
+    assert outcome.event is not None
+    assert "BTC" not in outcome.event.note
+    assert "BTC" in outcome.message
+
+
+@pytest.mark.parametrize("binding", [Binding(None, Target("h20-node-1")), to_nameless()])
+def test_a_binding_without_the_uid_of_its_pod_learns_nothing_of_its_gpus(binding: Binding) -> None:
+    exclusive = decide(injected(allocated=hami([U[0], U[1]])), binding)
+    assert (exclusive.kind, exclusive.reason) == (Kind.DEGRADED, BindReason.POD_NOT_NAMED)
+    assert (exclusive.annotations, exclusive.event, exclusive.link) == ({}, None, "")
+    peers = injected(allocated=hami([U[0], U[1]]), annotations={"gpu.topology/profile": "node-peers"})
+    refused = decide(peers, binding)
+    assert (refused.kind, refused.reason, refused.code) == (Kind.REFUSE, BindReason.POD_NOT_NAMED, 409)
+    assert "GPU-" not in refused.message
+    assert refused.event is None
+    assert decide(peers).reason is BindReason.RESOLVED
+
+
+def test_a_binding_without_the_uid_of_its_pod_reads_no_value_of_its_options() -> None:
+    found = injected(allocated=hami([U[0], U[1]]))
+    found.annotations["gpu.topology/min-bandwidth"] = "s3cret"
+    refused = decide(found, to_nameless())
+    assert (refused.kind, refused.reason) == (Kind.REFUSE, BindReason.BAD_POD)
+    assert "s3cret" not in refused.message
+    assert "s3cret" in decide(found).message
+
+
+@pytest.mark.parametrize(
+    ("status", "deleted", "exists", "told"),
+    [
+        (None, None, True, True),
+        (PodStatus("Pending"), None, True, True),
+        (PodStatus("Failed"), None, True, False),
+        (PodStatus("Pending"), "2026-11-20T21:51:20Z", True, False),
+        (PodStatus("Pending"), None, False, False),
+    ],
+)
+def test_an_event_is_told_only_of_a_pending_pod_and_a_node_that_is_there(
+    status: PodStatus | None, deleted: str | None, exists: bool, told: bool
+) -> None:
+    found = injected(allocated="")
+    assert found.metadata is not None
+    found.status, found.metadata.deletion_timestamp = status, deleted
+    outcome = decide(found, sources=Sources(exists=exists))
+    assert (outcome.event is not None) is told
+    assert outcome.kind is Kind.DEGRADED
 
 
 def test_an_old_topology_gives_way_to_what_hami_says() -> None:

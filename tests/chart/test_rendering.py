@@ -13,7 +13,6 @@ from tests.chart.generated import CHART, PROGRAMS, ROOT, Rule
 from tests.chart.helm import INSTALL, KUBERNETES, NAMESPACE, VALUES, Helm, documents, pick
 from tests.cli.command import gpu_topology
 from webhook.config import Config, parse_config
-from webhook.kube.permissions import Scope
 from webhook.model import names
 
 pytestmark = pytest.mark.cluster
@@ -31,6 +30,13 @@ RESTRICTED_CONTAINER = {
     "capabilities": {"drop": ["ALL"]},
     "readOnlyRootFilesystem": True,
 }
+SCOPES = {
+    "": "cluster",
+    NAMESPACE: "own-namespace",
+    f"{NAMESPACE}-nodes": "topologies",
+    "default": "default-namespace",
+}
+"""Where a Role of that namespace counts, in the words of the lists of permissions."""
 IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook:0.1.0"
 
 
@@ -79,6 +85,7 @@ def test_every_setting_can_be_set_and_arrives_unchanged(helm: Helm, tmp_path: Pa
     document = yaml.safe_load((ROOT / "deploy" / "config.yaml").read_text(encoding="utf-8"))
     document["remap"] |= {"image": "registry.local/gt:1", "imagePullPolicy": "Never"}
     document["server"] |= {"maxReviewBytes": 12582913, "drainSeconds": 7.5}
+    document["cluster"] |= {"topologyNamespace": "gpu-topology-nodes"}
     document["defaults"] = {"shm-size": "16Gi", "env.NCCL_DEBUG": "WARN"}
     (tmp_path / "values.yaml").write_text(yaml.safe_dump({"config": document}))
     assert config_of(documents(helm.template(f"--values={tmp_path / 'values.yaml'}"))) == parse_config(document)
@@ -138,7 +145,6 @@ def granted(objects: list[dict[str, Any]], account: str) -> set[tuple[str, str, 
         if binding["subjects"] != [subject]:
             continue
         place = binding["metadata"].get("namespace", "")
-        scope = {"": Scope.CLUSTER, NAMESPACE: Scope.OWN_NAMESPACE, "default": Scope.DEFAULT_NAMESPACE}[place]
         roles = [
             one
             for one in objects
@@ -151,7 +157,7 @@ def granted(objects: list[dict[str, Any]], account: str) -> set[tuple[str, str, 
                 for resource in rule["resources"]:
                     for verb in rule["verbs"]:
                         for name in rule.get("resourceNames", [""]):
-                            found.add((str(scope), group, resource, verb, name))
+                            found.add((SCOPES[place], group, resource, verb, name))
     return found
 
 
@@ -246,7 +252,7 @@ def test_the_condition_on_pods_names_every_resource_of_the_configuration(helm: H
 @pytest.mark.parametrize("namespace", ["gpu-topology", "somewhere-else"])
 def test_names_follow_the_namespace_of_the_release(helm: Helm, namespace: str) -> None:
     objects = helm.objects(namespace=namespace)
-    assert {one["metadata"].get("namespace") for one in objects} == {None, namespace, "default"}
+    assert {one["metadata"].get("namespace") for one in objects} == {None, namespace, f"{namespace}-nodes", "default"}
     configuration = pick(objects, "MutatingWebhookConfiguration")
     for webhook in configuration["webhooks"]:
         assert webhook["clientConfig"]["service"]["namespace"] == namespace
@@ -323,21 +329,22 @@ def test_the_agent_sees_every_gpu_and_no_other_webhook_hides_them(helm: Helm) ->
     }
     assert environment == {
         "NODE_NAME": "spec.nodeName",
-        "POD_NAMESPACE": "metadata.namespace",
         "NVIDIA_VISIBLE_DEVICES": "all",
         "NVIDIA_DRIVER_CAPABILITIES": "utility",
     }
     assert template["metadata"]["labels"]["hami.io/webhook"] == "ignore"
     assert template["spec"]["nodeSelector"] == {"gpu": "on"}
     assert template["spec"]["tolerations"] == [{"operator": "Exists"}]
-    assert container["args"] == ["agent", "--interval=60"]
+    assert container["args"] == ["agent", "--namespace=gpu-topology-nodes", "--interval=60"]
     assert "volumes" not in template["spec"]
 
 
 def test_what_the_agent_may_be_told(helm: Helm) -> None:
     template = pod_template(helm.objects("everything"), "DaemonSet")
     spec = template["spec"]
-    assert spec["containers"][0]["args"] == ["agent", "--interval=30", "--cordon", "--root=/host"]
+    assert spec["containers"][0]["args"] == [
+        "agent", "--namespace=gpu-topology-nodes", "--interval=30", "--cordon", "--root=/host"
+    ]  # fmt: skip
     assert spec["nodeSelector"] == {"nvidia.com/gpu.present": "true"}
     assert (spec["runtimeClassName"], spec["priorityClassName"]) == ("nvidia", "system-node-critical")
     mounts = {mount["mountPath"]: mount.get("readOnly") for mount in spec["containers"][0]["volumeMounts"]}
@@ -351,6 +358,36 @@ def test_files_that_the_configuration_names_can_be_mounted(helm: Helm) -> None:
     assert mounts == {"config": "/etc/gpu-topology", "authority": "/etc/authority"}
 
 
+def test_the_authority_of_clients_is_mounted_where_the_server_reads_it(helm: Helm) -> None:
+    for source in ("configMap", "secret"):
+        given = f"admission.clientCertificate.{source}=clients,admission.clientCertificate.key=bundle.pem"
+        objects = helm.objects(options=["--set=admission.clientCertificate.enabled=true", f"--set={given}"])
+        assert config_of(objects).server.client_authority == "/etc/gpu-topology-clients/bundle.pem"
+        spec = pod_template(objects, "Deployment")["spec"]
+        (mount,) = (one for one in spec["containers"][0]["volumeMounts"] if one["name"] == "clients")
+        assert mount == {"name": "clients", "mountPath": "/etc/gpu-topology-clients", "readOnly": True}
+        (volume,) = (one for one in spec["volumes"] if one["name"] == "clients")
+        items = [{"key": "bundle.pem", "path": "bundle.pem"}]
+        name = {"name": "clients"} if source == "configMap" else {"secretName": "clients"}
+        assert volume[source] == name | {"items": items}
+    assert config_of(helm.objects()).server.client_authority == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("secret=a,admission.clientCertificate.configMap=b", "found both or none"),
+        ("secret=", "found both or none"),
+        ("secret=a,config.server.clientAuthority=/x", "admission.clientCertificate sets it. Leave it out"),
+    ],
+)
+def test_an_authority_of_clients_comes_from_one_place(helm: Helm, options: str, said: str) -> None:
+    given = f"--set=admission.clientCertificate.enabled=true,admission.clientCertificate.{options}"
+    done = helm.run("template", "x", CHART, f"--namespace={NAMESPACE}", given)
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
 @pytest.mark.parametrize("case", ["", "everything", "secret"])
 def test_the_programs_know_their_arguments(helm: Helm, case: str) -> None:
     objects = helm.objects(*values(case))
@@ -360,6 +397,30 @@ def test_the_programs_know_their_arguments(helm: Helm, case: str) -> None:
         assert done.code == 0, done.err
         unknown = gpu_topology(*container["args"], "--colour", "--help")
         assert (unknown.code, "--colour" in unknown.err) == (2, True)
+
+
+def test_agents_publish_where_the_webhook_looks_and_nothing_else_is(helm: Helm) -> None:
+    for options, expected in (((), "gpu-topology-nodes"), (("--set=agent.namespace=gpus",), "gpus")):
+        objects = helm.objects(options=options)
+        assert config_of(objects).cluster.topology_namespace == expected
+        assert f"--namespace={expected}" in pod_template(objects, "DaemonSet")["spec"]["containers"][0]["args"]
+        there = {one["kind"] for one in objects if one["metadata"].get("namespace") == expected}
+        assert there == {"Role", "RoleBinding", "ResourceQuota"}
+        namespace = pick(objects, "Namespace", expected)["metadata"]["labels"]
+        assert namespace["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("agent.namespace=gpu-topology", "agent.namespace: expected another namespace than that of the release"),
+        ("config.cluster.topologyNamespace=x", "config.cluster.topologyNamespace: expected gpu-topology-nodes"),
+    ],
+)
+def test_agents_never_write_into_the_namespace_of_the_release(helm: Helm, option: str, said: str) -> None:
+    done = helm.run("template", "x", CHART, f"--namespace={NAMESPACE}", f"--set={option}")
+    assert done.returncode != 0
+    assert said in done.stderr
 
 
 def test_without_an_agent_nothing_of_it_is_left(helm: Helm) -> None:

@@ -14,6 +14,7 @@ from webhook.admit.allocated import (
     unknown_nodes,
     wanted_of,
 )
+from webhook.admit.budget import Budget, check_counts, count_variables
 from webhook.admit.container import PodContainer, inspect
 from webhook.admit.decide import Passed, passes, passes_unseen
 from webhook.admit.permissions import check_permissions
@@ -35,10 +36,10 @@ from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Carrier, Profile
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import FormatError
+from webhook.model.errors import FormatError, LimitError
 from webhook.model.mark import Mark
 from webhook.model.options import Options, parse_option, resolve_options
-from webhook.model.outcome import SENTENCES, Kind, Outcome, Reason, Refused, fit, fit_all
+from webhook.model.outcome import SENTENCES, Kind, Outcome, Reason, Refused, fit, fit_all, refusal
 from webhook.model.pod import Namespace, Pod, PodSpec
 
 
@@ -79,9 +80,11 @@ def admit(
         case = _Case(pod, namespace, policy, facts, requests.containers, options, nodes)
         return _apply(case, trace)
     except Refused as refused:
-        return Outcome(kind=Kind.REFUSE, reason=refused.reason, message=refused.message)
+        return refusal(refused.reason, refused.message)
+    except LimitError as error:
+        return refusal(Reason.OVER_LIMIT, str(error))
     except FormatError as error:
-        return Outcome(kind=Kind.REFUSE, reason=Reason.BAD_ANNOTATION, message=str(error))
+        return refusal(Reason.BAD_ANNOTATION, str(error))
 
 
 class _Case(msgspec.Struct, gc=False):
@@ -94,6 +97,11 @@ class _Case(msgspec.Struct, gc=False):
     containers: list[ContainerRequest]
     options: Options
     nodes: Nodes
+
+    @property
+    def holder(self) -> str:
+        """How messages call the pod."""
+        return f"pod {self.namespace.name}/{self.pod.display_name}"
 
 
 def _skip(passed: Passed) -> Outcome:
@@ -108,9 +116,16 @@ def _apply(case: _Case, trace: bool) -> Outcome:
         return Outcome(kind=Kind.SKIP, reason=Reason.NO_CONTAINER_SELECTED)
     if case.options.profile is Profile.OBSERVE:
         return _observe(case, selected)
-    patch = PodPatch(case.pod)
-    steps = _run_steps(_subject(case, selected, case.options.profile), patch, trace)
+    subject = _subject(case, selected, case.options.profile)
+    patch = new_patch(subject)
+    steps = _run_steps(subject, patch, trace)
     return _outcome(patch, case.options.profile, steps)
+
+
+def new_patch(subject: Subject) -> PodPatch:
+    """An empty patch, for which the limits of the configuration hold."""
+    variables = count_variables(subject.containers, subject.remap_container)
+    return PodPatch(subject.pod, Budget(subject.policy.limits, f"pod {subject.name}", variables))
 
 
 def prepare(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts, profile: Profile) -> Subject:
@@ -126,6 +141,7 @@ def prepare(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: Cluste
     Raises:
         Refused: none of its containers asks for GPUs, or an option cannot be met.
         FormatError: an option does not parse.
+        LimitError: the pod has more of something than the configuration allows.
         MalformedPod: a field has another type than in a pod.
     """
     requests = read_requests(pod, policy.resources, policy.default_count)
@@ -140,11 +156,15 @@ def prepare(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: Cluste
 
 def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
     options, family = case.options, family_of(case.containers)
+    check_counts(case.containers, options, case.policy.limits, case.holder)
     spec = case.pod.spec or PodSpec()
-    containers = [inspect(one, options.env if one.name in selected else ()) for one in case.containers]
+    containers = [
+        inspect(one, options.env) if one.name in selected else inspect(one, left_out=True) for one in case.containers
+    ]
     asking = [one for one in containers if one.request and one.name in selected]
     carrier = choose_carrier(options.remap, case.cluster)
     remap_container, remap_document = _find_remap_container(containers, spec, carrier)
+    Budget(case.policy.limits, case.holder, count_variables(containers, remap_container))
     volumes = {volume.name: volume for volume in spec.volumes or ()}
     files_volume = choose_files_volume(volumes, carrier, containers, remap_container)
     host = choose_host_namespaces(spec, options, profile)
@@ -162,7 +182,7 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
         profile=profile,
         containers=containers,
         gpu_containers=asking,
-        left_out=[one for one in containers if one.request and one.name not in selected],
+        left_out=[one for one in containers if one.is_left_out],
         carrier=carrier,
         host=host,
         volumes=volumes,
@@ -199,7 +219,7 @@ def _find_remap_container(
         return None, {}
     for index, one in enumerate(containers):  # init containers come first, so their positions are those of the list
         if one.is_init and one.name.startswith(names.REMAP_CONTAINER):
-            document = spec.init_container_documents[index]
+            document = spec.init_container_document(index)
             if document.get("command") == list(names.REMAP_COMMAND):
                 _refuse_gpus(one)
                 return one, document
@@ -254,14 +274,15 @@ def _outcome(patch: PodPatch, profile: Profile, steps: list[Step]) -> Outcome:
 def _observe(case: _Case, selected: set[str]) -> Outcome:
     """Change nothing but the mark, and say what the profile below ``observe`` would do."""
     profile = observed_profile(case.namespace, case.policy.defaults)
-    tried = PodPatch(case.pod)
     try:
-        steps = _run_steps(_subject(case, selected, profile), tried, trace=True)
+        subject = _subject(case, selected, profile)
+        tried = new_patch(subject)
+        steps = _run_steps(subject, tried, trace=True)
         warnings = [f"observe: profile {profile} would {step.purpose}" for step in steps if step.name != "mark"]
         warnings += [warning.text for warning in tried.warnings]
-    except Refused as refused:
-        warnings = [f"observe: profile {profile} would refuse it: {refused.message}"]
-    patch = PodPatch(case.pod)
+    except (Refused, LimitError) as refused:
+        warnings = [f"observe: profile {profile} would refuse it: {refused}"]
+    patch = PodPatch(case.pod, Budget(case.policy.limits, case.holder))
     patch.annotate(names.INJECTED, Mark(__version__, Profile.OBSERVE).format())
     return Outcome(
         kind=Kind.PATCH if patch.operations else Kind.SKIP,

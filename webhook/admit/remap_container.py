@@ -43,6 +43,9 @@ _SECURITY_CONTEXT = {
 }
 
 
+_USUAL = 1024
+"""Characters for the names of a pod's containers. A user may write megabytes; those are not kept."""
+
 # What the API server fills in where we say nothing.
 _DEFAULTS = (
     ("apiVersion", "v1"),
@@ -170,10 +173,16 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.view is not View.NONE and not _same(entries[-1], self.visible_devices())
 
 
-@lru_cache(maxsize=64)
 def encode_container(container: RemapContainer) -> msgspec.Raw:
     """The container as JSON, which is the larger half of every patch."""
+    return (_encode_usual if len(container.containers) <= _USUAL else _encode)(container)
+
+
+def _encode(container: RemapContainer) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(container.build()))
+
+
+_encode_usual = lru_cache(maxsize=64)(_encode)
 
 
 def _same(found: Any, expected: Any) -> bool:

@@ -124,12 +124,14 @@ def assign_visible_devices(gpu_containers: list[PodContainer]) -> dict[str, str]
     lowest free numbers in order.
     """
     kept: dict[str, str] = {}
+    taken: set[str] = set()
     for one in gpu_containers:
         key = visible_devices_key(one.env.get(names.ENV_CUDA_VISIBLE_DEVICES))
-        if key and key not in kept.values():
+        if key and key not in taken:
             kept[one.name] = key
+            taken.add(key)
     numbered = (f"{names.CUDA_VISIBLE_DEVICES_PREFIX}{k}" for k in count())
-    free = (key for key in numbered if key not in kept.values())
+    free = (key for key in numbered if key not in taken)
     return {one.name: kept.get(one.name) or next(free) for one in gpu_containers}
 
 

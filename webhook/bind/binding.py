@@ -12,18 +12,19 @@ from webhook.allocation.read import allocated_node, dialect_of, read_allocation
 from webhook.bind.wanted import Wish, has_remap_container, read_wanted
 from webhook.config import AdmitPolicy
 from webhook.model import names
-from webhook.model.binding import Binding, BindOutcome, BindReason, PodEvent
+from webhook.model.binding import BIND_SENTENCES, Binding, BindOutcome, BindReason, PodEvent
 from webhook.model.choices import OnViolation, Profile
-from webhook.model.errors import FormatError, printable
+from webhook.model.errors import FormatError, LimitError
 from webhook.model.mark import Mark
 from webhook.model.options import resolve_options
 from webhook.model.outcome import Kind, Refused
-from webhook.model.pod import Namespace, Pod
+from webhook.model.pod import NAME_LIMIT, Namespace, Pod
 from webhook.model.references import referred_annotations
+from webhook.printable import fitted, printable
 from webhook.resolve.nccl import nccl_defaults
 from webhook.resolve.node import KnownNode, Origin, Sources, choose_node
 from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, nccl_annotations, satisfied_text
-from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, resolve
+from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, check_size, resolve
 
 _POD_GONE = BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
 _FORBIDDEN, _CONFLICT, _INVALID, _UNAVAILABLE = 403, 409, 422, 503
@@ -31,6 +32,7 @@ ANNOTATIONS_LIMIT = 256 * 1024
 """Bytes of all keys and values: apimachinery pkg/api/validation/objectmeta.go, TotalAnnotationSizeLimitB."""
 ROOM_FOR_OTHERS = 32 * 1024
 _NUMA_NODE = attrgetter("numa_node")
+_NOT_NAMED = "the Binding does not name its pod by metadata.uid, so nothing is said about the pod's GPUs"
 _REQUIREMENT_NOT_MET, _NOT_RESOLVED = "RequirementNotMet", "NotResolved"
 
 
@@ -46,6 +48,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     annotations: Mapping[str, str]
     """Of the pod, with those of the Binding over them."""
     wish: Wish
+    is_pending: bool = True
+    """Whether the pod waits for a node."""
 
     @property
     def is_observed(self) -> bool:
@@ -69,12 +73,14 @@ def begin(pod: Pod | None, binding: Binding, namespace: Namespace, policy: Admit
     if passed or pod is None:
         return passed or _POD_GONE
     if not namespace.known:
-        message = f"namespace {namespace.name} is not known yet, so what it requires of its pods is not either"
-        return _refused(BindReason.NAMESPACE_UNKNOWN, _UNAVAILABLE, message)
+        return namespace_unknown(namespace)
+    is_named = binding.pod_uid == _uid(pod)
     try:
-        return read_case(pod, binding, namespace, policy)
+        case = read_case(pod, binding, namespace, policy)
     except (FormatError, Refused) as error:
-        return _refused(BindReason.BAD_POD, _INVALID, f"pod {namespace.name}/{pod.display_name}: {error}")
+        text = str(error) if is_named else _NOT_NAMED
+        return _refused(BindReason.BAD_POD, _INVALID, f"pod {namespace.name}/{pod.display_name}: {text}")
+    return case if is_named else _not_named(case, policy)
 
 
 def finish(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Sequence[Device] = ()) -> BindOutcome:
@@ -87,9 +93,10 @@ def finish(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Sequence
         peers: What the other pods of ``case.wish.group`` have on the node.
     """
     try:
-        return _resolved(case, resolve_case(case, policy, sources, peers=peers))
+        outcome = _resolved(case, resolve_case(case, policy, sources, peers=peers))
     except UnresolvedError as error:
-        return _unresolved(case, error, policy)
+        outcome = _unresolved(case, BindReason(error.reason.value), str(error), policy)
+    return outcome if case.is_pending and sources.exists else _untold(outcome)
 
 
 def passes(pod: Pod | None, binding: Binding) -> BindOutcome | None:
@@ -111,15 +118,22 @@ def unreadable(message: str) -> BindOutcome:
     return _refused(BindReason.POD_UNREADABLE, _UNAVAILABLE, message)
 
 
+def namespace_unknown(namespace: Namespace) -> BindOutcome:
+    """The answer where it is not known what the namespace requires."""
+    message = f"namespace {namespace.name} is not known yet, so what it requires of its pods is not either"
+    return _refused(BindReason.NAMESPACE_UNKNOWN, _UNAVAILABLE, message)
+
+
 def peer_devices(pods: Iterable[Pod], uid: str, policy: AdmitPolicy) -> tuple[Device, ...]:
     """What pods of a group have, without the one of this uid; a nameless device for what cannot be read."""
     found: list[Device] = []
+    holder, limits = "a pod of the group", policy.limits.allocation
     for other in pods:
         if uid and _uid(other) == uid:
             continue
         for family in {resources.family: None for resources in policy.resources}:
             try:
-                found += read_allocation(other.annotations, family=family, holder="a pod of the group").devices
+                found += read_allocation(other.annotations, family=family, holder=holder, limits=limits).devices
             except FormatError:
                 found.append(Device())
     return tuple(found)
@@ -136,9 +150,10 @@ def read_case(pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPol
     return Case(
         holder=f"pod {namespace.name}/{pod.display_name}",
         uid=_uid(pod),
-        node=printable(binding.node),
+        node=fitted(binding.node, NAME_LIMIT),
         annotations={**pod.annotations, **binding.annotations} if binding.annotations else pod.annotations,
         wish=_read_wish(pod, namespace, policy),
+        is_pending=pod.is_pending,
     )
 
 
@@ -163,23 +178,27 @@ def resolve_case(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Se
     Raises:
         UnresolvedError: nothing does; the text says why.
     """
-    allocation = _read_allocation(case)
+    allocation = _read_allocation(case, policy)
     node = _choose(case, allocation, policy, sources)
+    check_size(node, policy.limits.node)
     return resolve(case.wish.wanted, allocation, node, peers=peers)
 
 
-def _read_allocation(case: Case) -> Allocation:
-    dialect = dialect_of(case.wish.family)
+def _read_allocation(case: Case, policy: AdmitPolicy) -> Allocation:
+    family, limits = case.wish.family, policy.limits.allocation
+    dialect = dialect_of(family)
     try:
-        allocation = read_allocation(case.annotations, family=case.wish.family, holder=case.holder)
+        allocation = read_allocation(case.annotations, family=family, holder=case.holder, limits=limits)
+    except LimitError as error:
+        raise UnresolvedError(Unresolved.OVER_LIMIT, str(error)) from None
     except FormatError as error:
         raise UnresolvedError(Unresolved.BAD_ALLOCATION, str(error)) from None
-    served = case.annotations.get(names.HAMI_DEVICES_TO_ALLOCATE, "") if case.wish.family == "hami" else ""
+    served = case.annotations.get(names.HAMI_DEVICES_TO_ALLOCATE, "") if family == "hami" else ""
     if served.strip(";") and served != case.annotations.get(dialect.key):
         # HAMi's scheduler writes one text to both (pkg/scheduler/scheduler.go, Filter), and its plugin reads this one.
         text = f"{dialect.key} and {names.HAMI_DEVICES_TO_ALLOCATE} name different GPUs: somebody changed one of them"
         raise UnresolvedError(Unresolved.BAD_ALLOCATION, text)
-    meant = allocated_node(case.annotations, family=case.wish.family)
+    meant = allocated_node(case.annotations, family=family)
     if meant != case.node and dialect.node_key and allocation.devices:
         text = f"the allocation was made for node {printable(meant or '(none)')}, but the pod goes to node {case.node}"
         raise UnresolvedError(Unresolved.STALE_ALLOCATION, text)
@@ -208,21 +227,30 @@ def _unknown_node(name: str, sources: Sources) -> str:
     return f"the topology of node {name} is not known. Is the agent running there?"
 
 
-def _unresolved(case: Case, error: UnresolvedError, policy: AdmitPolicy) -> BindOutcome:
-    reason = BindReason(error.reason.value)
-    message = f"{case.holder}: {error}"
+def _not_named(case: Case, policy: AdmitPolicy) -> BindOutcome:
+    """The answer to a Binding without the uid of its pod, which schedulers know and a forger would have to guess."""
+    return _untold(_unresolved(case, BindReason.POD_NOT_NAMED, _NOT_NAMED, policy))
+
+
+def _untold(outcome: BindOutcome) -> BindOutcome:
+    """The same without an Event: not all that it would say is known to be true."""
+    return msgspec.structs.replace(outcome, event=None) if outcome.event else outcome
+
+
+def _unresolved(case: Case, reason: BindReason, text: str, policy: AdmitPolicy) -> BindOutcome:
+    message = f"{case.holder}: {text}"
     if case.is_observed:
         return BindOutcome(kind=Kind.SKIP, reason=BindReason.OBSERVED, profile=Profile.OBSERVE, message=message)
-    event = PodEvent(_NOT_RESOLVED, message)
+    event = PodEvent(_NOT_RESOLVED, _note(case, reason, text))
     if case.wish.profile.shares_gpus:
         return BindOutcome(
             kind=Kind.REFUSE, reason=reason, profile=case.wish.profile, code=_CONFLICT, message=message, event=event
         )
-    if error.reason is Unresolved.MIG_ALLOCATION and case.wish.wanted.requirements:
+    if reason is BindReason.MIG_ALLOCATION and case.wish.wanted.requirements:
         outcome = BindOutcome(
             kind=Kind.PATCH, reason=reason, profile=case.wish.profile, annotations=_defaults(case, policy)
         )
-        return _violated(case, outcome, (str(error),))
+        return _violated(case, outcome, (text,), told=BIND_SENTENCES[reason])
     return BindOutcome(
         kind=Kind.DEGRADED,
         reason=reason,
@@ -232,6 +260,13 @@ def _unresolved(case: Case, error: UnresolvedError, policy: AdmitPolicy) -> Bind
         message=message,
         event=event,
     )
+
+
+def _note(case: Case, reason: BindReason, text: str) -> str:
+    """What an Event says: nothing that stands in an annotation, because whoever may patch the pod may write those."""
+    if reason is BindReason.NODE_UNKNOWN:
+        return f"{case.holder}: {text}"
+    return f"{case.holder} on node {case.node}: {BIND_SENTENCES[reason]}"
 
 
 def _defaults(case: Case, policy: AdmitPolicy) -> dict[str, str]:
@@ -279,9 +314,10 @@ def _size(found: Mapping[str, str]) -> int:
     return sum([len(text) if text.isascii() else len(text.encode()) for pair in found.items() for text in pair])
 
 
-def _violated(case: Case, outcome: BindOutcome, unmet: Sequence[str]) -> BindOutcome:
-    """``outcome`` for GPUs that are not what the pod requires."""
-    message = f"{case.holder} on node {case.node}: {'; '.join(unmet)}"
+def _violated(case: Case, outcome: BindOutcome, unmet: Sequence[str], *, told: str = "") -> BindOutcome:
+    """``outcome`` for GPUs that are not what the pod requires; ``told`` is what the Event says, if not all of it."""
+    where = f"{case.holder} on node {case.node}"
+    message = f"{where}: {'; '.join(unmet)}"
     denied = case.wish.options.on_violation is OnViolation.DENY
     return msgspec.structs.replace(
         outcome,
@@ -291,7 +327,7 @@ def _violated(case: Case, outcome: BindOutcome, unmet: Sequence[str]) -> BindOut
         annotations={} if denied else outcome.annotations | {names.SATISFIED: "false"},
         warnings=outcome.warnings if denied else [*outcome.warnings, message],
         message=message,
-        event=PodEvent(_REQUIREMENT_NOT_MET, message),
+        event=PodEvent(_REQUIREMENT_NOT_MET, f"{where}: {told}" if told else message),
         satisfied=False,
     )
 

@@ -35,6 +35,7 @@ _REMEDIES = {
     Unresolved.STALE_ALLOCATION: "Create the pod again",
     Unresolved.BAD_ALLOCATION: "Create the pod again",
     Unresolved.MIG_ALLOCATION: "Run the pod on a node whose GPUs are not in MIG mode",
+    Unresolved.OVER_LIMIT: "Use less, or raise the limit in the configuration of the webhook",
     Unresolved.NODE_UNKNOWN: "Run the agent on the node, or give its topology with --topology or --state",
 }
 _ADD_UUIDS = "Add the output of nvidia-smi -L to the topology"

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from webhook.kube.access import Access, find_access
 from webhook.kube.connection import Answer, Connection, Lost, TooLong
 from webhook.kube.credentials import Credentials, problem_of
-from webhook.kube.errors import ApiServerAway
+from webhook.kube.errors import AnswerTooLong, ApiServerAway
 from webhook.kube.stream import Stream
 from webhook.kube.trust import Trust
 from webhook.model.errors import ConfigError
@@ -196,7 +196,7 @@ class Session:
             within = f"{seconds:g} s" if seconds else f"{self.seconds:g} s (binding.readSeconds)"
             raise ApiServerAway(f"{what}: no answer from {self._url} within {within}") from None
         except TooLong:
-            raise ApiServerAway(f"{what}: expected an answer of at most {limit} bytes, found more") from None
+            raise AnswerTooLong(f"{what}: expected an answer of at most {limit} bytes, found more") from None
         except (Lost, OSError) as error:
             raise ApiServerAway(f"{what}: {self._url} gives no answer: {_words(error)}") from None
 

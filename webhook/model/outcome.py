@@ -6,10 +6,17 @@ from collections.abc import Sequence
 import msgspec
 
 from webhook.model.patch import Operation
+from webhook.printable import printable
 
 WARNING_LIMIT = 119  # admission warnings should stay under 120 characters: k8s.io/api/admission/v1, AdmissionResponse
+MESSAGE_LIMIT = 2048
+"""Characters of a refusal: what a user wrote may be in it, and be as long as the API server takes."""
 MAX_WARNINGS = 30
 """Of these at most 34 reach the user: apiserver pkg/endpoints/filters/warning.go, truncateAtTotalRunes."""
+
+
+MESSAGE_LIMIT = 4096
+"""Characters of the message of a refusal, and of an answer that is no review."""
 
 
 class Kind(enum.StrEnum):
@@ -51,6 +58,7 @@ class Reason(enum.StrEnum):
     DEVICE_LIST_STRATEGY = "device-list-strategy"
     MOUNT_PATH_TAKEN = "mount-path-taken"
     CARRIER_UNAVAILABLE = "carrier-unavailable"
+    OVER_LIMIT = "over-limit"
 
 
 SENTENCES: dict[Reason, str] = {
@@ -78,6 +86,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.DEVICE_LIST_STRATEGY: "The profile needs the device list strategy envvar.",
     Reason.MOUNT_PATH_TAKEN: "The pod mounts something where our files have to be.",
     Reason.CARRIER_UNAVAILABLE: "The remap carrier that the pod asks for does not work on this cluster.",
+    Reason.OVER_LIMIT: "The pod has, or would get, more of something than the configuration allows.",
 }
 
 
@@ -120,8 +129,15 @@ class Refused(Exception):
 
 
 def fit(text: str) -> str:
-    """``text``, cut to the length that the API server asks of a warning."""
-    return text if len(text) <= WARNING_LIMIT else text[: WARNING_LIMIT - 3] + "..."
+    """``text``, escaped and cut to the length that the API server asks of a warning."""
+    shown = printable(text[: WARNING_LIMIT + 1])
+    return shown if len(shown) <= WARNING_LIMIT else shown[: WARNING_LIMIT - 3] + "..."
+
+
+def refusal(reason: Reason, message: str) -> Outcome:
+    """The outcome for a pod that is refused; a long message is cut."""
+    text = message if len(message) <= MESSAGE_LIMIT else f"{message[:MESSAGE_LIMIT]}..."
+    return Outcome(kind=Kind.REFUSE, reason=reason, message=text)
 
 
 def fit_all(texts: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -161,8 +162,8 @@ def _read_containers(variables: _Variables) -> tuple[GpuContainer, ...]:
         ("each container", [one.name for one in found]),
         ("each number", [one.visible_key for one in found if one.visible_key]),
     ):
-        twice = next((value for value in values if values.count(value) > 1), None)
-        if twice:
+        twice, times = next(iter(Counter(values).most_common(1)), ("", 0))
+        if times > 1:
             raise FormatError(_called(name), expected=f"{what} once", found=f"{twice} twice", fix=_FIX)
     return found
 

@@ -25,6 +25,15 @@ app.kubernetes.io/component: {{ .component }}
 {{- int (dig "server" "opsPort" 8080 .Values.config) -}}
 {{- end }}
 
+{{- /* Where agents publish. A Role cannot name the objects of nodes, so what agents may write has a namespace of its own. */ -}}
+{{- define "gpu-topology.topologies" -}}
+{{- if .Values.agent.enabled -}}
+{{- .Values.agent.namespace | default (printf "%s-nodes" .Release.Namespace) -}}
+{{- else -}}
+{{- .Release.Namespace -}}
+{{- end -}}
+{{- end }}
+
 {{- /* The roles of the chart are for these names. */ -}}
 {{- define "gpu-topology.check-names" -}}
 {{- range $setting, $name := dict "secret" "gpu-topology-webhook-tls" "service" "gpu-topology-webhook" "webhookConfiguration" "gpu-topology-webhook" }}
@@ -39,7 +48,24 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "gpu-topology.config" -}}
 {{- include "gpu-topology.check-names" . -}}
 {{- $remap := dict "image" (include "gpu-topology.image" .) "imagePullPolicy" .Values.image.pullPolicy -}}
-{{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) -}}
+{{- $topologies := include "gpu-topology.topologies" . -}}
+{{- $found := dig "cluster" "topologyNamespace" "" .Values.config -}}
+{{- if and $found (ne $found $topologies) }}
+{{- fail (printf "config.cluster.topologyNamespace: expected %s, where agents publish, found %s. Leave it out, or set agent.namespace" $topologies $found) }}
+{{- end }}
+{{- $cluster := dict "topologyNamespace" $topologies -}}
+{{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) (dict "cluster" $cluster) -}}
+{{- with .Values.admission.clientCertificate }}
+{{- if .enabled }}
+{{- if eq (empty .configMap) (empty .secret) }}
+{{- fail "admission.clientCertificate: expected the name of a ConfigMap or of a Secret with the authority, found both or none" }}
+{{- end }}
+{{- if dig "server" "clientAuthority" "" $config }}
+{{- fail "config.server.clientAuthority: admission.clientCertificate sets it. Leave it out" }}
+{{- end }}
+{{- $config = mergeOverwrite $config (dict "server" (dict "clientAuthority" (printf "/etc/gpu-topology-clients/%s" .key))) -}}
+{{- end }}
+{{- end }}
 {{- toPrettyJson $config -}}
 {{- end }}
 
@@ -99,5 +125,6 @@ subjects:
 {{- $scopes := get (.root.Files.Get "files/roles.yaml" | fromYaml) .program | default dict }}
 {{- include "gpu-topology.role" (merge (dict "rules" $scopes.cluster "namespace" "") .) }}
 {{- include "gpu-topology.role" (merge (dict "rules" $scopes.ownNamespace "namespace" .root.Release.Namespace) .) }}
+{{- include "gpu-topology.role" (merge (dict "rules" $scopes.topologies "namespace" (include "gpu-topology.topologies" .root)) .) }}
 {{- include "gpu-topology.role" (merge (dict "rules" $scopes.defaultNamespace "namespace" "default") .) }}
 {{- end }}

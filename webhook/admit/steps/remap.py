@@ -85,7 +85,7 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         reads_file=subject.reads_file,
         family=subject.family,
         nccl=subject.policy.remap_nccl,
-        containers=",".join([_entry(one, keys, one in subject.left_out) for one in subject.containers if one.request]),
+        containers=",".join([_entry(one, keys) for one in subject.containers if one.request]),
         visible_device_keys=tuple(keys.values()),
     )
 
@@ -102,9 +102,9 @@ def _exact(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
-def _entry(one: PodContainer, keys: dict[str, str], left_out: bool) -> str:
+def _entry(one: PodContainer, keys: dict[str, str]) -> str:
     number = keys[one.name].removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX) if one.name in keys else ""
-    flags = "+".join([flag for flag, holds in (("init", one.is_init), ("left-out", left_out)) if holds])
+    flags = "+".join([flag for flag, holds in (("init", one.is_init), ("left-out", one.is_left_out)) if holds])
     return f"{one.name}:{one.request.count if one.request else 0}:{number}" + (f":{flags}" if flags else "")
 
 
