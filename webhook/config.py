@@ -12,7 +12,7 @@ import msgspec
 from webhook.allocation.limit import AllocationLimits
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import ConfigError, FormatError
+from webhook.model.errors import FOUND_LIMIT, ConfigError, FormatError
 from webhook.model.options import OPTION_NAMES, Options, Variable, is_reserved, parse_option, parse_variable
 from webhook.model.version import Version
 from webhook.printable import printable
@@ -98,8 +98,8 @@ class RemapSettings(Section, frozen=True, kw_only=True):
     """Its image; empty: this project's image of the same version."""
     image_pull_policy: Literal["", "Always", "IfNotPresent", "Never"] = ""
     """Its pull policy; empty: Kubernetes decides."""
-    sees_all_gpus: bool = True
-    """Whether it sees GPUs: all of the node while it runs alone, else those of its pod. Without, it works from the
+    sees_gpus: bool = True
+    """Whether it sees GPUs: those of its pod or, where the namespace may, all of the node. Without, it works from the
     published topology."""
     runtime_class_name: str = ""
     """Runtime class of injected pods that have none; empty: leave it."""
@@ -257,6 +257,8 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     nccl: NcclSettings
     binding: BindingSettings
     limits: LimitSettings
+    knows_clients: bool
+    """Whether reviews come from the API server for certain, because clients show certificates."""
     remap_image: str
     fixed_nccl: tuple[tuple[str, str], ...]
     """NCCL variables with one value for every link class."""
@@ -302,6 +304,7 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         nccl=config.nccl,
         binding=config.binding,
         limits=config.limits,
+        knows_clients=bool(config.server.client_authority),
         remap_image=config.remap.image or f"{DEFAULT_IMAGE}:{version}",
         fixed_nccl=fixed,
         bound_nccl=bound,
@@ -315,14 +318,14 @@ def _default_options(defaults: Mapping[str, str]) -> Options:
     variables: list[Variable] = []
     try:
         for name, text in defaults.items():
-            source = f"defaults.{name}"
+            source = f"defaults.{_named(name)}"
             if name.startswith(names.ENV_PREFIX):
                 variable = name[len(names.ENV_PREFIX) :]
                 variables.append(parse_variable(variable, text, source=source, replaces=False))
             elif name in OPTION_NAMES:
                 found[name.replace("-", "_")] = parse_option(name, text, source=source)
             else:
-                raise ConfigError(f"defaults.{name}: unknown option{_suggest(name, OPTION_NAMES, 'defaults.')}")
+                raise ConfigError(f"{source}: unknown option{_suggest(_named(name), OPTION_NAMES, 'defaults.')}")
     except FormatError as error:
         raise ConfigError(str(error)) from None
     return Options(env=tuple(variables), **found)
@@ -372,7 +375,7 @@ def check_config(config: Config) -> None:
     """
     for table in (*LINK_CLASSES, "multinode"):
         for name, value in getattr(config.nccl, table).items():
-            _check_variable(f"nccl.{table}.{printable(name)}", name, value)
+            _check_variable(f"nccl.{table}.{_named(name)}", name, value)
     _check_server(config.server)
     if config.cluster.default_count < 1:
         raise ConfigError(f"cluster.defaultCount: expected 1 or more, found {config.cluster.default_count}")
@@ -497,13 +500,20 @@ def _refuse_unknown_settings(document: Any, section: type[Section], prefix: str)
     fields = {field.encode_name: field.type for field in msgspec.structs.fields(section)}
     for key, value in document.items():
         if key not in fields:
-            raise ConfigError(f"{prefix}{key}: unknown setting{_suggest(str(key), tuple(fields), prefix)}")
+            name = _named(key)
+            raise ConfigError(f"{prefix}{name}: unknown setting{_suggest(name, tuple(fields), prefix)}")
         kind = fields[key]
         if isinstance(kind, type) and issubclass(kind, Section):
             _refuse_unknown_settings(value, kind, f"{prefix}{key}.")
         elif key == "resources" and isinstance(value, list):
             for index, item in enumerate(value):
                 _refuse_unknown_settings(item, ResourceNames, f"{prefix}{key}[{index}].")
+
+
+def _named(key: object) -> str:
+    """A key as messages show it: YAML takes any text for one, and any length."""
+    name = printable(str(key))
+    return name if len(name) <= FOUND_LIMIT else f"{name[:FOUND_LIMIT]}..."
 
 
 def _suggest(name: str, known: tuple[str, ...], prefix: str) -> str:

@@ -38,7 +38,7 @@ DEFAULTS = {
     "remap": {
         "image": "",
         "imagePullPolicy": "",
-        "seesAllGpus": True,
+        "seesGpus": True,
         "runtimeClassName": "",
         "environment": "annotations",
     },
@@ -113,7 +113,7 @@ def test_the_remap_image_is_of_our_own_version() -> None:
         ({"server": {"prot": 1}}, r"^server\.prot: unknown setting\. Did you mean server\.port\?$"),
         ({"server": {"ops_port": 1}}, r"^server\.ops_port: unknown setting\. Did you mean server\.opsPort\?$"),
         ({"cluster": {"hamiVersoin": ""}}, r"Did you mean cluster\.hamiVersion\?$"),
-        ({"remap": {"sees_all_gpus": False}}, r"Did you mean remap\.seesAllGpus\?$"),
+        ({"remap": {"sees_gpus": False}}, r"Did you mean remap\.seesGpus\?$"),
         (
             {"binding": {"readSecond": 1}},
             r"^binding\.readSecond: unknown setting\. Did you mean binding\.readSeconds\?$",
@@ -125,6 +125,8 @@ def test_the_remap_image_is_of_our_own_version() -> None:
         ),
         ({1: 1}, r"^1: unknown setting"),
         ({None: 1}, r"^None: unknown setting"),
+        ({"server": {"p\u202ert\x1b": 1}}, r"^server\.p\\u202ert\\x1b: unknown setting"),
+        ({"server": {"p" * 5000: 1}}, r"^server\.p{60}\.\.\.: unknown setting"),
         (
             {"resources": [{"family": "hami", "counts": "x"}]},
             r"^resources\[0\]\.counts: unknown setting\. Did you mean resources\[0\]\.count\?$",
@@ -168,7 +170,7 @@ def test_a_bad_default_is_refused(defaults: dict[str, str], message: str) -> Non
         ({"server": {"port": 84.5}}, r"^server\.port: expected a whole number, found a number$"),
         ({"server": {"host": 1}}, r"^server\.host: expected a string \(quote it\), found a whole number$"),
         ({"server": {"drainSeconds": "5"}}, r"^server\.drainSeconds: expected a number, found a string$"),
-        ({"remap": {"seesAllGpus": "yes"}}, r"^remap\.seesAllGpus: expected true or false, found a string$"),
+        ({"remap": {"seesGpus": "yes"}}, r"^remap\.seesGpus: expected true or false, found a string$"),
         (
             {"remap": {"imagePullPolicy": "Sometimes"}},
             r"^remap\.imagePullPolicy: expected one of Always, IfNotPresent, Never, found 'Sometimes'$",

@@ -23,6 +23,13 @@ def links(*bonds: tuple[str, int, int]) -> tuple[NvLink, ...]:
     return tuple(NvLink(target=target, count=count, active=active) for target, count, active in bonds)
 
 
+def chained(count: int) -> NodeTopology:
+    """A machine with one more switch above each switch, and one at the end that has so many above it."""
+    ids = [f"0000:{bus:02x}:00.0" for bus in range(count + 1)]
+    switches = [PciSwitch(pci_bus_id=one, parent=above) for one, above in zip(ids, ["", *ids], strict=False)]
+    return replace(h20(), gpus=(), nics=(), switches=tuple(switches))
+
+
 CONTRADICTIONS: dict[str, tuple[Callable[[], NodeTopology], str]] = {
     "an index twice": (lambda: bent(h20(), 4, index=3), 'expected each index of a GPU once, found "3 twice"'),
     "a UUID twice": (
@@ -57,6 +64,26 @@ CONTRADICTIONS: dict[str, tuple[Callable[[], NodeTopology], str]] = {
     "a switch name that is no bus id": (
         lambda: replace(h20(), nvswitches=("fffffff:ffff:ff",)),
         'expected PCI bus ids such as 0000:1b:00.0, found "fffffff:ffff:ff"',
+    ),
+    "a UUID without end": (
+        lambda: bent(h20(), 4, uuid="GPU-" * 33),
+        'expected names and UUIDs of at most 128 characters, found "',
+    ),
+    "a NIC whose name does not end": (
+        lambda: nic(h20(), 1, name="mlx5" * 33),
+        'expected names and UUIDs of at most 128 characters, found "',
+    ),
+    "a node whose name does not end": (
+        lambda: replace(h20(), node="n" * 254),
+        'expected the name of a node, of at most 253 characters, found "',
+    ),
+    "a way back that is no path": (
+        lambda: nic(nic(h20(), 0, distance=(("NIC1", "SYS"),)), 1, distance=(("NIC0", "S" * 5000),)),
+        'path from NIC1 to NIC0: expected PIX or PXB or PHB or NODE or SYS, found "',
+    ),
+    "more switches above one another than a machine has": (
+        lambda: chained(33),
+        'above 0000:21:00.0: expected at most 32 PCIe switches, found "33"',
     ),
     "a link to nowhere": (
         lambda: bent(dgx1_v100(), 0, nvlinks=links(("GPU9", 1, 1))),
@@ -166,6 +193,10 @@ def test_a_contradiction_is_refused(name: str) -> None:
     with pytest.raises(FormatError) as refused:  # noqa: PT011 - the whole text is compared below
         checked(topology(), source="node")
     assert f"node: {message}" in str(refused.value)
+
+
+def test_as_many_switches_above_one_another_as_are_allowed_are_no_contradiction() -> None:
+    assert len(checked(chained(32), source="node").switches) == 33
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from webhook.model.errors import FormatError
+from webhook.model.node_names import NAME_LIMIT
 from webhook.topology.model import NVSWITCH, UNKNOWN, Cpu, Gpu, LostGpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
 from webhook.topology.pcie import PciePath
 
@@ -26,6 +27,9 @@ MAX_GENERATION, MAX_WIDTH = 8, 32
 MAX_SWITCHES = 512
 MAX_DEPTH = 32
 """PCIe switches above each other: a machine has three or four, and each pair of devices asks for all of them."""
+MAX_NAME = 128
+"""Characters of a UUID or of a device's name: NVML's names have less than 96 (``NVML_DEVICE_NAME_V2_BUFFER_SIZE``,
+nvml.h), those of InfiniBand devices less than 64 (``IB_DEVICE_NAME_MAX``, Linux include/rdma/ib_verbs.h)."""
 MAX_LINKS = 72
 """Twice the 36 links of a GPU that NVML counts (``NVML_NVLINK_MAX_LINKS``, nvml.h): newer drivers may count more."""
 
@@ -41,6 +45,7 @@ def checked(topology: NodeTopology, *, source: str) -> NodeTopology:
         FormatError: two devices share an index, UUID, bus id or name; a bus id, link, parent or path cannot be.
     """
     _check_sizes(topology, source)
+    _check_names(topology, source)
     _check_identities(topology, source)
     for gpu in topology.gpus:
         _check_gpu(gpu, source)
@@ -65,6 +70,19 @@ def _check_sizes(topology: NodeTopology, source: str) -> None:
         if len(gpu.nvlinks) > MAX_GPUS + 1:  # all others, NVSwitches, and what is not known
             where, expected = f"{source}: links of {gpu.label}", f"at most {MAX_GPUS + 1} targets"
             raise FormatError(where, expected=expected, found=len(gpu.nvlinks))
+
+
+def _check_names(topology: NodeTopology, source: str) -> None:
+    """Messages list devices by what they are called."""
+    gpus: tuple[Gpu | LostGpu, ...] = (*topology.gpus, *topology.lost)
+    called = [gpu.name for gpu in topology.gpus] + [nic.name for nic in topology.nics]
+    for name in (*called, *(gpu.uuid for gpu in gpus)):
+        if len(name) > MAX_NAME:
+            raise FormatError(source, expected=f"names and UUIDs of at most {MAX_NAME} characters", found=name)
+    if len(topology.node) > NAME_LIMIT:
+        raise FormatError(
+            source, expected=f"the name of a node, of at most {NAME_LIMIT} characters", found=topology.node
+        )
 
 
 def _check_identities(topology: NodeTopology, source: str) -> None:
@@ -182,6 +200,8 @@ def _check_distances(topology: NodeTopology, source: str) -> None:
             raise FormatError(where, expected="the label of another GPU or NIC", found=other)
         if word not in _PATHS:
             raise FormatError(f"{where} to {other}", expected=" or ".join(PciePath), found=word)
+    for (label, other), word in paths.items():
+        where = f"{source}: path from {label}"
         if paths.get((other, label), word) != word:
             raise FormatError(f"{where} to {other}", expected=f"{paths[other, label]}, as on the way back", found=word)
 
