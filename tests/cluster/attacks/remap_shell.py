@@ -17,7 +17,9 @@ from tests.remap.pods import EXCLUSIVE
 from tests.remap.processes import PATIENCE_SECONDS, Node
 from webhook.model.names import ENV_NVIDIA_VISIBLE_DEVICES, REMAP_CONTAINER
 
-WRITTEN = ("nccl-topo.xml", "env", "report.txt", "ready")
+WRITTEN = ("nccl-topo.xml", "env", "report.txt")
+READY = "ready"
+"""Written by a sidecar alone, for its own probe."""
 PLANTED = b"planted by a shell"
 
 
@@ -71,7 +73,7 @@ def _planting(shared: Path, plant: Callable[[Path], None]) -> Iterator[None]:
 
     def go() -> None:
         while not ending.is_set():
-            for name in WRITTEN:
+            for name in (*WRITTEN, READY):
                 for path in (shared / name, shared / f".{name}.new"):
                     with suppress(OSError):
                         plant(path)
