@@ -12,14 +12,15 @@ import msgspec
 from webhook.allocation.limit import AllocationLimits
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import FOUND_LIMIT, ConfigError, FormatError
+from webhook.model.errors import ConfigError, FormatError
 from webhook.model.options import OPTION_NAMES, Options, Variable, is_reserved, parse_option, parse_variable
 from webhook.model.version import Version
-from webhook.printable import printable
+from webhook.printable import fitted
 from webhook.resolve.node import NodeLimits
 from webhook.resolve.wanted import NcclTables, format_tables
 from webhook.topology.consistency import MAX_GPUS
 
+_KEY_LIMIT = 100
 DEFAULT_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook"
 # With "nccl-env." before it the name of an annotation, which has at most 63 characters and ends with a letter or a
 # digit: apimachinery pkg/util/validation. The remap program reads C identifiers only.
@@ -512,8 +513,7 @@ def _refuse_unknown_settings(document: Any, section: type[Section], prefix: str)
 
 def _named(key: object) -> str:
     """A key as messages show it: YAML takes any text for one, and any length."""
-    name = printable(str(key))
-    return name if len(name) <= FOUND_LIMIT else f"{name[:FOUND_LIMIT]}..."
+    return fitted(str(key), _KEY_LIMIT)
 
 
 def _suggest(name: str, known: tuple[str, ...], prefix: str) -> str:

@@ -126,7 +126,7 @@ def test_the_remap_image_is_of_our_own_version() -> None:
         ({1: 1}, r"^1: unknown setting"),
         ({None: 1}, r"^None: unknown setting"),
         ({"server": {"p\u202ert\x1b": 1}}, r"^server\.p\\u202ert\\x1b: unknown setting"),
-        ({"server": {"p" * 5000: 1}}, r"^server\.p{60}\.\.\.: unknown setting"),
+        ({"server": {"p" * 5000: 1}}, r"^server\.p{60}\.\.\. \(5000 characters\): unknown setting"),
         (
             {"resources": [{"family": "hami", "counts": "x"}]},
             r"^resources\[0\]\.counts: unknown setting\. Did you mean resources\[0\]\.count\?$",

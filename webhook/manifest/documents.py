@@ -13,10 +13,10 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.mergevalue import MergeValue
 
 from webhook.model.errors import ManifestError
-from webhook.printable import printable
+from webhook.printable import fitted
 
 MAX_NODES = 50_000
-_LONGEST_PROBLEM = 200
+_PROBLEM_LIMIT = 200
 _ALIAS = re.compile(r"(?:^|[\s\[{,:-])\*[^\s*]", re.MULTILINE)
 
 
@@ -117,8 +117,7 @@ def _list_offset(text: str) -> int:
 
 def _said(problem: str | None) -> str:
     """What ruamel says, for a message: it repeats keys as they are and, of one that stands there twice, both values."""
-    text = printable(" ".join((problem or "something else").partition(" with value ")[0].split()))
-    return text if len(text) <= _LONGEST_PROBLEM else f"{text[:_LONGEST_PROBLEM]}..."
+    return fitted(" ".join((problem or "something else").partition(" with value ")[0].split()), _PROBLEM_LIMIT)
 
 
 def _load(yaml: YAML, text: str, source: str) -> list[Any]:
