@@ -4,7 +4,7 @@ BIN := .venv/bin
 ENGINE ?= docker
 IMAGE ?= gpu-topology-webhook
 
-.PHONY: demo test fast fuzz control-plane cluster load run bench chart image image-test check lint lock clean
+.PHONY: demo test fast fuzz control-plane cluster load attacks run bench chart image image-test check lint lock clean
 
 demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -29,6 +29,9 @@ cluster: .venv/installed    ## the cluster of the tests, with HAMi, for you: pri
 
 load: .venv/installed       ## 200 pods a second in a cluster of 2,000 nodes: what the API server waits for us (LOAD='--rate 100 --seconds 10')
 	$(BIN)/python -m tests.cluster.load $(LOAD)
+
+attacks: .venv/installed    ## attacks on the webhook at a real API server: what they come to, and who notices (ATTACKS='1 4')
+	$(BIN)/python -m tests.cluster.attacks $(ATTACKS)
 
 check: .venv/installed      ## style, types, import contracts
 	$(BIN)/ruff format --check .

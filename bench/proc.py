@@ -28,8 +28,13 @@ def resident_mib(pid: int) -> float:
 
 
 def peak_mib(pid: int) -> float:
-    """The most resident memory that a process ever had (VmHWM) in MiB."""
+    """The most resident memory that a process has had (VmHWM), ever or since :func:`forget_peak`, in MiB."""
     return _status_mib(pid, "VmHWM:")
+
+
+def forget_peak(pid: int) -> None:
+    """Begin anew with the peak of a process's memory: proc(5), clear_refs."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def _status_mib(pid: int, name: str) -> float:

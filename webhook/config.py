@@ -99,8 +99,8 @@ class RemapSettings(Section, frozen=True, kw_only=True):
     """Its image; empty: this project's image of the same version."""
     image_pull_policy: Literal["", "Always", "IfNotPresent", "Never"] = ""
     """Its pull policy; empty: Kubernetes decides."""
-    sees_all_gpus: bool = True
-    """Whether it sees GPUs: all of the node while it runs alone, else those of its pod. Without, it works from the
+    sees_gpus: bool = True
+    """Whether it sees GPUs: those of its pod or, where the namespace may, all of the node. Without, it works from the
     published topology."""
     runtime_class_name: str = ""
     """Runtime class of injected pods that have none; empty: leave it."""
@@ -258,6 +258,8 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     nccl: NcclSettings
     binding: BindingSettings
     limits: LimitSettings
+    knows_clients: bool
+    """Whether reviews come from the API server for certain, because clients show certificates."""
     remap_image: str
     fixed_nccl: tuple[tuple[str, str], ...]
     """NCCL variables with one value for every link class."""
@@ -303,6 +305,7 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         nccl=config.nccl,
         binding=config.binding,
         limits=config.limits,
+        knows_clients=bool(config.server.client_authority),
         remap_image=config.remap.image or f"{DEFAULT_IMAGE}:{version}",
         fixed_nccl=fixed,
         bound_nccl=bound,

@@ -42,9 +42,10 @@ def injected(
     namespace: Namespace = ALL_ALLOWED,
     rules: AdmitPolicy | None = None,
     cluster: ClusterFacts = HAMI_2_9,
+    **spec: Any,
 ) -> Pod:
     """A pod as it is when its Binding is reviewed: admitted, then annotated by HAMi."""
-    manifest = pod(*containers, annotations=dict(annotations or {}))  # which the patch then changes
+    manifest = pod(*containers, annotations=dict(annotations or {}), **spec)  # which the patch then changes
     before = msgspec.json.decode(to_json(manifest), type=Pod)
     outcome = admit(before, namespace, rules or policy(), cluster)
     assert outcome.operations, outcome
@@ -96,20 +97,100 @@ def group_of(found: Pod) -> str | None:
     return begun.wish.group
 
 
-def test_a_pod_without_our_mark_passes() -> None:
-    plain = msgspec.json.decode(to_json(pod()), type=Pod)
-    assert passes(plain, to()) == BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_INJECTED)
+NOT_INJECTED = BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_INJECTED)
+MARKS = [
+    pytest.param("0.1.0 node-peers", id="of another profile"),
+    pytest.param("0.1.0 observe", id="of an observed pod"),
+    pytest.param("yes", id="of none"),
+    pytest.param(None, id="missing"),
+]
+
+
+def marked(found: Pod, mark: str | None) -> Pod:
+    """The pod with another mark."""
+    assert found.metadata is not None
+    others = {key: value for key, value in found.annotations.items() if key != "gpu.topology/injected"}
+    written = others | ({"gpu.topology/injected": mark} if mark else {})
+    return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, annotations=written))
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("profile", ["exclusive", "pod-peers", "node-peers"])
+@pytest.mark.parametrize("cluster", [HAMI_2_9, OLD], ids=["init", "binding"])
+def test_whatever_the_mark_says_the_containers_of_the_pod_decide(
+    profile: str, mark: str | None, cluster: ClusterFacts
+) -> None:
+    found = injected(
+        container("prefill", 2),
+        container("decode", 1),
+        allocated=hami([U[6], U[1]], [U[3]]),
+        annotations={"gpu.topology/profile": profile},
+        cluster=cluster,
+    )
+    outcome = decide(found)
+    assert (outcome.reason, outcome.profile) == (BindReason.RESOLVED, profile)
+    assert decide(marked(found, mark)) == outcome
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        pytest.param(pod(), id="not asked about"),
+        pytest.param(pod(container("main", None)), id="no GPU"),
+        pytest.param(
+            pod(container(resources={"limits": {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}})), id="slice"
+        ),
+        pytest.param(pod(annotations={"gpu.topology/containers": "nonsense"}), id="an option that refuses it"),
+        pytest.param(pod(annotations={"gpu.topology/min-bandwidth": "fast"}), id="an option that is none"),
+    ],
+)
+def test_a_forged_mark_makes_no_pod_ours(plain: Any) -> None:
+    found = msgspec.json.decode(to_json(plain), type=Pod)
+    for mark in (None, "0.1.0 pod-peers", "0.1.0 observe", "yes"):
+        assert decide(marked(found, mark)) == NOT_INJECTED
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations"),
+    [({"gpu.topology/injection": "disabled"}, {}), ({}, {"gpu.topology/inject": "false"})],
+    ids=["label", "annotation"],
+)
+def test_a_pod_that_opted_out_is_left_alone_even_if_it_looks_like_an_injected_one(
+    labels: dict[str, str], annotations: dict[str, str]
+) -> None:
+    found = injected(allocated=hami([U[0], U[1]]))
+    assert decide(found).reason is BindReason.RESOLVED
+    assert found.metadata is not None
+    metadata = msgspec.structs.replace(found.metadata, labels=labels, annotations=found.annotations | annotations)
+    assert decide(msgspec.structs.replace(found, metadata=metadata)) == NOT_INJECTED
+
+
+def test_a_pod_of_a_namespace_that_opted_out_is_left_alone() -> None:
+    assert decide(injected(allocated=hami([U[0], U[1]])), namespace=Namespace("team-a")) == NOT_INJECTED
+
+
+@pytest.mark.parametrize("missing", ["CUDA_DISABLE_CONTROL", "NCCL_P2P_LEVEL", "NCCL_NVLS_ENABLE"])
+def test_a_pod_without_one_of_the_variables_of_every_injected_pod_is_none(missing: str) -> None:
+    found = injected(allocated=hami([U[0], U[1]]))
+    assert found.spec is not None
+    assert found.spec.containers is not None
+    (main,) = found.spec.containers
+    env = [one for one in msgspec.json.decode(main.env_json) if one["name"] != missing]
+    changed = msgspec.structs.replace(main, env_json=msgspec.Raw(msgspec.json.encode(env)))
+    spec = msgspec.structs.replace(found.spec, containers=[changed])
+    assert decide(msgspec.structs.replace(found, spec=spec)) == NOT_INJECTED
 
 
 def test_a_pod_that_is_gone_bound_or_another_one_passes() -> None:
     found = injected(allocated=hami([U[0], U[1]]))
-    assert passes(None, to()) == BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
-    assert passes(found, to(uid="uid-2")) == BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_RECREATED)
-    assert passes(found, to()) is None
-    assert passes(found, to(uid=None)) is None
+    assert passes(None, to(), ALL_ALLOWED) == BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
+    recreated = BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_RECREATED)
+    assert passes(found, to(uid="uid-2"), ALL_ALLOWED) == recreated
+    assert passes(found, to(), ALL_ALLOWED) is None
+    assert passes(found, to(uid=None), ALL_ALLOWED) is None
     assert found.spec is not None
     bound = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, node_name="h20-node-1"))
-    assert passes(bound, to()) == BindOutcome(kind=Kind.SKIP, reason=BindReason.ALREADY_BOUND)
+    assert passes(bound, to(), ALL_ALLOWED) == BindOutcome(kind=Kind.SKIP, reason=BindReason.ALREADY_BOUND)
 
 
 def test_an_exclusive_pod_learns_how_its_gpus_are_linked() -> None:
@@ -188,18 +269,27 @@ def test_values_of_the_configuration_follow_the_link_class() -> None:
     assert decide(found, rules=rules).annotations["gpu.topology/nccl-env.NCCL_ALGO"] == "NVLS"
 
 
-def test_the_allocation_on_the_binding_comes_before_that_of_the_pod() -> None:
+@pytest.mark.parametrize("certain", [True, False], ids=["of the API server", "of anybody"])
+def test_an_allocation_on_the_binding_is_believed_only_where_clients_show_certificates(certain: bool) -> None:
     found = injected(
         container("train", None, resources={"limits": {"volcano.sh/vgpu-number": 2}}),
         allocated="",
-        annotations={"volcano.sh/vgpu-ids-new": "stale", "volcano.sh/vgpu-node": "elsewhere"},
+        annotations={"volcano.sh/vgpu-ids-new": "", "volcano.sh/vgpu-node": "elsewhere"},
     )
     said = {
         "volcano.sh/vgpu-ids-new": f"{U[0]},NVIDIA,97871,100:{U[1]},NVIDIA,97871,100:",
         "volcano.sh/vgpu-node": "h20-node-1",
     }
-    outcome = decide(found, to(annotations=said))
-    assert (outcome.reason, outcome.link) == (BindReason.RESOLVED, "NVSwitch")
+    rules = policy(server={"clientAuthority": "/ca.crt"} if certain else {})
+    outcome = decide(found, to(annotations=said), rules=rules)
+    expected = (BindReason.RESOLVED, "NVSwitch") if certain else (BindReason.NO_ALLOCATION, "")
+    assert (outcome.reason, outcome.link) == expected
+
+
+def test_a_forged_binding_learns_of_no_other_gpus_than_those_of_the_pod() -> None:
+    found = injected(allocated=hami([U[0], U[1]]))
+    said = {"hami.io/vgpu-devices-allocated": hami([U[6], U[7]])}
+    assert decide(found, to(annotations=said)) == decide(found)
 
 
 BRIDGED = machines.a100_pcie_bridged()
@@ -389,17 +479,14 @@ def test_an_observed_pod_is_only_looked_at() -> None:
     assert nothing.event is None
 
 
-def test_a_mark_or_option_that_cannot_be_read_refuses_the_binding() -> None:
+def test_an_option_that_cannot_be_read_refuses_the_binding() -> None:
     found = injected(allocated=hami([U[0], U[1]]))
     assert found.metadata is not None
-    for key, value, text in (
-        ("gpu.topology/injected", "yes", 'expected a version and a profile such as "0.1.0 exclusive", found "yes"'),
-        ("gpu.topology/min-bandwidth", "fast", 'expected a number of GB/s such as "100", found "fast"'),
-    ):
-        metadata = msgspec.structs.replace(found.metadata, annotations=found.annotations | {key: value})
-        outcome = decide(msgspec.structs.replace(found, metadata=metadata))
-        assert (outcome.kind, outcome.reason, outcome.code) == (Kind.REFUSE, BindReason.BAD_POD, 422)
-        assert text in outcome.message
+    annotations = found.annotations | {"gpu.topology/min-bandwidth": "fast"}
+    metadata = msgspec.structs.replace(found.metadata, annotations=annotations)
+    outcome = decide(msgspec.structs.replace(found, metadata=metadata))
+    assert (outcome.kind, outcome.reason, outcome.code) == (Kind.REFUSE, BindReason.BAD_POD, 422)
+    assert 'expected a number of GB/s such as "100", found "fast"' in outcome.message
 
 
 def test_requirements_of_a_namespace_that_is_not_known_yet_are_waited_for() -> None:
@@ -595,7 +682,7 @@ def test_containers_that_a_namespace_leaves_out_later_keep_what_admission_chose(
 
 
 def test_an_old_topology_is_not_enough_for_a_remap_container_that_sees_no_gpu() -> None:
-    rules = policy(remap={"seesAllGpus": False})
+    rules = policy(remap={"seesGpus": False})
     wish = {"gpu.topology/profile": "node-peers"}
     found = injected(allocated=hami([U[0], U[1]]), annotations=wish, rules=rules)
     outcome = decide(found, sources=published(machines.h20(), age=1800), rules=rules)

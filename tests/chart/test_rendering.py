@@ -1,5 +1,6 @@
 """What Helm makes of the chart, with each of the value files."""
 
+import re
 import shutil
 from collections.abc import Iterable
 from itertools import chain
@@ -10,8 +11,9 @@ import pytest
 import yaml
 
 from tests.chart.generated import CHART, PROGRAMS, ROOT, Rule
-from tests.chart.helm import INSTALL, KUBERNETES, NAMESPACE, VALUES, Helm, documents, pick
+from tests.chart.helm import INSTALL, KUBERNETES, NAMESPACE, RELEASE, VALUES, Helm, documents, pick
 from tests.cli.command import gpu_topology
+from webhook.allocation.read import DIALECTS
 from webhook.config import Config, parse_config
 from webhook.model import names
 
@@ -191,8 +193,8 @@ def test_the_webhook_is_registered_as_the_design_says(helm: Helm) -> None:
     configuration = pick(helm.objects(), "MutatingWebhookConfiguration")
     assert configuration["metadata"]["name"] == "gpu-topology-webhook"
     pods, bindings = configuration["webhooks"]
-    (condition,) = pods.pop("matchConditions")
-    assert condition["name"] == "asks-for-gpus-or-for-us"
+    conditions = [condition["name"] for condition in pods.pop("matchConditions")]
+    assert conditions == ["not-opted-out-or-with-outputs", "asks-for-gpus-or-for-us"]
     common = {
         "admissionReviewVersions": ["v1"],
         "failurePolicy": "Fail",
@@ -211,9 +213,6 @@ def test_the_webhook_is_registered_as_the_design_says(helm: Helm) -> None:
         "name": "pods.gpu.topology",
         "clientConfig": {"service": service | {"path": "/mutate/pods"}},
         "rules": [rule | {"resources": ["pods"]}],
-        "objectSelector": {
-            "matchExpressions": [{"key": "gpu.topology/injection", "operator": "NotIn", "values": ["disabled"]}]
-        },
         "reinvocationPolicy": "IfNeeded",
         "sideEffects": "None",
     }
@@ -238,7 +237,7 @@ def test_the_webhook_is_registered_as_the_design_says(helm: Helm) -> None:
 def test_the_condition_on_pods_names_every_resource_of_the_configuration(helm: Helm) -> None:
     def expression(*case: str) -> str:
         webhook = pick(helm.objects(*case), "MutatingWebhookConfiguration")["webhooks"][0]
-        text: str = webhook["matchConditions"][0]["expression"]
+        text: str = webhook["matchConditions"][-1]["expression"]
         return text
 
     for family in Config().resources:
@@ -431,11 +430,50 @@ def test_without_an_agent_nothing_of_it_is_left(helm: Helm) -> None:
 @pytest.mark.parametrize(
     ("version", "there"), [("1.28.0", False), ("1.29.7", False), ("1.30.0", True), ("1.36.1", True)]
 )
-def test_the_policy_for_agents_is_there_where_the_api_server_tells_their_node(
+def test_the_policies_are_there_where_the_api_server_has_what_they_need(
     helm: Helm, version: str, *, there: bool
 ) -> None:
-    kinds = {one["kind"] for one in helm.objects(options=[f"--kube-version={version}"])}
-    assert ({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} <= kinds) is there
+    objects = helm.objects(options=[f"--kube-version={version}"])
+    for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
+        found = {one["metadata"]["name"] for one in objects if one["kind"] == kind}
+        assert found == ({"gpu-topology-agent", "gpu-topology-outputs"} if there else set())
+
+
+@pytest.mark.parametrize("protected", [True, False])
+def test_the_notes_say_where_annotations_are_not_protected(helm: Helm, *, protected: bool) -> None:
+    setting = f"--set=admission.protectAnnotations={str(protected).lower()}"
+    done = helm.run("install", RELEASE, CHART, "--dry-run=client", f"--namespace={NAMESPACE}", setting)
+    assert done.returncode == 0, done.stderr
+    _, _, notes = done.stdout.partition("NOTES:")
+    assert ("Whoever may patch pods can change" in notes) is not protected
+
+
+def test_the_annotations_are_protected_unless_that_is_switched_off(helm: Helm) -> None:
+    objects = helm.objects(options=["--set=admission.protectAnnotations=false"])
+    names_of_policies = [one["metadata"]["name"] for one in objects if one["kind"] == "ValidatingAdmissionPolicy"]
+    assert names_of_policies == ["gpu-topology-agent"]
+
+
+def test_the_policy_knows_every_annotation_of_ours_and_of_the_schedulers(helm: Helm) -> None:
+    objects = helm.objects()
+    spec = pick(objects, "ValidatingAdmissionPolicy", "gpu-topology-outputs")["spec"]
+    by_name = {variable["name"]: variable["expression"] for variable in spec["variables"]}
+    quoted = {name: set(re.findall(r"'([^']+)'", text)) for name, text in by_name.items()}
+    outputs = {*names.OUTPUTS, *names.OUTPUT_PREFIXES, names.NCCL_P2P_LEVEL}
+    assert quoted["outputs"] == quoted["removedOutputs"] == outputs | {names.PREFIX}
+    read = {key for dialect in DIALECTS for key in (dialect.key, dialect.node_key) if key}
+    assert quoted["allocations"] >= read | {names.HAMI_DEVICES_TO_ALLOCATE, names.HAMI_MIG_ALLOCATIONS}
+    conditions = pick(objects, "MutatingWebhookConfiguration")["webhooks"][0]["matchConditions"]
+    assert set(re.findall(r"'(gpu.topology/[^']+)'", conditions[0]["expression"])) >= outputs
+
+
+def test_policy_and_registration_are_about_the_same_namespaces_and_schedulers(helm: Helm) -> None:
+    objects = helm.objects("everything")
+    spec = pick(objects, "ValidatingAdmissionPolicy", "gpu-topology-outputs")["spec"]
+    pods, bindings = pick(objects, "MutatingWebhookConfiguration")["webhooks"]
+    assert spec["matchConstraints"]["namespaceSelector"] == pods["namespaceSelector"]
+    answered = next(one["expression"] for one in spec["variables"] if one["name"] == "isAnsweredBinding")
+    assert answered.endswith(bindings["matchConditions"][0]["expression"])
 
 
 def test_a_kubernetes_without_match_conditions_is_refused(helm: Helm) -> None:

@@ -38,7 +38,7 @@ DEFAULTS = {
     "remap": {
         "image": "",
         "imagePullPolicy": "",
-        "seesAllGpus": True,
+        "seesGpus": True,
         "runtimeClassName": "",
         "environment": "annotations",
     },
@@ -113,7 +113,7 @@ def test_the_remap_image_is_of_our_own_version() -> None:
         ({"server": {"prot": 1}}, r"^server\.prot: unknown setting\. Did you mean server\.port\?$"),
         ({"server": {"ops_port": 1}}, r"^server\.ops_port: unknown setting\. Did you mean server\.opsPort\?$"),
         ({"cluster": {"hamiVersoin": ""}}, r"Did you mean cluster\.hamiVersion\?$"),
-        ({"remap": {"sees_all_gpus": False}}, r"Did you mean remap\.seesAllGpus\?$"),
+        ({"remap": {"sees_gpus": False}}, r"Did you mean remap\.seesGpus\?$"),
         (
             {"binding": {"readSecond": 1}},
             r"^binding\.readSecond: unknown setting\. Did you mean binding\.readSeconds\?$",
@@ -170,7 +170,7 @@ def test_a_bad_default_is_refused(defaults: dict[str, str], message: str) -> Non
         ({"server": {"port": 84.5}}, r"^server\.port: expected a whole number, found a number$"),
         ({"server": {"host": 1}}, r"^server\.host: expected a string \(quote it\), found a whole number$"),
         ({"server": {"drainSeconds": "5"}}, r"^server\.drainSeconds: expected a number, found a string$"),
-        ({"remap": {"seesAllGpus": "yes"}}, r"^remap\.seesAllGpus: expected true or false, found a string$"),
+        ({"remap": {"seesGpus": "yes"}}, r"^remap\.seesGpus: expected true or false, found a string$"),
         (
             {"remap": {"imagePullPolicy": "Sometimes"}},
             r"^remap\.imagePullPolicy: expected one of Always, IfNotPresent, Never, found 'Sometimes'$",

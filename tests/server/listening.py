@@ -141,7 +141,9 @@ class Recorder:
                 "headers": [(b"content-length", b"%d" % len(text))],
             }
         )
-        await send({"type": "http.response.body", "body": text})
+        for begin in range(0, len(text), 64 * KIB):
+            end = begin + 64 * KIB
+            await send({"type": "http.response.body", "body": text[begin:end], "more_body": end < len(text)})
 
 
 def request(body: bytes = b"") -> bytes:

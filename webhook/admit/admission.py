@@ -17,6 +17,7 @@ from webhook.admit.allocated import (
 from webhook.admit.budget import Budget, check_counts, count_variables
 from webhook.admit.container import PodContainer, inspect
 from webhook.admit.decide import Passed, passes, passes_unseen
+from webhook.admit.outputs import brought_outputs, disown
 from webhook.admit.permissions import check_permissions
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.request import ContainerRequest, family_of, read_requests
@@ -27,8 +28,6 @@ from webhook.admit.subject import (
     choose_carrier,
     choose_files_volume,
     choose_host_namespaces,
-    has_company,
-    is_file_open,
     reads_file,
     select_containers,
 )
@@ -41,6 +40,7 @@ from webhook.model.mark import Mark
 from webhook.model.options import Options, parse_option, resolve_options
 from webhook.model.outcome import SENTENCES, Kind, Outcome, Reason, Refused, fit, fit_all, refusal
 from webhook.model.pod import Namespace, Pod, PodSpec
+from webhook.model.references import referred_annotations
 
 
 def admit(
@@ -70,11 +70,11 @@ def admit(
     try:
         passed = passes_unseen(pod, namespace)
         if passed:
-            return _skip(passed)
+            return _leave_alone(passed, pod, namespace, policy)
         requests = read_requests(pod, policy.resources, policy.default_count)
         passed = passes(pod, namespace, requests, policy.defaults.inject)
         if passed:
-            return _skip(passed)
+            return _leave_alone(passed, pod, namespace, policy)
         options = resolve_options(policy.defaults, pod, namespace)
         facts = cluster.overruled_by(policy.versions)
         case = _Case(pod, namespace, policy, facts, requests.containers, options, nodes)
@@ -104,16 +104,25 @@ class _Case(msgspec.Struct, gc=False):
         return f"pod {self.namespace.name}/{self.pod.display_name}"
 
 
-def _skip(passed: Passed) -> Outcome:
+def _leave_alone(passed: Passed, pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Outcome:
+    """Nothing is written; what the pod brought that only we write goes, where the namespace has opted in."""
     warnings = [fit(passed.warning)] if passed.warning else []
-    return Outcome(kind=Kind.SKIP, reason=passed.reason, warnings=warnings)
+    outputs = brought_outputs(pod) if namespace.injection_enabled else []
+    if not outputs:
+        return Outcome(kind=Kind.SKIP, reason=passed.reason, warnings=warnings)
+    patch = PodPatch(pod, Budget(policy.limits, f"pod {namespace.name}/{pod.display_name}"))
+    disown(outputs, referred_annotations(pod), patch, policy)
+    if not patch.operations:
+        return Outcome(kind=Kind.SKIP, reason=passed.reason, warnings=warnings)
+    warnings.append(f"gpu-topology: {len(patch.operations)} annotations that only the webhook writes were taken off")
+    return Outcome(kind=Kind.PATCH, reason=passed.reason, operations=patch.operations, warnings=warnings)
 
 
 def _apply(case: _Case, trace: bool) -> Outcome:
     """The profile, applied or only observed."""
     selected = select_containers(case.containers, case.options, case.pod, case.namespace)
     if not selected:
-        return Outcome(kind=Kind.SKIP, reason=Reason.NO_CONTAINER_SELECTED)
+        return _leave_alone(Passed(Reason.NO_CONTAINER_SELECTED), case.pod, case.namespace, case.policy)
     if case.options.profile is Profile.OBSERVE:
         return _observe(case, selected)
     subject = _subject(case, selected, case.options.profile)
@@ -168,9 +177,7 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
     volumes = {volume.name: volume for volume in spec.volumes or ()}
     files_volume = choose_files_volume(volumes, carrier, containers, remap_container)
     host = choose_host_namespaces(spec, options, profile)
-    one_namespace = host.pid or profile is Profile.POD_PEERS or bool(spec.share_process_namespace)
-    company = has_company(carrier, containers, remap_container, shares_processes=one_namespace)
-    keeps_file = bool(files_volume) and not is_file_open(profile, has_company=company)
+    may_read = bool(files_volume) and reads_file(case.policy, case.cluster, case.namespace, containers, remap_container)
     keys = assign_visible_devices(asking) if profile.shares_gpus else {}
     return Subject(
         pod=case.pod,
@@ -188,8 +195,7 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
         volumes=volumes,
         visible_device_keys=keys,
         files_volume=files_volume,
-        has_company=company,
-        reads_file=keeps_file and reads_file(case.policy, case.cluster, containers, remap_container),
+        reads_file=may_read,
         allocated=_allocated(case, family, containers, selected, keys, profile),
         family=family,
         remap_container=remap_container,
@@ -272,7 +278,7 @@ def _outcome(patch: PodPatch, profile: Profile, steps: list[Step]) -> Outcome:
 
 
 def _observe(case: _Case, selected: set[str]) -> Outcome:
-    """Change nothing but the mark, and say what the profile below ``observe`` would do."""
+    """Change nothing but annotations of ours, and say what the profile below ``observe`` would do."""
     profile = observed_profile(case.namespace, case.policy.defaults)
     try:
         subject = _subject(case, selected, profile)
@@ -284,6 +290,9 @@ def _observe(case: _Case, selected: set[str]) -> Outcome:
         warnings = [f"observe: profile {profile} would refuse it: {refused}"]
     patch = PodPatch(case.pod, Budget(case.policy.limits, case.holder))
     patch.annotate(names.INJECTED, Mark(__version__, Profile.OBSERVE).format())
+    others = [key for key in brought_outputs(case.pod) if key != names.INJECTED]
+    if others:
+        disown(others, referred_annotations(case.pod), patch, case.policy)
     return Outcome(
         kind=Kind.PATCH if patch.operations else Kind.SKIP,
         reason=Reason.OBSERVED,

@@ -85,6 +85,7 @@ def gpu_containers(
             is_init=one.is_init,
             visible_key=visible_keys.get(one.name, ""),
             selected=one.name in selected,
+            keeps_gpus=not one.is_init or one.is_native_sidecar,
         )
         for one in containers
         if one.request

@@ -1,7 +1,7 @@
 """The form of the remap container, and how the one of an earlier admission is recognised.
 
-It may see every GPU, so a container that only looks like ours must not pass as ours: one that has our name and our
-command is brought to exactly this form, whatever else it had.
+It may see GPUs that it did not ask for, so a container that only looks like ours must not pass as ours: one that has
+our name and our command is brought to exactly this form, whatever else it had.
 """
 
 from collections.abc import Iterator
@@ -129,7 +129,7 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         for key in self.visible_device_keys:
             number = key.removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX)
             yield field_reference(names.REMAP_CUDA_VISIBLE_DEVICES_PREFIX + number, annotation_path(key))
-        if self.profile is Profile.POD_PEERS:
+        if self.profile is Profile.POD_PEERS or self.view is View.POD:
             yield field_reference(names.REMAP_VISIBLE_UUIDS, annotation_path(names.VISIBLE_UUIDS))
 
     def visible_devices(self) -> dict[str, Any] | None:

@@ -7,15 +7,17 @@ from operator import attrgetter
 import msgspec
 
 from webhook.admit.admission import observed_profile
+from webhook.admit.decide import passes as passes_admission
+from webhook.admit.decide import passes_unseen
+from webhook.admit.request import read_requests
 from webhook.allocation.model import Allocation, Device
 from webhook.allocation.read import allocated_node, dialect_of, read_allocation
-from webhook.bind.wanted import Wish, has_remap_container, read_wanted
+from webhook.bind.wanted import Wish, has_remap_container, injected_profile, read_wanted
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.binding import BIND_SENTENCES, Binding, BindOutcome, BindReason, PodEvent
 from webhook.model.choices import OnViolation, Profile
 from webhook.model.errors import FormatError, LimitError
-from webhook.model.mark import Mark
 from webhook.model.options import resolve_options
 from webhook.model.outcome import Kind, Refused
 from webhook.model.pod import NAME_LIMIT, Namespace, Pod
@@ -26,6 +28,7 @@ from webhook.resolve.node import KnownNode, Origin, Sources, choose_node
 from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, nccl_annotations, satisfied_text
 from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, check_size, resolve
 
+_NOT_INJECTED = BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_INJECTED)
 _POD_GONE = BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
 _FORBIDDEN, _CONFLICT, _INVALID, _UNAVAILABLE = 403, 409, 422, 503
 ANNOTATIONS_LIMIT = 256 * 1024
@@ -46,7 +49,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     """The node that the Binding names."""
     annotations: Mapping[str, str]
-    """Of the pod, with those of the Binding over them."""
+    """Of the pod as the API server has it, and of the Binding where that is believed."""
     wish: Wish
     is_pending: bool = True
     """Whether the pod waits for a node."""
@@ -54,7 +57,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_observed(self) -> bool:
         """Whether the pod is only looked at."""
-        return self.wish.mark.profile is Profile.OBSERVE
+        return self.wish.is_observed
 
 
 def begin(pod: Pod | None, binding: Binding, namespace: Namespace, policy: AdmitPolicy) -> BindOutcome | Case:
@@ -69,18 +72,43 @@ def begin(pod: Pod | None, binding: Binding, namespace: Namespace, policy: Admit
     Raises:
         MalformedPod: a field has another type than in a pod.
     """
-    passed = passes(pod, binding)
+    passed = passes(pod, binding, namespace)
     if passed or pod is None:
         return passed or _POD_GONE
-    if not namespace.known:
-        return namespace_unknown(namespace)
     is_named = binding.pod_uid == _uid(pod)
     try:
-        case = read_case(pod, binding, namespace, policy)
+        injected = _injected_profile(pod, policy)
+        if injected is not None and not namespace.known:
+            return namespace_unknown(namespace)
+        if injected is None:
+            case = _begin_observed(pod, binding, namespace, policy)
+        else:
+            case = _case(pod, binding, namespace, policy, injected)
     except (FormatError, Refused) as error:
         text = str(error) if is_named else _NOT_NAMED
         return _refused(BindReason.BAD_POD, _INVALID, f"pod {namespace.name}/{pod.display_name}: {text}")
-    return case if is_named else _not_named(case, policy)
+    return case if is_named or not isinstance(case, Case) else _not_named(case, policy)
+
+
+def _injected_profile(pod: Pod, policy: AdmitPolicy) -> Profile | None:
+    try:
+        return injected_profile(read_requests(pod, policy.resources, policy.default_count).containers)
+    except Refused:
+        return None  # admission refuses such a pod
+
+
+def _begin_observed(pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPolicy) -> BindOutcome | Case:
+    """A pod that was not injected: it is looked at if admission would observe it, and left alone else."""
+    try:
+        requests = read_requests(pod, policy.resources, policy.default_count)
+        if passes_unseen(pod, namespace) or passes_admission(pod, namespace, requests, policy.defaults.inject):
+            return _NOT_INJECTED
+        if resolve_options(policy.defaults, pod, namespace).profile is not Profile.OBSERVE:
+            return _NOT_INJECTED
+        profile = observed_profile(namespace, policy.defaults)
+        return _case(pod, binding, namespace, policy, profile, is_observed=True)
+    except (FormatError, Refused):
+        return _NOT_INJECTED
 
 
 def finish(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Sequence[Device] = ()) -> BindOutcome:
@@ -99,18 +127,18 @@ def finish(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Sequence
     return outcome if case.is_pending and sources.exists else _untold(outcome)
 
 
-def passes(pod: Pod | None, binding: Binding) -> BindOutcome | None:
-    """Why the Binding is left alone, or ``None`` if the pod is ours."""
+def passes(pod: Pod | None, binding: Binding, namespace: Namespace) -> BindOutcome | None:
+    """Why the Binding is left alone whatever the pod is made of, or ``None``."""
     if pod is None:
         return _POD_GONE
-    if names.INJECTED not in pod.annotations:
-        return BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_INJECTED)
     uid = _uid(pod)
     if binding.pod_uid and uid and binding.pod_uid != uid:
         return BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_RECREATED)
     if pod.spec and pod.spec.node_name:
         return BindOutcome(kind=Kind.SKIP, reason=BindReason.ALREADY_BOUND)
-    return None
+    opted_in = namespace.injection_enabled or not namespace.known
+    opted_out = pod.labels.get(names.INJECTION) == "disabled" or pod.annotations.get(names.INJECT) == "false"
+    return None if opted_in and not opted_out else _NOT_INJECTED
 
 
 def unreadable(message: str) -> BindOutcome:
@@ -139,36 +167,42 @@ def peer_devices(pods: Iterable[Pod], uid: str, policy: AdmitPolicy) -> tuple[De
     return tuple(found)
 
 
-def read_case(pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPolicy) -> Case:
+def _case(
+    pod: Pod,
+    binding: Binding,
+    namespace: Namespace,
+    policy: AdmitPolicy,
+    profile: Profile,
+    *,
+    is_observed: bool = False,
+) -> Case:
     """What the pod asks for.
 
     Raises:
-        FormatError: its mark or an option does not parse.
+        FormatError: an option does not parse.
         Refused: a GPU resource or the option ``containers`` cannot be read.
         MalformedPod: a field has another type than in a pod.
     """
-    return Case(
-        holder=f"pod {namespace.name}/{pod.display_name}",
-        uid=_uid(pod),
-        node=fitted(binding.node, NAME_LIMIT),
-        annotations={**pod.annotations, **binding.annotations} if binding.annotations else pod.annotations,
-        wish=_read_wish(pod, namespace, policy),
-        is_pending=pod.is_pending,
-    )
-
-
-def _read_wish(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Wish:
-    mark = Mark.parse(pod.annotations[names.INJECTED])
+    annotations: Mapping[str, str] = pod.annotations
+    if policy.knows_clients and binding.annotations:
+        annotations = {**annotations, **binding.annotations}
     options = resolve_options(policy.defaults, pod, namespace)
-    profile = observed_profile(namespace, policy.defaults) if mark.profile is Profile.OBSERVE else mark.profile
     wanted, family = read_wanted(pod, namespace, policy, options, profile)
-    return Wish(
-        mark=mark,
+    wish = Wish(
         options=options,
         wanted=wanted,
         family=family,
         referred=referred_annotations(pod),
-        verifies=has_remap_container(pod),
+        verifies=profile.shares_gpus and has_remap_container(pod, policy, profile),
+        is_observed=is_observed,
+    )
+    return Case(
+        holder=f"pod {namespace.name}/{pod.display_name}",
+        uid=_uid(pod),
+        node=fitted(binding.node, NAME_LIMIT),
+        annotations=annotations,
+        wish=wish,
+        is_pending=pod.is_pending,
     )
 
 
@@ -210,7 +244,7 @@ def _choose(case: Case, allocation: Allocation, policy: AdmitPolicy, sources: So
         sources,
         [device.uuid for device in allocation.devices if device.uuid],
         max_age=policy.binding.topology_max_age_seconds,
-        verified=not case.wish.profile.shares_gpus or (case.wish.verifies and policy.remap.sees_all_gpus),
+        verified=not case.wish.profile.shares_gpus or (case.wish.verifies and policy.remap.sees_gpus),
     )
     if node is None:
         raise UnresolvedError(Unresolved.NODE_UNKNOWN, _unknown_node(case.node, sources))
@@ -284,7 +318,7 @@ def _resolved(case: Case, resolution: Resolution) -> BindOutcome:
     outcome = BindOutcome(
         kind=Kind.SKIP if observed else Kind.PATCH,
         reason=BindReason.OBSERVED if observed else BindReason.RESOLVED,
-        profile=case.wish.mark.profile,
+        profile=Profile.OBSERVE if observed else case.wish.profile,
         annotations={} if observed else _fitting(case, annotations(resolution, case.wish.referred)),
         warnings=list(_doubts(resolution)),
         link="" if resolution.doubt else resolution.worst.link.value,

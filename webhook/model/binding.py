@@ -85,7 +85,7 @@ BIND_SENTENCES: dict[BindReason, str] = {
     BindReason.OVER_LIMIT: "The allocation or the node has more of something than the configuration allows.",
     BindReason.NAMESPACE_UNKNOWN: "The namespace is not known here, so its requirements are not either.",
     BindReason.POD_UNREADABLE: "The API server could not be asked for the pod.",
-    BindReason.BAD_POD: "The pod has a mark or an option that cannot be read.",
+    BindReason.BAD_POD: "The pod has an option that cannot be read.",
 }
 
 

@@ -34,6 +34,7 @@ class Reason(enum.StrEnum):
     NOT_A_CREATE = "not-a-create"
     NAMESPACE_UNKNOWN = "namespace-unknown"
     NAMESPACE_NOT_ENABLED = "namespace-not-enabled"
+    MIRROR_POD = "mirror-pod"
     OPTED_OUT = "opted-out"
     NO_GPU_REQUEST = "no-gpu-request"
     MIG_REQUEST = "mig-request"
@@ -50,6 +51,7 @@ class Reason(enum.StrEnum):
     NO_TOPOLOGY_FILE = "no-topology-file"
 
     BAD_ANNOTATION = "bad-annotation"
+    UNKNOWN_OUTPUT = "unknown-output"
     BAD_RESOURCE = "bad-resource"
     UNKNOWN_CONTAINER = "unknown-container"
     MISSING_PERMISSION = "missing-permission"
@@ -65,6 +67,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.NOT_A_CREATE: "Only the creation of a pod is looked at.",
     Reason.NAMESPACE_UNKNOWN: "The namespace is not known here, so nothing can be said about the pod.",
     Reason.NAMESPACE_NOT_ENABLED: "The namespace has not opted in.",
+    Reason.MIRROR_POD: "The kubelet shows a static pod of its node, which runs as its file says.",
     Reason.OPTED_OUT: "The pod has opted out.",
     Reason.NO_GPU_REQUEST: "No container asks for a GPU.",
     Reason.MIG_REQUEST: "The pod asks for MIG devices, which have no NVLink.",
@@ -78,6 +81,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.INIT_CONTAINER_FAULT: "HAMi 2.10.0 will offer this pod's cards to others once its init containers finish.",
     Reason.NO_TOPOLOGY_FILE: "The remap carrier of this cluster cannot write a topology file.",
     Reason.BAD_ANNOTATION: "An annotation has a value that cannot be read.",
+    Reason.UNKNOWN_OUTPUT: "A variable takes its value from an annotation that nobody will write.",
     Reason.BAD_RESOURCE: "A GPU resource cannot be read, or containers ask for GPUs of two device plugins.",
     Reason.UNKNOWN_CONTAINER: "The pod names a container that asks for no GPU, or that it does not have.",
     Reason.MISSING_PERMISSION: "The pod needs something that its namespace is not allowed.",

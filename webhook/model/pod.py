@@ -46,6 +46,7 @@ class FileKeyRef(Fields):
     volume_name: str = ""
     path: str = ""
     key: str = ""
+    optional: bool | None = None
 
 
 class EnvVarSource(Fields):
@@ -71,17 +72,25 @@ class EnvVar(Fields):
     value_from: EnvVarSource | None = None
 
     def reads(self, reference: "Reference") -> bool:
-        """Whether the value comes from there."""
+        """Whether the value comes from there, and from nowhere else.
+
+        An optional line that is missing leaves the variable to the image, which may ask for every GPU.
+        """
         source = self.value_from
         if source is None:
             return False
         if source.field_ref is not None:
-            return source.field_ref.field_path == reference.field_path
+            return bool(reference.field_path) and source.field_ref.field_path == reference.field_path
         line = source.file_key_ref
-        return line is not None and (line.volume_name, line.path, line.key) == (
-            reference.volume,
-            names.ENV_FILE,
-            reference.line,
+        return (
+            line is not None
+            and not line.optional
+            and (line.volume_name, line.path, line.key)
+            == (
+                reference.volume,
+                names.ENV_FILE,
+                reference.line,
+            )
         )
 
 

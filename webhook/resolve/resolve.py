@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from webhook.allocation.assignment import assign
 from webhook.allocation.model import Allocation, Device
+from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError, GpuTopologyError
 from webhook.resolve.nccl import nccl_values
@@ -82,8 +83,9 @@ class Resolution(NamedTuple):
 
     @property
     def visible_uuids(self) -> str:
-        """The UUIDs of all GPUs, as ``NVIDIA_VISIBLE_DEVICES`` lists them."""
-        return ",".join(gpu.uuid for gpu in self.gpus)
+        """The UUIDs of the GPUs that stay the pod's, as ``NVIDIA_VISIBLE_DEVICES`` lists them; ``none`` if none do."""
+        kept = {gpu.uuid for one in self.containers if one.container.keeps_gpus for gpu in one.gpus}
+        return ",".join([gpu.uuid for gpu in self.gpus if gpu.uuid in kept]) or names.NO_VISIBLE_DEVICE
 
 
 def check_size(node: KnownNode, limits: NodeLimits) -> None:

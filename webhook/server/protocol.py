@@ -104,9 +104,9 @@ class HttpConnection(HttpToolsProtocol, Connection):
         super().pause_writing()
         if self.phase is Phase.ANSWER:
             self._room.stuck(self)
-        elif self.phase is Phase.IDLE:  # TLS writes, and so finds out, after the answer is complete
+        elif self.phase is Phase.IDLE:  # the answer is complete, and found to be too much only now
             self._room.sending(self)
-            self.loop.call_soon(self._weigh)  # it may end the connection, which the transport does not expect here
+        self.loop.call_soon(self._weigh)  # it may end the connection, which the transport does not expect here
 
     def resume_writing(self) -> None:
         """The client has taken what was written."""
@@ -198,8 +198,13 @@ class HttpConnection(HttpToolsProtocol, Connection):
 
     def _weigh(self) -> None:
         """Count what waits for the client to take it."""
-        if self.phase is Phase.SENDING and self.flow.write_paused and not self.transport.is_closing():
-            self._room.hold(self, self.transport.get_write_buffer_size() - self.held)
+        if not self.flow.write_paused or self.transport.is_closing():
+            return
+        waiting = self.transport.get_write_buffer_size()
+        if cycle := self._unanswered:
+            waiting += cycle.expected_content_length  # what is not written yet
+        if self.phase in {Phase.ANSWER, Phase.SENDING}:
+            self._room.hold(self, max(waiting - self.held, 0))
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._task = task = self.loop.create_task(cycle.run_asgi(app))

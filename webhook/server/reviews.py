@@ -23,6 +23,7 @@ Answer = Callable[[bytes, int], bytes | Awaitable[bytes]]
 _JSON = (b"content-type", b"application/json")
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _CLOSE = (b"connection", b"close")
+_PIECE_BYTES = 64 * 1024
 _SLOW_NS = int(SLOW_SECONDS * 1e9)
 
 
@@ -108,7 +109,10 @@ class Reviews:
         if self.draining:
             headers.append(_CLOSE)
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        # In pieces, since TLS takes in one write whatever it is given, and says only at the next that it was too much.
+        for begin in range(0, len(body), _PIECE_BYTES):
+            end = begin + _PIECE_BYTES
+            await send({"type": "http.response.body", "body": body[begin:end], "more_body": end < len(body)})
 
 
 async def _read_body(scope: Scope, receive: Receive, limit: int) -> bytes:

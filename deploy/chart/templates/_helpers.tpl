@@ -128,3 +128,23 @@ subjects:
 {{- include "gpu-topology.role" (merge (dict "rules" $scopes.topologies "namespace" (include "gpu-topology.topologies" .root)) .) }}
 {{- include "gpu-topology.role" (merge (dict "rules" $scopes.defaultNamespace "namespace" "default") .) }}
 {{- end }}
+
+{{- /* The annotations that only the webhook writes, and the beginnings of some: webhook/model/names.py. */ -}}
+{{- define "gpu-topology.outputs" -}}
+{{- range $index, $name := list "bandwidth" "injected" "link" "nccl-nvls" "nccl-p2p-level" "node-topology" "numa" "ring-order" "satisfied" "visible-uuids" }}
+{{- if $index }}, {{ end }}'gpu.topology/{{ $name }}'
+{{- end }}
+{{- end }}
+
+{{- /* Whether "key" is one of them. Most keys are not ours, and only the first question is asked about those. */ -}}
+{{- define "gpu-topology.is-output" -}}
+key.startsWith('gpu.topology/') && (key in [{{ include "gpu-topology.outputs" . }}]
+|| key.startsWith('gpu.topology/cuda-visible-devices.') || key.startsWith('gpu.topology/nccl-env.'))
+{{- end }}
+
+{{- /* What the schedulers and device plugins of HAMi, Volcano and Koordinator write about what they gave to a pod. */ -}}
+{{- define "gpu-topology.allocations" -}}
+{{- range $index, $name := list "hami.io/bind-phase" "hami.io/bind-time" "hami.io/vgpu-devices-allocated" "hami.io/vgpu-devices-to-allocate" "hami.io/vgpu-mig-allocations" "hami.io/vgpu-node" "hami.io/vgpu-time" "scheduling.koordinator.sh/device-allocated" "volcano.sh/bind-phase" "volcano.sh/bind-time" "volcano.sh/devices-to-allocate" "volcano.sh/vgpu-ids-new" "volcano.sh/vgpu-node" "volcano.sh/vgpu-time" }}
+{{- if $index }}, {{ end }}'{{ $name }}'
+{{- end }}
+{{- end }}
