@@ -121,14 +121,17 @@ def _is_own(entry: Manifest) -> bool:
 
 
 def _shown(pod: Manifest) -> list[tuple[str, Manifest]]:
-    """The entries of ``env`` that show GPUs, each with the name of its container."""
+    """The entries of ``env`` that show GPUs, each with the name of its container.
+
+    Variables that no step looks at are not decoded, so an entry may be something else than in a pod.
+    """
     spec = pod.get("spec") or {}
     containers = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
     return [
         (one["name"], entry)
         for one in containers
         for entry in one.get("env") or []
-        if entry["name"] == "NVIDIA_VISIBLE_DEVICES"
+        if isinstance(entry, dict) and entry.get("name") == "NVIDIA_VISIBLE_DEVICES"
     ]
 
 
