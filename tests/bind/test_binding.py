@@ -1,5 +1,6 @@
 """The decision about a Binding: docs/binding.md, sentence by sentence."""
 
+import copy
 from typing import Any
 
 import msgspec
@@ -45,7 +46,7 @@ def injected(
     **spec: Any,
 ) -> Pod:
     """A pod as it is when its Binding is reviewed: admitted, then annotated by HAMi."""
-    manifest = pod(*containers, annotations=dict(annotations or {}), **spec)  # which the patch then changes
+    manifest = copy.deepcopy(pod(*containers, annotations=annotations or {}, **spec))  # which the patch then changes
     before = msgspec.json.decode(to_json(manifest), type=Pod)
     outcome = admit(before, namespace, rules or policy(), cluster)
     assert outcome.operations, outcome
