@@ -6,16 +6,19 @@ import json
 import re
 from typing import Any
 
+import msgspec
 from hypothesis import assume, given
 
 from tests.admit.generated import GPU_RESOURCES, clusters, namespaces, nodes, pods, policies
 from tests.judge import judge
 from tests.pods import SHARED_MEMORY, Manifest
+from webhook.admit.admission import admit, profile_if_observed
 from webhook.config import AdmitPolicy
+from webhook.manifest.pods import to_json
 from webhook.model.cluster import ClusterFacts
 from webhook.model.options import is_output
 from webhook.model.outcome import Kind, Outcome, Reason
-from webhook.model.pod import Namespace
+from webhook.model.pod import Namespace, Pod
 from webhook.model.review import encode_reply
 
 OUR_ANNOTATIONS = re.compile(
@@ -383,3 +386,13 @@ def test_the_count_of_gpus_never_changes_and_limits_equal_requests_where_we_set_
             sections = new["resources"]
             for resource in GPU_RESOURCES:
                 assert str(sections["limits"].get(resource)) == str(sections["requests"].get(resource))
+
+
+@given(pods(), namespaces(), policies, clusters)
+def test_who_asks_whether_a_pod_would_be_observed_is_told_what_admission_does(
+    manifest: Manifest, namespace: Namespace, rules: AdmitPolicy, cluster: ClusterFacts
+) -> None:
+    pod = msgspec.json.decode(to_json(manifest), type=Pod)
+    outcome = admit(pod, namespace, rules, cluster)
+    expected = outcome.profile if outcome.reason is Reason.OBSERVED else None
+    assert profile_if_observed(pod, namespace, rules) is expected

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.judge import TEAM_A, policy
-from tests.pods import ALL_ALLOWED, container, pod
+from tests.pods import ALL_ALLOWED, container, pod, team_a
 from tests.topology import machines
 from webhook.admit.admission import admit
 from webhook.allocation.model import Device
@@ -478,6 +478,14 @@ def test_an_observed_pod_is_only_looked_at() -> None:
     nothing = decide(found, sources=Sources())
     assert (nothing.kind, nothing.reason) == (Kind.SKIP, BindReason.OBSERVED)
     assert nothing.event is None
+
+
+def test_a_pod_that_admission_would_not_observe_now_is_none_of_ours() -> None:
+    found = injected(allocated=hami([U[0], U[1]]), annotations={"gpu.topology/profile": "observe"})
+    assert decide(found).reason is BindReason.OBSERVED
+    none_selected = team_a({"gpu.topology/containers": "other"})
+    assert decide(found, namespace=none_selected) == NOT_INJECTED
+    assert decide(found, namespace=Namespace("team-a", known=False)) == NOT_INJECTED
 
 
 def test_an_option_that_cannot_be_read_refuses_the_binding() -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.cli.command import ROOT, gpu_topology
-from tests.explain.situations import H20, on
+from tests.explain.situations import H20, annotated, on
 from tests.pods import container, pod
 from tests.topology import machines
 from webhook.topology.document import format_topology
@@ -66,7 +66,8 @@ pod team-a/train on node h20-node-1
 Injection
   1. FAIL opted-in: the namespace has not opted in
           -> An administrator sets the label gpu.topology/injection: enabled on the namespace
-  2. FAIL injected: no annotation gpu.topology/injected: no webhook prepared the pod
+  2. FAIL injected: no container of whole GPUs has CUDA_DISABLE_CONTROL as a true literal, NCCL_P2P_LEVEL and \
+NCCL_NVLS_ENABLE: the webhook did not prepare the pod
           -> See to opted-in, and create the pod again: the containers of a pod cannot be changed
   3. -    prepared: the webhook would give it whole cards; switch HAMi's CUDA interception off; \
 give it enough shared memory; set NCCL up for the links between its GPUs; verify the GPUs and \
@@ -128,6 +129,42 @@ def test_a_pod_with_nothing_against_it_ends_with_zero() -> None:
     assert done.code == 0
     assert "FAIL" not in done.out
     assert done.out.endswith("not known: allocation, node-topology, links and told-at-binding.\n")
+
+
+def test_a_mark_on_a_plain_pod_is_shown_and_not_believed(state: Path) -> None:
+    plain = gpu_topology("explain", "team-a/train", "--state", state, "-o", "json")
+    forged = annotated(on(pod(), "h20-node-1", list(H20[:2])), injected="0.1.0 node-peers")
+    write(state / "pods" / "train.yaml", forged)
+    done = gpu_topology("explain", "team-a/train", "--state", state, "-o", "json")
+    assert done.code == 1
+    found, expected = json.loads(done.out), json.loads(plain.out)
+    says = "; annotation gpu.topology/injected says node-peers (version 0.1.0), which decides nothing"
+    expected["findings"][1]["evidence"] += says
+    assert (expected["findings"][1]["condition"], expected["findings"][1]["verdict"]) == ("injected", "fails")
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("mark", "says"),
+    [
+        ("0.0.9 exclusive", "annotation gpu.topology/injected names version 0.0.9, and this is version 0.1.0"),
+        ("0.1.0 node-peers", "annotation gpu.topology/injected says node-peers (version 0.1.0), which decides nothing"),
+        ("\u001b[2J", 'a version and a profile such as "0.1.0 exclusive", found "\\x1b[2J", which decides nothing'),
+        (None, "there is no annotation gpu.topology/injected"),
+    ],
+    ids=["another version", "another profile", "unreadable", "missing"],
+)
+def test_a_prepared_pod_is_injected_whatever_its_mark_says(mark: str | None, says: str) -> None:
+    manifest = EXAMPLES / "workloads" / "01-nvlink-test-pod.yaml"
+    prepared = yaml.safe_load(gpu_topology("inject", "-f", manifest, "--state", EXAMPLES / "state").out)
+    annotations = prepared["metadata"]["annotations"]
+    del annotations["gpu.topology/injected"]
+    annotations |= {"gpu.topology/injected": mark} if mark else {}
+    done = gpu_topology("explain", "-f", "-", "--state", EXAMPLES / "state", stdin=yaml.safe_dump(prepared))
+    (line,) = (line for line in done.out.splitlines() if " injected: " in line)
+    assert line.startswith("  2. ok   injected: the containers are prepared for profile exclusive; ")
+    assert line.endswith(says)
+    assert done.code == 0
 
 
 def test_a_file_needs_no_state(tmp_path: Path) -> None:

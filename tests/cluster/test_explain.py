@@ -121,7 +121,7 @@ def test_a_pod_that_was_not_injected_is_explained_too(site: Site) -> None:
     site.bind("slow", (2, 5))
     done = site.explain("slow")
     assert (done.code, done.err) == (1, ""), done.out
-    assert "FAIL injected: no annotation gpu.topology/injected: no webhook prepared the pod" in done.out
+    assert "FAIL injected: no container of whole GPUs has CUDA_DISABLE_CONTROL as a true literal" in done.out
     assert "FAIL control: HAMi's library is preloaded into container worker" in done.out
     assert f"node-topology: the agent of node {site.node} published it" in done.out
     assert "links: every pair of GPU2 and GPU5 has NVLink: link class NVSwitch" in done.out

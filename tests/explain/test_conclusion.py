@@ -86,10 +86,10 @@ def test_an_unreadable_option_of_the_namespace_leaves_the_profile_exclusive() ->
 
 
 def test_a_change_that_the_profile_cannot_live_with_is_told_in_the_words_of_admission() -> None:
-    changed = injected(pod())
-    changed["spec"]["containers"][0]["env"].append({"name": "CUDA_DISABLE_CONTROL", "value": "true"})
+    changed = injected(pod(container("prefill"), container("train")))
+    changed["spec"]["containers"][1]["env"].append({"name": "CUDA_DISABLE_CONTROL", "value": "true"})
     assert finding(told(changed), "prepared").verdict == "holds"
-    for entry in changed["spec"]["containers"][0]["env"]:
+    for entry in changed["spec"]["containers"][1]["env"]:
         if entry["name"] == "CUDA_DISABLE_CONTROL":
             entry["value"] = "no"
     found = finding(told(changed), "prepared")

@@ -5,7 +5,48 @@ import pytest
 from tests.explain.situations import annotated, failing, finding, injected, said, told
 from tests.judge import TEAM_A, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod, team_a
+from webhook.explain.findings import Finding, Report
 from webhook.model.pod import Namespace
+
+UNPREPARED = (
+    "no container of whole GPUs has CUDA_DISABLE_CONTROL as a true literal, NCCL_P2P_LEVEL and NCCL_NVLS_ENABLE: the "
+    "webhook did not prepare the pod"
+)
+PREPARED = "the containers are prepared for profile exclusive"
+WATCHED = "profile observe: the webhook only watches the pod"
+UNREADABLE = (
+    '; annotation gpu.topology/injected: expected a version and a profile such as "0.1.0 exclusive", '
+    'found "who knows", which decides nothing'
+)
+MARKS = [
+    (None, "; there is no annotation gpu.topology/injected"),
+    ("who knows", UNREADABLE),
+]
+"""Marks, and what is said of them on a pod that should have one."""
+
+
+def says(profile: str) -> str:
+    """What is said of a mark that does not fit."""
+    return f"; annotation gpu.topology/injected says {profile} (version 0.1.0), which decides nothing"
+
+
+def marked(manifest: Manifest, mark: str | None) -> Manifest:
+    """The pod with this mark instead of its own."""
+    own = manifest["metadata"].get("annotations") or {}
+    others = {key: value for key, value in own.items() if key != "gpu.topology/injected"}
+    unmarked = manifest | {"metadata": manifest["metadata"] | {"annotations": others}}
+    return annotated(unmarked, injected=mark) if mark else unmarked
+
+
+def without_injected(report: Report) -> list[Finding]:
+    return [one for one in report.findings if one.condition != "injected"]
+
+
+def take_control_away(manifest: Manifest, index: int) -> None:
+    """Make the container one of a slice that HAMi's library limits."""
+    one = manifest["spec"]["containers"][index]
+    one["env"] = [entry for entry in one["env"] if entry["name"] != "CUDA_DISABLE_CONTROL"]
+    one["resources"]["limits"]["nvidia.com/gpucores"] = "30"
 
 
 def test_a_pod_that_asks_for_two_gpus_is_opted_in() -> None:
@@ -112,7 +153,7 @@ def test_a_resource_that_cannot_be_read_is_all_that_is_said() -> None:
 
 def test_an_injected_pod_says_by_which_version_and_for_which_profile() -> None:
     report = told(injected(pod()))
-    assert said(report, "injected") == ("holds", "version 0.1.0 prepared it for profile exclusive")
+    assert said(report, "injected") == ("holds", f"{PREPARED}; annotation gpu.topology/injected names version 0.1.0")
     assert said(report, "prepared") == ("holds", "everything is there that this profile needs")
 
 
@@ -120,7 +161,7 @@ def test_another_version_is_named_beside_this_one() -> None:
     older = annotated(injected(pod()), injected="0.0.9 exclusive")
     assert said(told(older), "injected") == (
         "holds",
-        "version 0.0.9 prepared it for profile exclusive; this is version 0.1.0",
+        f"{PREPARED}; annotation gpu.topology/injected names version 0.0.9, and this is version 0.1.0",
     )
 
 
@@ -128,7 +169,7 @@ def test_an_injected_pod_stays_one_when_its_namespace_opts_out() -> None:
     report = told(injected(pod()), Namespace("team-a"))
     assert said(report, "opted-in") == (
         "not-needed",
-        "the pod was injected when it was created; one like it would not be now: the namespace has not opted in",
+        "the pod's containers are prepared; those of a pod like it would not be now: the namespace has not opted in",
     )
     assert not report.fails
 
@@ -138,18 +179,97 @@ def test_a_pod_that_is_only_observed_is_not_prepared() -> None:
     found = finding(report, "injected")
     assert (found.verdict, found.evidence) == (
         "fails",
-        "version 0.1.0 prepared it for profile observe: it is only watched",
+        f"{WATCHED}; annotation gpu.topology/injected names version 0.1.0",
     )
+    assert found.remedy.startswith("Set gpu.topology/profile to another profile")
     assert finding(report, "control").verdict == "fails"
 
 
-def test_a_mark_that_cannot_be_read_fails() -> None:
-    assert said(told(annotated(pod(), injected="who knows")), "injected") == (
-        "fails",
-        (
-            'annotation gpu.topology/injected: expected a version and a profile such as "0.1.0 exclusive", '
-            'found "who knows"'
+@pytest.mark.parametrize("profile", ["exclusive", "pod-peers", "node-peers"])
+@pytest.mark.parametrize(("mark", "evidence"), [*MARKS, ("0.1.0 observe", says("observe"))])
+def test_a_pod_whose_containers_are_prepared_is_injected_whatever_its_mark_says(
+    profile: str, mark: str | None, evidence: str
+) -> None:
+    prepared = injected(pod(container("a"), container("b"), annotations={"gpu.topology/profile": profile}))
+    report = told(marked(prepared, mark))
+    assert said(report, "injected") == ("holds", f"the containers are prepared for profile {profile}{evidence}")
+    assert said(report, "prepared") == ("holds", "everything is there that this profile needs")
+    assert without_injected(report) == without_injected(told(prepared))
+
+
+@pytest.mark.parametrize(
+    ("mark", "evidence"),
+    [
+        (None, ""),
+        ("who knows", UNREADABLE),
+        ("0.1.0 exclusive", says("exclusive")),
+        ("0.1.0 node-peers", says("node-peers")),
+        ("0.1.0 observe", says("observe")),
+    ],
+)
+def test_a_mark_that_somebody_wrote_on_a_plain_pod_does_not_make_it_injected(mark: str | None, evidence: str) -> None:
+    report = told(marked(pod(), mark))
+    assert said(report, "injected") == ("fails", f"{UNPREPARED}{evidence}")
+    assert report.conclusion.startswith("The webhook did not prepare this pod.")
+    assert without_injected(report) == without_injected(told(pod()))
+
+
+@pytest.mark.parametrize(("mark", "evidence"), [*MARKS, ("0.1.0 exclusive", says("exclusive"))])
+def test_a_pod_is_observed_if_admission_would_observe_it_now_whatever_its_mark_says(
+    mark: str | None, evidence: str
+) -> None:
+    watched = pod(annotations={"gpu.topology/profile": "observe"})
+    report = told(marked(watched, mark))
+    assert said(report, "injected") == ("fails", f"{WATCHED}{evidence}")
+    assert without_injected(report) == without_injected(told(watched))
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(pod(annotations={"gpu.topology/profile": "exclusive"}), id="another profile now"),
+        pytest.param(
+            pod(labels={"gpu.topology/injection": "disabled"}, annotations={"gpu.topology/profile": "observe"}),
+            id="opted out",
         ),
+        pytest.param(
+            pod(annotations={"gpu.topology/profile": "observe", "gpu.topology/containers": "other"}), id="refused"
+        ),
+    ],
+)
+def test_a_pod_that_admission_would_not_observe_now_is_not_observed(manifest: Manifest) -> None:
+    report = told(annotated(manifest, injected="0.1.0 observe"))
+    assert said(report, "injected") == ("fails", f"{UNPREPARED}{says('observe')}")
+
+
+def test_a_pod_that_was_injected_before_its_namespace_only_observes_stays_injected() -> None:
+    report = told(injected(pod()), team_a({"gpu.topology/profile": "observe"}))
+    assert said(report, "injected")[0] == "holds"
+    assert said(report, "prepared") == ("holds", "everything is there that this profile needs")
+
+
+def test_the_profile_follows_from_the_containers_and_not_from_an_annotation_that_came_later() -> None:
+    peers = injected(pod(container("a"), container("b"), annotations={"gpu.topology/profile": "pod-peers"}))
+    report = told(annotated(peers, profile="exclusive", injected="0.1.0 exclusive"))
+    assert said(report, "injected")[1].startswith("the containers are prepared for profile pod-peers; ")
+    assert finding(report, "pid-namespace").verdict == "holds"
+    alone = told(annotated(injected(pod()), profile="pod-peers", injected="0.1.0 pod-peers"))
+    assert said(alone, "injected")[1].startswith(f"{PREPARED}; ")
+    assert finding(alone, "peers").verdict == "not-needed"
+
+
+def test_a_version_that_somebody_made_long_is_cut() -> None:
+    _, evidence = said(told(annotated(pod(), injected="9" * 1000 + " exclusive")), "injected")
+    assert "9" * 65 not in evidence
+    assert "... (1000 characters)" in evidence
+
+
+def test_a_mark_on_a_pod_without_a_gpu_is_told() -> None:
+    bare = pod(container(resources={"limits": {"cpu": 1}}))
+    assert said(told(bare), "injected") == ("not-needed", "the webhook prepares no such pod")
+    assert said(told(annotated(bare, injected="0.1.0 exclusive")), "injected") == (
+        "not-needed",
+        f"the webhook prepares no such pod{says('exclusive')}",
     )
 
 
@@ -213,16 +333,22 @@ def test_permissions_of_a_namespace_that_is_not_known_are_not_missed() -> None:
 
 
 def test_what_somebody_took_away_from_an_injected_pod_is_named() -> None:
-    taken = injected(pod(container(gpus=2)))
-    one = taken["spec"]["containers"][0]
-    one["env"] = [entry for entry in one["env"] if entry["name"] != "CUDA_DISABLE_CONTROL"]
-    one["resources"]["limits"]["nvidia.com/gpucores"] = "30"
+    taken = injected(pod(container("train"), container("other")))
+    take_control_away(taken, 1)
     found = finding(told(taken), "prepared")
     assert found.verdict == "fails"
     assert found.evidence == (
-        "container train: nvidia.com/gpucores should be 100; container train lacks CUDA_DISABLE_CONTROL"
+        "container other: nvidia.com/gpucores should be 100; container other lacks CUDA_DISABLE_CONTROL"
     )
     assert found.remedy.startswith("Find out who changed it, and create the pod again")
+
+
+def test_a_pod_from_which_it_was_all_taken_away_is_not_injected_though_its_mark_says_so() -> None:
+    taken = injected(pod())
+    take_control_away(taken, 0)
+    report = told(taken)
+    assert said(report, "injected") == ("fails", f"{UNPREPARED}{says('exclusive')}")
+    assert said(report, "prepared")[0] == "not-needed"
 
 
 def test_values_that_the_binding_wrote_are_no_change() -> None:

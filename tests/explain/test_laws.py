@@ -9,13 +9,18 @@ from tests.explain.situations import H20, decoded, known, on
 from tests.pods import Manifest
 from tests.topology import machines
 from webhook.admit.admission import admit
+from webhook.bind.binding import Case as BindCase
+from webhook.bind.binding import begin, may_be_told
 from webhook.cli.explain.output import as_json, as_text
 from webhook.config import AdmitPolicy
+from webhook.explain.case import examine
 from webhook.explain.evidence import Evidence, containers_with_env_from, node_of
 from webhook.explain.explain import explain
 from webhook.explain.findings import Report
 from webhook.manifest.pods import to_json
+from webhook.model.binding import Binding, BindReason, Target
 from webhook.model.cluster import ClusterFacts
+from webhook.model.names import INJECTED
 from webhook.model.outcome import Kind, Reason
 from webhook.model.pod import Namespace
 from webhook.resolve.node import Sources
@@ -68,6 +73,73 @@ def test_every_pod_can_be_explained(
     assert len(as_text(found).splitlines()) > len(found.findings)
     assert as_json(found).startswith("{")
     assert all(one.remedy for one in found.findings if one.fails)
+
+
+marks = st.sampled_from(
+    ["0.1.0 exclusive", "0.0.9 pod-peers", "0.1.0 node-peers", "0.1.0 observe", "who knows", "", None]
+)
+
+
+def marked(manifest: Manifest, mark: str | None) -> Manifest:
+    """The pod with this mark instead of its own."""
+    own = manifest["metadata"].get("annotations") or {}
+    others = {key: value for key, value in own.items() if key != INJECTED}
+    annotations = others | ({INJECTED: mark} if mark is not None else {})
+    return manifest | {"metadata": manifest["metadata"] | {"annotations": annotations}}
+
+
+def admitted(manifest: Manifest, namespace: Namespace, rules: AdmitPolicy, cluster: ClusterFacts) -> Manifest:
+    """The pod as admission leaves it."""
+    outcome = admit(decoded(manifest), namespace, rules, cluster)
+    changed: Manifest = apply_in_place(msgspec.json.decode(to_json(manifest)), outcome.operations)
+    return changed
+
+
+@given(pods(), namespaces(), policies, clusters, marks, st.booleans())
+def test_whatever_the_mark_says_nothing_else_is_said_of_the_pod(
+    manifest: Manifest,
+    namespace: Namespace,
+    rules: AdmitPolicy,
+    cluster: ClusterFacts,
+    mark: str | None,
+    is_admitted: bool,
+) -> None:
+    if is_admitted:
+        manifest = admitted(manifest, namespace, rules, cluster)
+    bound = on(manifest, "h20-node-1", list(H20[:2]))
+    one, other = (
+        report(each, namespace, rules, cluster, known(machines.h20())) for each in (bound, marked(bound, mark))
+    )
+    assert (one.reach, one.conclusion) == (other.reach, other.conclusion)
+    assert [(each.condition, each.verdict) for each in one.findings] == [
+        (each.condition, each.verdict) for each in other.findings
+    ]
+    assert [each for each in one.findings if each.condition != "injected"] == [
+        each for each in other.findings if each.condition != "injected"
+    ]
+
+
+@given(pods(), namespaces(), policies, clusters, marks, st.booleans())
+def test_a_pod_is_injected_or_observed_if_bind_says_so(
+    manifest: Manifest,
+    namespace: Namespace,
+    rules: AdmitPolicy,
+    cluster: ClusterFacts,
+    mark: str | None,
+    is_admitted: bool,
+) -> None:
+    if is_admitted:
+        manifest = admitted(manifest, namespace, rules, cluster)
+    pod = decoded(marked(manifest, mark))
+    begun = begin(pod, Binding(target=Target("h20-node-1")), namespace, rules)
+    case = examine(Evidence(pod=pod, namespace=namespace, policy=rules, cluster=cluster))
+    if isinstance(begun, BindCase):
+        assert (case.is_observed, case.injected) == (begun.is_observed, not begun.is_observed)
+        assert begun.wish.profile == (case.injected_as or case.actual.profile)
+    elif begun.reason is BindReason.NOT_INJECTED:
+        families = {one.request.names.family for one in case.requests.containers if one.request}
+        assert not case.is_observed or len(families) > 1  # no scheduler gives such a pod GPUs to look at
+        assert not case.injected or not may_be_told(pod, namespace)
 
 
 @given(pods(gpus=False), namespaces(), policies, clusters)

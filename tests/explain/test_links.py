@@ -12,7 +12,7 @@ from webhook.bind.binding import Case, begin, finish
 from webhook.explain.evidence import Evidence, Reading
 from webhook.explain.explain import explain
 from webhook.model.binding import Binding, Target
-from webhook.model.pod import Metadata
+from webhook.model.pod import Metadata, Namespace
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.topology.model import Fabric, MigMode
 
@@ -377,5 +377,28 @@ def test_a_file_of_hamis_annotations_is_said_to_know_less() -> None:
         (
             "file node.yaml tells it of node h20-node-1; it has it from HAMi's annotations, which know less than the "
             "agent"
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("namespace", "labels"),
+    [(Namespace("team-a"), {}), (TEAM_A, {"gpu.topology/injection": "disabled"})],
+    ids=["namespace", "pod"],
+)
+def test_a_prepared_pod_without_a_node_that_opted_out_is_not_told_at_its_binding(
+    namespace: Namespace, labels: dict[str, str]
+) -> None:
+    waiting = injected(pod())
+    assert said(told(waiting), "told-at-binding") == (
+        "unknown",
+        "the pod is not bound yet: its annotations still say what admission wrote",
+    )
+    opted_out = waiting | {"metadata": waiting["metadata"] | {"labels": labels}}
+    assert said(told(opted_out, namespace), "told-at-binding") == (
+        "unknown",
+        (
+            "the pod is not bound yet: its annotations still say what admission wrote, and its Binding will be left "
+            "alone, because the namespace or the pod has opted out"
         ),
     )

@@ -303,6 +303,26 @@ def _observe(case: _Case, selected: set[str]) -> Outcome:
     )
 
 
+def profile_if_observed(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Profile | None:
+    """The profile that admission would compare the pod with, were it created now; ``None`` if it would not observe it.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    try:
+        if passes_unseen(pod, namespace):
+            return None
+        requests = read_requests(pod, policy.resources, policy.default_count)
+        if passes(pod, namespace, requests, policy.defaults.inject):
+            return None
+        options = resolve_options(policy.defaults, pod, namespace)
+        selected = select_containers(requests.containers, options, pod, namespace)
+        is_observed = bool(selected) and options.profile is Profile.OBSERVE
+        return observed_profile(namespace, policy.defaults) if is_observed else None
+    except (FormatError, Refused):
+        return None
+
+
 def observed_profile(namespace: Namespace, defaults: Options) -> Profile:
     """The profile that the pod would get if it did not say ``observe``."""
     text = namespace.annotations.get(names.PROFILE, Profile.OBSERVE)

@@ -6,9 +6,7 @@ from operator import attrgetter
 
 import msgspec
 
-from webhook.admit.admission import observed_profile
-from webhook.admit.decide import passes as passes_admission
-from webhook.admit.decide import passes_unseen
+from webhook.admit.admission import profile_if_observed
 from webhook.admit.request import read_requests
 from webhook.allocation.model import Allocation, Device
 from webhook.allocation.read import allocated_node, dialect_of, read_allocation
@@ -99,15 +97,12 @@ def _injected_profile(pod: Pod, policy: AdmitPolicy) -> Profile | None:
 
 def _begin_observed(pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPolicy) -> BindOutcome | Case:
     """A pod that was not injected: it is looked at if admission would observe it, and left alone else."""
+    profile = profile_if_observed(pod, namespace, policy)
+    if profile is None:
+        return _NOT_INJECTED
     try:
-        requests = read_requests(pod, policy.resources, policy.default_count)
-        if passes_unseen(pod, namespace) or passes_admission(pod, namespace, requests, policy.defaults.inject):
-            return _NOT_INJECTED
-        if resolve_options(policy.defaults, pod, namespace).profile is not Profile.OBSERVE:
-            return _NOT_INJECTED
-        profile = observed_profile(namespace, policy.defaults)
         return _case(pod, binding, namespace, policy, profile, is_observed=True)
-    except (FormatError, Refused):
+    except Refused:  # its GPUs are those of two families
         return _NOT_INJECTED
 
 
@@ -136,9 +131,14 @@ def passes(pod: Pod | None, binding: Binding, namespace: Namespace) -> BindOutco
         return BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_RECREATED)
     if pod.spec and pod.spec.node_name:
         return BindOutcome(kind=Kind.SKIP, reason=BindReason.ALREADY_BOUND)
+    return None if may_be_told(pod, namespace) else _NOT_INJECTED
+
+
+def may_be_told(pod: Pod, namespace: Namespace) -> bool:
+    """Whether namespace and pod want an answer to its Binding, as far as is known."""
     opted_in = namespace.injection_enabled or not namespace.known
     opted_out = pod.labels.get(names.INJECTION) == "disabled" or pod.annotations.get(names.INJECT) == "false"
-    return None if opted_in and not opted_out else _NOT_INJECTED
+    return opted_in and not opted_out
 
 
 def unreadable(message: str) -> BindOutcome:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from webhook.admit.admission import observed_profile, prepare
+from webhook.admit.admission import observed_profile, prepare, profile_if_observed
 from webhook.admit.container import PodContainer, inspect
 from webhook.admit.request import PodRequests, read_requests
 from webhook.admit.subject import Subject
@@ -12,7 +12,7 @@ from webhook.admit.trial import StepTrial, try_steps
 from webhook.allocation.model import Device
 from webhook.bind.binding import Case as BindCase
 from webhook.bind.binding import peer_devices, resolve_case
-from webhook.bind.wanted import Wish, has_remap_container, read_wanted
+from webhook.bind.wanted import Wish, has_remap_container, injected_profile, read_wanted
 from webhook.explain.evidence import Evidence, node_of
 from webhook.model import names
 from webhook.model.choices import Profile
@@ -55,7 +55,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """``namespace/name``."""
     cluster: ClusterFacts
     """With what the configuration says of it."""
+    injected_as: Profile | None
+    """The profile with which admission injected it, as bind reads from its containers; ``None`` if it did not."""
+    is_observed: bool
+    """Whether bind only looks at it: it was not injected, and admission would observe it now."""
     mark: Mark | None
+    """What ``gpu.topology/injected`` says, from which nothing follows."""
     mark_problem: str
     """Why the mark cannot be read; empty if it can, or if there is none."""
     requests: PodRequests
@@ -64,7 +69,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     options: Options
     """The defaults of the configuration where an option cannot be read."""
     profile: Profile
-    """Of the mark, else the one that fits what the pod says and has; never ``observe``."""
+    """With which it was injected, else the one that fits what the pod says and has; never ``observe``."""
     fitting: Admission
     """In that profile."""
     actual: Admission
@@ -96,12 +101,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def injected(self) -> bool:
         """Whether the webhook prepared the pod, and did not only observe it."""
-        return self.mark is not None and self.mark.profile is not Profile.OBSERVE
-
-    @property
-    def is_observed(self) -> bool:
-        """Whether admission only watches the pod, or would."""
-        return (self.mark.profile if self.mark else self.options.profile) is Profile.OBSERVE
+        return self.injected_as is not None
 
     @property
     def gpus(self) -> int:
@@ -138,9 +138,10 @@ def examine(evidence: Evidence) -> Case:
     """
     requests, requests_problem = _requests(evidence)
     mark, mark_problem = _mark(evidence)
+    injected_as = injected_profile(requests.containers)
     options = _options(evidence)
-    own = _own_profile(evidence, mark, options)
-    profile = _profile(evidence, mark, own, options, requests)
+    own = injected_as or _own_profile(evidence, options)
+    profile = injected_as or _profile(evidence, own, options, requests)
     actual = _admission(evidence, own, requests_problem)
     fitting = actual if own is profile else _admission(evidence, profile, requests_problem)
     subject = fitting.subject
@@ -151,6 +152,9 @@ def examine(evidence: Evidence) -> Case:
         evidence=evidence,
         holder=f"{evidence.namespace.name}/{evidence.pod.display_name}",
         cluster=evidence.cluster.overruled_by(evidence.policy.versions),
+        injected_as=injected_as,
+        is_observed=injected_as is None
+        and profile_if_observed(evidence.pod, evidence.namespace, evidence.policy) is not None,
         mark=mark,
         mark_problem=mark_problem,
         requests=requests,
@@ -192,23 +196,20 @@ def _options(evidence: Evidence) -> Options:
         return defaults  # admission says it
 
 
-def _own_profile(evidence: Evidence, mark: Mark | None, options: Options) -> Profile:
-    """The profile that admission applied, or would."""
-    profile = mark.profile if mark else options.profile
-    if profile is not Profile.OBSERVE:
-        return profile
+def _own_profile(evidence: Evidence, options: Options) -> Profile:
+    """The profile that admission would apply, or compare the pod with."""
+    if options.profile is not Profile.OBSERVE:
+        return options.profile
     try:
         return observed_profile(evidence.namespace, evidence.policy.defaults)
     except FormatError:
         return Profile.EXCLUSIVE
 
 
-def _profile(
-    evidence: Evidence, mark: Mark | None, profile: Profile, options: Options, requests: PodRequests
-) -> Profile:
+def _profile(evidence: Evidence, profile: Profile, options: Options, requests: PodRequests) -> Profile:
     """That profile, or the one into which somebody made a pod by hand about which nobody said anything."""
     said = any(names.PROFILE in holder.annotations for holder in (evidence.pod, evidence.namespace))
-    if mark is None and not said and profile is Profile.EXCLUSIVE and _meets_other_pods(evidence, options, requests):
+    if not said and profile is Profile.EXCLUSIVE and _meets_other_pods(evidence, options, requests):
         return Profile.NODE_PEERS
     return profile
 

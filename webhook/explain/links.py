@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from webhook.allocation.read import DIALECTS
+from webhook.bind.binding import may_be_told
 from webhook.explain.cards import WHOLE_CARDS
 from webhook.explain.case import Case
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
@@ -232,9 +233,12 @@ def _told(case: Case) -> Finding:
     """Whether the values that bind writes are those of the pod's GPUs."""
     if not case.injected:
         return not_needed(TOLD, "only pods that the webhook prepared are told")
-    if not case.is_bound:
-        return unknown(TOLD, "the pod is not bound yet: its annotations still say what admission wrote")
     pod = case.evidence.pod
+    if not case.is_bound:
+        said = "the pod is not bound yet: its annotations still say what admission wrote"
+        if not may_be_told(pod, case.evidence.namespace):
+            said = f"{said}, and its Binding will be left alone, because the namespace or the pod has opted out"
+        return unknown(TOLD, said)
     referred = referred_annotations(pod) - {names.NODE_TOPOLOGY}
     present = pod.annotations
     if case.resolution is None:

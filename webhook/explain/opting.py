@@ -13,12 +13,13 @@ from webhook.explain.case import Case
 from webhook.explain.findings import Finding, Verdict, fails, holds, not_needed, unknown
 from webhook.explain.words import HAVE, clause, counted, listed
 from webhook.model import names
+from webhook.model.choices import Profile
 from webhook.model.errors import FormatError
 from webhook.model.options import is_output
 from webhook.model.outcome import SENTENCES, Reason, Refused
 from webhook.model.patch import Operation
 from webhook.model.pod import Namespace
-from webhook.printable import printable
+from webhook.printable import fitted, printable
 
 OPTED_IN, INJECTED, PREPARED = "opted-in", "injected", "prepared"
 
@@ -33,6 +34,14 @@ NEEDED = (
 """The steps without which NVLink is lost; the others tune, verify and tell."""
 
 _AGAIN = "create the pod again: the containers of a pod cannot be changed"
+
+_UNPREPARED = (
+    f"no container of whole GPUs has {names.ENV_DISABLE_CONTROL} as a true literal, {names.ENV_NCCL_P2P_LEVEL} and "
+    f"{names.ENV_NCCL_NVLS_ENABLE}: the webhook did not prepare the pod"
+)
+
+_VERSION_LIMIT = 64
+"""Characters of what the mark says of the version."""
 
 _WATCHED = "in profile observe the webhook only watches; profile"
 
@@ -66,11 +75,7 @@ def _left_alone(case: Case) -> Iterator[Finding]:
     reason = Reason.MIG_REQUEST if case.requests.mig else Reason.NO_GPU_REQUEST
     sentence = clause(SENTENCES[reason])
     yield not_needed(OPTED_IN, sentence)
-    if case.mark_problem:
-        yield not_needed(INJECTED, case.mark_problem)
-    else:
-        said = f"version {case.mark.version} marked it" if case.mark else f"no annotation {names.INJECTED}"
-        yield not_needed(INJECTED, said)
+    yield not_needed(INJECTED, f"the webhook prepares no such pod{_marked(case)}")
     yield not_needed(PREPARED, f"the webhook would leave it as it is: {sentence}")
 
 
@@ -96,7 +101,7 @@ def _passed(case: Case, passed: Passed) -> Finding:
     if passed.reason is Reason.NAMESPACE_UNKNOWN:
         return _of_unknown_namespace(case, passed)
     if case.injected:
-        said = "the pod was injected when it was created; one like it would not be now"
+        said = "the pod's containers are prepared; those of a pod like it would not be now"
         return not_needed(OPTED_IN, f"{said}: {sentence}")
     if case.alone and passed.reason is Reason.NOT_REQUESTED:
         peers = f"if containers or pods are to reach each other's GPUs, set {names.PROFILE}"
@@ -131,19 +136,17 @@ def _own_reason(case: Case) -> Reason | None:
 
 
 def _injected(case: Case, taken: Finding) -> Finding:
-    if case.mark_problem:
-        return fails(INJECTED, case.mark_problem, f"Remove the annotation and {_AGAIN}")
-    mark = case.mark
-    if mark is None:
-        return _not_injected(case, taken)
-    said = f"version {mark.version} prepared it for profile {mark.profile}"
-    if not case.injected:
-        return fails(INJECTED, f"{said}: it is only watched", f"Set {names.PROFILE} to another profile and {_AGAIN}")
-    return holds(INJECTED, said + ("" if mark.version == __version__ else f"; this is version {__version__}"))
+    if case.injected:
+        return holds(INJECTED, f"the containers are prepared for profile {case.injected_as}{_marked(case)}")
+    if case.is_observed:
+        said = f"profile observe: the webhook only watches the pod{_marked(case)}"
+        return fails(INJECTED, said, f"Set {names.PROFILE} to another profile and {_AGAIN}")
+    return _not_injected(case, taken)
 
 
 def _not_injected(case: Case, taken: Finding) -> Finding:
-    said = f"no annotation {names.INJECTED}: no webhook prepared the pod"
+    why = "a pod whose requests cannot be read is never prepared" if case.requests_problem else _UNPREPARED
+    said = f"{why}{_marked(case)}"
     if case.alone and taken.verdict is not Verdict.HOLDS:
         return not_needed(INJECTED, said)
     if taken.fails or (taken.verdict is Verdict.UNKNOWN and _own_reason(case) is not None):
@@ -152,6 +155,20 @@ def _not_injected(case: Case, taken: Finding) -> Finding:
         remedy = f"Look whether the namespace has opted in and the webhook is registered and was running, and {_AGAIN}"
         return fails(INJECTED, said, remedy)
     return fails(INJECTED, said, f"Look whether the webhook is registered and was running, and {_AGAIN}")
+
+
+def _marked(case: Case) -> str:
+    """What the annotation says, for people; begins with a semicolon, or is empty."""
+    profile = Profile.OBSERVE if case.is_observed else case.injected_as
+    if case.mark_problem:
+        return f"; {case.mark_problem}, which decides nothing"
+    if case.mark is None:
+        return f"; there is no annotation {names.INJECTED}" if profile else ""
+    version = fitted(case.mark.version, _VERSION_LIMIT)
+    if case.mark.profile is not profile:
+        return f"; annotation {names.INJECTED} says {case.mark.profile} (version {version}), which decides nothing"
+    said = f"; annotation {names.INJECTED} names version {version}"
+    return said if version == __version__ else f"{said}, and this is version {__version__}"
 
 
 def _prepared(case: Case) -> Finding:
@@ -165,15 +182,16 @@ def _prepared(case: Case) -> Finding:
         return _still_prepared(case)
     if case.requests.mig:
         return not_needed(PREPARED, f"the webhook would leave it as it is: {clause(SENTENCES[Reason.MIG_REQUEST])}")
+    is_watched = case.options.profile is Profile.OBSERVE
     refusals = [*_permissions(case), *(step.refusal for step in admission.steps.values() if step.refusal)]
     if refusals:
         said = "; ".join(dict.fromkeys(refusals))
-        if case.is_observed:
+        if is_watched:
             return not_needed(PREPARED, f"{_WATCHED} {admission.profile} would refuse it: {said}")
         return fails(PREPARED, f"the webhook would refuse the pod: {said}", "Correct what the message names")
     purposes = [step.purpose for name, step in admission.steps.items() if step.operations and name != "mark"]
     does = "; ".join(purposes) or "change nothing"
-    if case.is_observed:
+    if is_watched:
         return not_needed(PREPARED, f"{_WATCHED} {admission.profile} would {does}")
     return not_needed(PREPARED, f"the webhook would {does}")
 
