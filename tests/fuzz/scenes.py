@@ -18,8 +18,10 @@ import yaml
 
 from tests.admit.generated import nodes
 from tests.judge import TEAM_A, load, load_optional, policy
+from tests.pods import ALL_ALLOWED, container, pod
 from webhook.config import AdmitPolicy
 from webhook.manifest.templates import find_templates
+from webhook.model import names
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
 from webhook.model.pod import Namespace
@@ -117,7 +119,8 @@ def _encoded(value: Any) -> bytes:
 def _namespace(value: Any) -> Namespace:
     if not isinstance(value, dict):
         return TEAM_A
-    return Namespace("team-a", _texts(value.get("labels")), _texts(value.get("annotations")))
+    known = value.get("known") is not False
+    return Namespace("team-a", _texts(value.get("labels")), _texts(value.get("annotations")), known=known)
 
 
 def _texts(value: Any) -> dict[str, str]:
@@ -175,6 +178,26 @@ def example_pods() -> Iterator[Manifest]:
         for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
             for template in find_templates(document):
                 yield {"apiVersion": "v1", "kind": "Pod", "metadata": {}} | dict(template.value)
+
+
+def peers() -> Iterator[Manifest]:
+    """Pods of two containers that share their GPUs, under each configuration, in a namespace that may do everything."""
+    marked = {names.CUDA_VISIBLE_DEVICES_PREFIX + "0": "0,1", names.CONFIG_MIRROR: "1"}
+    for number in range(len(_SETTINGS)):
+        for profile in ("pod-peers", "node-peers"):
+            annotations = {
+                "gpu.topology/profile": profile,
+                "gpu.topology/topology-file": "true",
+                "gpu.topology/group": "g",
+            }
+            for more in ({}, marked):
+                made = pod(container("prefill"), container("decode"), annotations=annotations | more)
+                yield {
+                    "namespace": {"labels": dict(ALL_ALLOWED.labels), "annotations": {}},
+                    "cluster": {"hami": "2.10.0", "kubernetes": "1.28.15" if number % 2 else "1.35.1"},
+                    "policy": number,
+                    "pod": made,
+                }
 
 
 def pod_review(pod: Any, **request: Any) -> Manifest:

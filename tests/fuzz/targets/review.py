@@ -10,7 +10,17 @@ import msgspec
 
 from tests.fuzz import effort, permissions
 from tests.fuzz.laws import REPLY_LIMIT, check_log_line, check_message
-from tests.fuzz.scenes import Manifest, Scene, example_pods, golden_scenes, kept_log, pod_review, read_scene, written
+from tests.fuzz.scenes import (
+    Manifest,
+    Scene,
+    example_pods,
+    golden_scenes,
+    kept_log,
+    peers,
+    pod_review,
+    read_scene,
+    written,
+)
 from webhook.model.envelope import MalformedReview
 from webhook.model.outcome import MAX_WARNINGS
 from webhook.server.counts import Counts
@@ -22,13 +32,15 @@ FIXED_CALLS, CALLS_EACH = 15_000, 4.0
 
 
 def seeds() -> Iterator[bytes]:
-    """Golden cases before and after admission, and the examples."""
+    """Golden cases before and after admission, the examples, and peers under each configuration."""
     for scene in golden_scenes():
         pod = scene.pop("pod")
         yield written(scene | {"review": pod_review(pod)})
     for pod in example_pods():
         yield written({"namespace": {"labels": {"gpu.topology/injection": "enabled"}}, "review": pod_review(pod)})
-    yield written(pod_review({"metadata": {}, "spec": {"containers": []}}))
+    for scene in peers():
+        yield written(scene | {"review": pod_review(scene.pop("pod"))})
+    yield written({"namespace": {"known": False}, "review": pod_review({"metadata": {}, "spec": {"containers": []}})})
 
 
 def target(data: bytes) -> None:
