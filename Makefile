@@ -4,7 +4,7 @@ BIN := .venv/bin
 ENGINE ?= docker
 IMAGE ?= gpu-topology-webhook
 
-.PHONY: demo test fast control-plane cluster load run bench chart image image-test check lint lock clean
+.PHONY: demo test fast fuzz control-plane cluster load attacks run bench chart image image-test check lint lock clean
 
 demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -16,6 +16,10 @@ test: check                 ## everything that CI runs; the control plane is bui
 fast: .venv/installed       ## the tests that need no cluster, with coverage
 	$(BIN)/python -m pytest --cov --cov-report=term
 
+fuzz: .venv/installed       ## inputs bent by chance, guided by coverage: make fuzz TARGET=review SECONDS=3600; without TARGET all, a minute each
+	for target in $(or $(TARGET),$$($(BIN)/python -m tests.fuzz --list)); do \
+		$(BIN)/python -m tests.fuzz $$target --seconds $(or $(SECONDS),60) || exit; done
+
 # Without Go it fails here and is no error: the tests decide whether they may be left out.
 control-plane: .venv/installed ## the programs that tests need from Go, such as kube-apiserver, built once and kept in ~/.cache
 	-nice $(BIN)/python -m tests.programs
@@ -25,6 +29,9 @@ cluster: .venv/installed    ## the cluster of the tests, with HAMi, for you: pri
 
 load: .venv/installed       ## 200 pods a second in a cluster of 2,000 nodes: what the API server waits for us (LOAD='--rate 100 --seconds 10')
 	$(BIN)/python -m tests.cluster.load $(LOAD)
+
+attacks: .venv/installed    ## attacks on the webhook at a real API server: what they come to, and who notices (ATTACKS='1 4')
+	$(BIN)/python -m tests.cluster.attacks $(ATTACKS)
 
 check: .venv/installed      ## style, types, import contracts
 	$(BIN)/ruff format --check .
@@ -55,7 +62,7 @@ lock: .venv/installed       ## renew requirements.lock from pyproject.toml
 	$(BIN)/pip-compile --quiet --extra dev --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header --allow-unsafe -o requirements.lock pyproject.toml
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
 
 # A stand-in for the driver of a node with eight H20. Without a C compiler there is none, and the demo says so.
 .venv/driver/environment: .venv/installed $(wildcard tests/nvml/*.py tests/nvml/stub/*.c)
@@ -66,4 +73,6 @@ clean:
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary atheris --editable '.[fuzz]' \
+		|| echo 'NO FUZZING: atheris cannot be installed for this Python and machine; its tests are left out' >&2
 	touch $@

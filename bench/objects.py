@@ -13,6 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 NAME = "gpu-topology-webhook"
+SECRET = "gpu-topology-webhook-tls"  # noqa: S105 - a name
+"""There from the start and empty, as the chart makes it."""
 PLACE = re.compile(rf"({CONFIGURATIONS}|/api(?:s/coordination\.k8s\.io)?/v1/namespaces/[^/]+/(?:secrets|leases))(/.+)?")
 MISSING = {"kind": "Status", "status": "Failure", "message": "there is no such object", "code": 404}
 
@@ -30,7 +32,11 @@ class Objects:
     def __init__(self, namespace: str, authority: Path | None) -> None:
         webhook = {"name": "pods.gpu.topology", "clientConfig": {"service": {"namespace": namespace, "name": NAME}}}
         registration = {"metadata": {"name": NAME, "resourceVersion": "1"}, "webhooks": [webhook]}
-        self._objects: dict[str, Object] = {f"{CONFIGURATIONS}/{NAME}": registration}
+        secret = {"metadata": {"name": SECRET, "resourceVersion": "1"}, "type": "gpu.topology/certificates"}
+        self._objects: dict[str, Object] = {
+            f"{CONFIGURATIONS}/{NAME}": registration,
+            f"/api/v1/namespaces/{namespace}/secrets/{SECRET}": secret,
+        }
         self._authority = authority
         self._version = 1
 

@@ -24,8 +24,22 @@ def cpu_ns(pid: int) -> int:
 
 def resident_mib(pid: int) -> float:
     """Resident memory (VmRSS) of a process in MiB."""
+    return _status_mib(pid, "VmRSS:")
+
+
+def peak_mib(pid: int) -> float:
+    """The most resident memory that a process has had (VmHWM), ever or since :func:`forget_peak`, in MiB."""
+    return _status_mib(pid, "VmHWM:")
+
+
+def forget_peak(pid: int) -> None:
+    """Begin anew with the peak of a process's memory: proc(5), clear_refs."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def _status_mib(pid: int, name: str) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(name):
             return int(line.split()[1]) / 1024
     raise ProcessLookupError(f"process {pid} has ended: it has no resident memory")
 

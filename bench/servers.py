@@ -73,7 +73,7 @@ class Program:
             tls = ssl.create_default_context(cafile=self.ca_file)
             with tls.wrap_socket(connection, server_hostname="127.0.0.1") as channel:
                 channel.sendall(request)
-                return _answer(channel)
+                return read_answer(channel)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +217,8 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _answer(channel: ssl.SSLSocket) -> bytes:
+def read_answer(channel: ssl.SSLSocket) -> bytes:
+    """One whole answer, head and body; `ConnectionError` if the server closes before its end."""
     answer = b""
     while b"\r\n\r\n" not in answer:
         answer += _receive(channel)

@@ -91,7 +91,7 @@ def _bare_context() -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")
     context.num_tickets = 0  # of TLS 1.3; the option is for 1.2
-    context.options |= ssl.OP_NO_TICKET
+    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
     return context
 
 

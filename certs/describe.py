@@ -9,7 +9,7 @@ from cryptography import x509
 from certs.certificate import due, encode, fingerprint, names
 from certs.material import AUTHORITIES, CERTIFICATE, PREVIOUS_CERTIFICATE, Material, leaf
 from certs.plan import AUTHORITY, Plan, Situation, Step, decide
-from certs.stored import Stored
+from certs.stored import Stored, missing
 from certs.terms import Terms
 from certs.trust import Registration
 
@@ -51,7 +51,7 @@ def describe(stored: Stored | None, registration: Registration | None, terms: Te
     """The Secret and the webhook configuration, at the API server's time ``now``."""
     material = stored.material if stored else Material()
     rows = list(_secret_rows(material, now))
-    faults = list(material.faults) if stored else [f"there is no Secret {terms.namespace}/{terms.secret}"]
+    faults = list(material.faults) if stored else [str(missing(terms))]
     if registration is None:
         faults.append(f"there is no MutatingWebhookConfiguration {terms.configuration} with webhooks of this Service")
     else:
@@ -97,19 +97,19 @@ def _secret_rows(material: Material, now: datetime) -> Iterable[Row]:
 
 
 def _events(stored: Stored | None, terms: Terms, now: datetime) -> Iterable[Event]:
-    """What the leader will do, in the order of time."""
-    situation = Situation(
-        material=stored.material if stored else None, request=stored.request if stored else "", now=now
-    )
+    """What the leader will do, in the order of time; nothing without a Secret."""
+    if stored is None:
+        return []
+    situation = Situation(material=stored.material, request=stored.request, now=now)
     plan = decide(situation, terms)
     found: list[Event] = []
     if plan.step is not Step.KEEP:
         found.append(Event(_sentence(plan), now))
-    elif stored is not None and not stored.material.is_settled:
+    elif not stored.material.is_settled:
         found.append(Event("end the overlap of the authorities once every replica serves the new one", now))
-    if stored is not None and stored.material.serving is not None and plan.step is not Step.RENEW:
+    if stored.material.serving is not None and plan.step is not Step.RENEW:
         found.append(Event("renew the serving certificate", due(leaf(stored.material.serving))))
-    if stored is not None and stored.material.authorities and plan.step is not Step.ROTATE:
+    if stored.material.authorities and plan.step is not Step.ROTATE:
         found.append(Event(f"begin the rotation of the {AUTHORITY}", due(stored.material.authorities[0])))
     return sorted(found, key=lambda event: event.when)
 

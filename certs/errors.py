@@ -13,6 +13,10 @@ class ForeignSecret(CertsError):
     """The Secret belongs to somebody else, so nothing is written into it; the text says what to do."""
 
 
+class MissingSecret(CertsError):
+    """There is no Secret, and whoever installs the webhook makes it; the text says how."""
+
+
 class ApiFailure(CertsError):
     """A request to the API server did not do what it should."""
 

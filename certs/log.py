@@ -41,4 +41,4 @@ class CertificateLog:
         """Something happened that should not be possible."""
         if traceback != self._failure:
             self._failure = traceback
-            self._say("error", "bug", error=traceback)
+            self._say("error", "bug", traceback=traceback)

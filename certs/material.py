@@ -46,7 +46,9 @@ class Material:
 
 
 def read_material(data: Mapping[str, bytes]) -> Material:
-    """What can be used of the values of the Secret; the rest is named in ``faults``."""
+    """What can be used of the values of the Secret; the rest is named in ``faults``. At first it has no values."""
+    if not data:
+        return Material(faults=("the Secret is empty",))
     faults: list[str] = []
     authorities = load_authorities(data.get(AUTHORITIES, b""))
     if not authorities:

@@ -29,8 +29,8 @@ class Permission:
 def keeper_permissions(terms: Terms) -> tuple[Permission, ...]:
     """What each replica does, because each may become the leader."""
     return (
-        # The name of what does not exist yet cannot be restricted: kubernetes.io, "Referring to resources".
-        Permission(Scope.OWN_NAMESPACE, "", "secrets", ("create",)),
+        # Not create: no role can limit that to a name (kubernetes.io, "Referring to resources"), and whoever may create
+        # Secrets gets a token of any account of the namespace by one of type service-account-token.
         Permission(Scope.OWN_NAMESPACE, "", "secrets", ("get", "update"), (terms.secret,)),
         Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get",), (terms.leader_lease,)),
         # Each replica has a Lease of its own, named after its Pod.

@@ -17,7 +17,7 @@ from certs.material import Material, authority_of
 from certs.plan import SERVING, Plan, Situation, Step, carry_out, decide
 from certs.replicas import API_VERSION, Fleet, Identity, muster, report
 from certs.requests import Answer, Create, Get, Kind, List, Patch, PatchType, Request, Serve
-from certs.stored import Stored, ask, read_stored, write
+from certs.stored import Stored, ask, missing, read_stored, write
 from certs.terms import Pace, Terms
 from certs.trust import Registration, Trust, observe, read_registration, repair
 
@@ -57,17 +57,27 @@ class Replica:
     """What the last round did; whoever runs it empties the list."""
 
     def round(self) -> Talk:
-        """Look once, and do what follows."""
+        """Look once, and do what follows.
+
+        Raises:
+            MissingSecret: there is none. Only the leader says so; it looks again in the next round.
+        """
         registration = yield from self._registration()
         answer = yield ask(self.terms)
         stored = read_stored(answer.found, self.terms)
         yield from self._follow(stored, answer.at)
         self.leads = yield from self._elect(answer.at)
-        if self.leads:
-            yield from self._lead(registration, stored, answer.at)
+        if not self.leads:
+            return
+        if stored is None:
+            raise missing(self.terms)
+        yield from self._lead(registration, stored, answer.at)
 
     def install(self) -> Generator[Request, Answer, tuple[Change, ...]]:
-        """Do once, without an election, what a leader does; versions of the objects keep others from harm."""
+        """Do once, without an election, what a leader does, and make the Secret if there is none.
+
+        Versions of the objects keep others from harm.
+        """
         registration = yield from self._registration()
         answer = yield ask(self.terms)
         yield from self._lead(registration, read_stored(answer.found, self.terms), answer.at)
@@ -179,7 +189,7 @@ class Replica:
 
 def is_begun(material: Material | None) -> bool:
     """Whether a rotation is going on that must not end before every replica has followed."""
-    return material is not None and not material.is_settled
+    return material is not None and bool(material.authorities) and not material.is_settled
 
 
 def _left(request: str, plan: Plan) -> str:

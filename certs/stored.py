@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from certs.errors import ForeignSecret
+from certs.errors import ForeignSecret, MissingSecret
 from certs.material import Material, read_material, write_material
 from certs.requests import Create, Get, Kind, Replace, Request
 from certs.terms import Terms
@@ -53,6 +53,15 @@ def read_stored(secret: Mapping[str, Any] | None, terms: Terms) -> Stored | None
         )
     data = {key: _decoded(value) for key, value in (secret.get("data") or {}).items()}
     return Stored(secret, read_material(data), annotations.get(terms.marks.rotate, ""))
+
+
+def missing(terms: Terms) -> MissingSecret:
+    """That there is no Secret, with the commands that make one. Values are left to the webhook."""
+    return MissingSecret(
+        f"there is no Secret {terms.namespace}/{terms.secret}, and the webhook has no right to make one. Make it: "
+        f"helm upgrade, or kubectl --namespace {terms.namespace} create secret generic {terms.secret} "
+        f"--type={terms.marks.secret_type}"
+    )
 
 
 def write(stored: Stored | None, material: Material, terms: Terms, *, request: str) -> Request:

@@ -9,13 +9,18 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from webhook.allocation.limit import AllocationLimits
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import ConfigError, FormatError, printable
+from webhook.model.errors import ConfigError, FormatError
 from webhook.model.options import OPTION_NAMES, Options, Variable, is_reserved, parse_option, parse_variable
 from webhook.model.version import Version
+from webhook.printable import fitted
+from webhook.resolve.node import NodeLimits
 from webhook.resolve.wanted import NcclTables, format_tables
+from webhook.topology.consistency import MAX_GPUS
 
+_KEY_LIMIT = 100
 DEFAULT_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook"
 # With "nccl-env." before it the name of an annotation, which has at most 63 characters and ends with a letter or a
 # digit: apimachinery pkg/util/validation. The remap program reads C identifiers only.
@@ -31,6 +36,8 @@ _OWN_SETTINGS = {
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 LABEL_LIMIT = 63
 LONGEST_DAYS = 36500
+LEAST_REPLY = 128 * 1024
+"""Half of it holds what is not patch (webhook/admit/budget.py), and most patches have 4 KiB."""
 LINK_CLASSES = ("nvswitch", "nvlink", "pcie")
 
 
@@ -81,6 +88,8 @@ class ClusterSettings(Section, frozen=True, kw_only=True):
     profiles."""
     default_count: int = 1
     """GPUs of a container that asks for memory or cores but gives no count (HAMi's ``defaultGPUNum``)."""
+    topology_namespace: str = ""
+    """Namespace in which the agents publish; empty: that of the webhook."""
 
 
 class RemapSettings(Section, frozen=True, kw_only=True):
@@ -90,8 +99,8 @@ class RemapSettings(Section, frozen=True, kw_only=True):
     """Its image; empty: this project's image of the same version."""
     image_pull_policy: Literal["", "Always", "IfNotPresent", "Never"] = ""
     """Its pull policy; empty: Kubernetes decides."""
-    sees_all_gpus: bool = True
-    """Whether it sees GPUs: all of the node while it runs alone, else those of its pod. Without, it works from the
+    sees_gpus: bool = True
+    """Whether it sees GPUs: those of its pod or, where the namespace may, all of the node. Without, it works from the
     published topology."""
     runtime_class_name: str = ""
     """Runtime class of injected pods that have none; empty: leave it."""
@@ -128,6 +137,39 @@ class NcclSettings(Section, frozen=True, kw_only=True):
     """For pods of jobs that span nodes, whatever their GPUs."""
 
 
+class LimitSettings(Section, frozen=True, kw_only=True):
+    """How much of something one pod may have, so that no pod keeps the others waiting. See docs/configuration.md."""
+
+    containers: int = 128
+    """Containers of a pod, init containers among them."""
+    env_annotations: int = 128
+    """Variables that env annotations of pod and namespace, and ``defaults``, ask for."""
+    variables: int = 10_000
+    """Variables of all containers of a pod together, those that we add among them."""
+    operations: int = 5_000
+    """Operations of a patch."""
+    reply_bytes: int = 1024 * 1024
+    """Bytes of the answer to a review."""
+    segments: int = 128
+    """Segments of a pod's allocation, one for each container."""
+    devices: int = 256
+    """GPUs and parts of GPUs of a pod's allocation, and its MIG instances."""
+    gpus: int = 32
+    """GPUs of a node."""
+    links: int = 1024
+    """Bundles of NVLinks of a node: those of each GPU to each of its targets."""
+
+    @property
+    def allocation(self) -> AllocationLimits:
+        """Those of an allocation."""
+        return AllocationLimits(segments=self.segments, devices=self.devices)
+
+    @property
+    def node(self) -> NodeLimits:
+        """Those of a node."""
+        return NodeLimits(gpus=self.gpus, links=self.links)
+
+
 class ServerSettings(Section, frozen=True, kw_only=True):
     """The HTTPS server and its plain companion."""
 
@@ -143,6 +185,24 @@ class ServerSettings(Section, frozen=True, kw_only=True):
     """How long, after SIGTERM, reviews are still answered, each with ``Connection: close``."""
     keep_alive_seconds: int = 120
     """Idle connections are kept this long; below the API server's 90 s it loses requests to closing connections."""
+    max_connections: int = 512
+    """Of clients of the HTTPS port at a time. An API server has one for each review that it waits for."""
+    max_ops_connections: int = 64
+    """Of clients of the plain port."""
+    max_unfinished_bytes: int = 32 * 1024 * 1024
+    """Of all requests of a port together that are not answered yet, and of answers that clients do not take."""
+    max_header_bytes: int = 8 * 1024
+    """Of the headers of a request, each with 32 more as in RFC 9113, and of what else is not its body."""
+    handshake_seconds: float = 10.0
+    """How long a TLS handshake may take."""
+    header_seconds: float = 10.0
+    """How long the headers of a request may take from its first byte on."""
+    body_seconds: float = 10.0
+    """How long its body may take after them. An API server waits for 5 s for the answer."""
+    answer_seconds: float = 10.0
+    """How long a client may take to read an answer."""
+    stall_seconds: float = 30.0
+    """``/healthz`` fails when the event loop of the reviews has stood still for so long."""
     client_authority: str = ""
     """PEM file with the authority of the API server's client certificate, read anew when it changes; empty: clients
     need no certificate."""
@@ -180,6 +240,7 @@ class Config(Section, frozen=True, kw_only=True):
     remap: RemapSettings = RemapSettings()
     nccl: NcclSettings = NcclSettings()
     binding: BindingSettings = BindingSettings()
+    limits: LimitSettings = LimitSettings()
     server: ServerSettings = ServerSettings()
     certificates: CertificateSettings = CertificateSettings()
 
@@ -196,6 +257,9 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     remap: RemapSettings
     nccl: NcclSettings
     binding: BindingSettings
+    limits: LimitSettings
+    knows_clients: bool
+    """Whether reviews come from the API server for certain, because clients show certificates."""
     remap_image: str
     fixed_nccl: tuple[tuple[str, str], ...]
     """NCCL variables with one value for every link class."""
@@ -240,6 +304,8 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         remap=config.remap,
         nccl=config.nccl,
         binding=config.binding,
+        limits=config.limits,
+        knows_clients=bool(config.server.client_authority),
         remap_image=config.remap.image or f"{DEFAULT_IMAGE}:{version}",
         fixed_nccl=fixed,
         bound_nccl=bound,
@@ -253,14 +319,14 @@ def _default_options(defaults: Mapping[str, str]) -> Options:
     variables: list[Variable] = []
     try:
         for name, text in defaults.items():
-            source = f"defaults.{name}"
+            source = f"defaults.{_named(name)}"
             if name.startswith(names.ENV_PREFIX):
                 variable = name[len(names.ENV_PREFIX) :]
                 variables.append(parse_variable(variable, text, source=source, replaces=False))
             elif name in OPTION_NAMES:
                 found[name.replace("-", "_")] = parse_option(name, text, source=source)
             else:
-                raise ConfigError(f"defaults.{name}: unknown option{_suggest(name, OPTION_NAMES, 'defaults.')}")
+                raise ConfigError(f"{source}: unknown option{_suggest(_named(name), OPTION_NAMES, 'defaults.')}")
     except FormatError as error:
         raise ConfigError(str(error)) from None
     return Options(env=tuple(variables), **found)
@@ -310,32 +376,72 @@ def check_config(config: Config) -> None:
     """
     for table in (*LINK_CLASSES, "multinode"):
         for name, value in getattr(config.nccl, table).items():
-            _check_variable(f"nccl.{table}.{printable(name)}", name, value)
-    server = config.server
-    for name, port in (("port", server.port), ("opsPort", server.ops_port)):
-        if not 0 <= port <= 65535:
-            raise ConfigError(f"server.{name}: expected a port between 0 and 65535, found {port}")
+            _check_variable(f"nccl.{table}.{_named(name)}", name, value)
+    _check_server(config.server)
     if config.cluster.default_count < 1:
         raise ConfigError(f"cluster.defaultCount: expected 1 or more, found {config.cluster.default_count}")
-    if server.max_review_bytes < 1024 or not 0 <= server.drain_seconds < math.inf or server.keep_alive_seconds < 1:
-        raise ConfigError("server: expected maxReviewBytes >= 1024, drainSeconds >= 0 and keepAliveSeconds >= 1")
+    if config.cluster.topology_namespace:
+        _check_name("cluster.topologyNamespace", config.cluster.topology_namespace)
     binding = config.binding
     if not 0 < binding.read_seconds < math.inf or not 0 < binding.topology_max_age_seconds < math.inf:
         raise ConfigError("binding: expected readSeconds > 0 and topologyMaxAgeSeconds > 0")
+    _check_limits(config)
     _check_certificates(config.certificates)
     if not config.resources:
         raise ConfigError("resources: expected the resource names of at least one device plugin, found none")
 
 
+def _check_name(setting: str, name: str) -> None:
+    if len(name) > LABEL_LIMIT or not _OBJECT_NAME.fullmatch(name):
+        expected = f"a name of at most {LABEL_LIMIT} lower-case letters, digits and -"
+        raise ConfigError(str(FormatError(setting, expected=expected, found=name)))
+
+
+def _check_server(server: ServerSettings) -> None:
+    for name, port in (("port", server.port), ("opsPort", server.ops_port)):
+        if not 0 <= port <= 65535:
+            raise ConfigError(f"server.{name}: expected a port between 0 and 65535, found {port}")
+    if server.max_review_bytes < 1024 or not 0 <= server.drain_seconds < math.inf or server.keep_alive_seconds < 1:
+        raise ConfigError("server: expected maxReviewBytes >= 1024, drainSeconds >= 0 and keepAliveSeconds >= 1")
+    if server.max_unfinished_bytes < server.max_review_bytes:
+        raise ConfigError(
+            f"server.maxUnfinishedBytes: expected at least maxReviewBytes ({server.max_review_bytes}), found "
+            f"{server.max_unfinished_bytes}: no review of that size could arrive"
+        )
+    least = (
+        ("maxConnections", server.max_connections, 8),
+        ("maxOpsConnections", server.max_ops_connections, 8),
+        ("maxHeaderBytes", server.max_header_bytes, 1024),
+        ("handshakeSeconds", server.handshake_seconds, 1),
+        ("headerSeconds", server.header_seconds, 1),
+        ("bodySeconds", server.body_seconds, 1),
+        ("answerSeconds", server.answer_seconds, 1),
+        ("stallSeconds", server.stall_seconds, 5),
+    )
+    for name, value, bound in least:
+        if not bound <= value < math.inf:
+            raise ConfigError(f"server.{name}: expected {bound} or more, found {value}")
+
+
+def _check_limits(config: Config) -> None:
+    limits = config.limits
+    for field in msgspec.structs.fields(LimitSettings):
+        value, least = getattr(limits, field.name), LEAST_REPLY if field.name == "reply_bytes" else 1
+        if value < least:
+            raise ConfigError(f"limits.{field.encode_name}: expected {least} or more, found {value}")
+    if limits.gpus > MAX_GPUS:
+        raise ConfigError(f"limits.gpus: expected at most {MAX_GPUS}, found {limits.gpus}. No topology may have more")
+    asked = sum(name.startswith(names.ENV_PREFIX) for name in config.defaults)
+    if asked > limits.env_annotations:
+        raise ConfigError(
+            f"defaults: expected at most {limits.env_annotations} variables (limits.envAnnotations), found {asked}"
+        )
+
+
 def _check_certificates(certificates: CertificateSettings) -> None:
-    for setting, name in (
-        ("secret", certificates.secret),
-        ("service", certificates.service),
-        ("webhookConfiguration", certificates.webhook_configuration),
-    ):
-        if len(name) > LABEL_LIMIT or not _OBJECT_NAME.fullmatch(name):
-            expected = f"a name of at most {LABEL_LIMIT} lower-case letters, digits and -"
-            raise ConfigError(str(FormatError(f"certificates.{setting}", expected=expected, found=name)))
+    _check_name("certificates.secret", certificates.secret)
+    _check_name("certificates.service", certificates.service)
+    _check_name("certificates.webhookConfiguration", certificates.webhook_configuration)
     for name in certificates.additional_names:
         if not _is_server_name(name):
             expected = "DNS names and IP addresses"
@@ -395,13 +501,19 @@ def _refuse_unknown_settings(document: Any, section: type[Section], prefix: str)
     fields = {field.encode_name: field.type for field in msgspec.structs.fields(section)}
     for key, value in document.items():
         if key not in fields:
-            raise ConfigError(f"{prefix}{key}: unknown setting{_suggest(str(key), tuple(fields), prefix)}")
+            name = _named(key)
+            raise ConfigError(f"{prefix}{name}: unknown setting{_suggest(name, tuple(fields), prefix)}")
         kind = fields[key]
         if isinstance(kind, type) and issubclass(kind, Section):
             _refuse_unknown_settings(value, kind, f"{prefix}{key}.")
         elif key == "resources" and isinstance(value, list):
             for index, item in enumerate(value):
                 _refuse_unknown_settings(item, ResourceNames, f"{prefix}{key}[{index}].")
+
+
+def _named(key: object) -> str:
+    """A key as messages show it: YAML takes any text for one, and any length."""
+    return fitted(str(key), _KEY_LIMIT)
 
 
 def _suggest(name: str, known: tuple[str, ...], prefix: str) -> str:

@@ -10,12 +10,24 @@ from typing import Any, Literal
 
 import msgspec
 
+from webhook.printable import TEXT_LIMIT, fitted, printable
+
 Level = Literal["debug", "info", "warning", "error"]
+LINE_LIMIT = 16 * 1024
+"""Bytes. Container runtimes split longer lines (containerd, ``max_container_log_line_size``)."""
+TRACEBACK_LIMIT = 8 * 1024
+"""Characters."""
+_ENTRIES = 32
+_FIELDS = ("time", "level", "message")
 _utc_now = partial(datetime.now, UTC)
 
 
 class Log:
     """Writes lines to the file descriptor ``descriptor``, each with one write so that lines never mix.
+
+    Whatever a text holds, a line is JSON of visible characters and at most :data:`LINE_LIMIT` bytes: texts, also those
+    in lists, are :func:`webhook.printable.fitted`, so that a program that decodes the line shows no control character
+    either.
 
     Args:
         descriptor: Open for writing. A reader that is gone is no error: nothing waits for whoever reads the log.
@@ -29,25 +41,61 @@ class Log:
         self._always = always
         self.now = now
 
-    def say(self, level: Level, message: str, **fields: object) -> None:
+    def say(self, level: Level, message: str, *, traceback: str = "", **fields: object) -> None:
         """Write a line; of ``fields`` those that hold something.
 
         Args:
             level: ``info`` for what is as it should be, ``warning`` for what mends itself or can wait, ``error`` for
                 what somebody has to look at.
             message: A word or two that never change, so that one can search for them.
+            traceback: Becomes the field ``error``: a text of several lines, of which the last ones are kept.
             fields: Named in camelCase. Neither values of the user's variables nor keys or tokens.
         """
         line: dict[str, object] = {"time": self.now(), "level": level, "message": message, **self._always}
         line.update((key, value) for key, value in fields.items() if value not in (None, "", [], ()))
-        self.write(line)
+        written = self._written(line)
+        if traceback:
+            written = written[:-1] + b',"error":' + msgspec.json.encode(_shown_traceback(traceback)) + b"}"
+        self._put(written)
 
     def write(self, line: Any) -> None:
         """Write something that has ``time``, ``level`` and ``message``."""
+        self._put(self._written(line))
+
+    def _written(self, line: Any) -> bytes:
+        written = self._encode(line)
+        if len(written) <= TEXT_LIMIT and written.isascii() and b"\\" not in written and b"\x7f" not in written:
+            return written
+        fields: dict[str, Any] = msgspec.to_builtins(line)
+        for limit in (TEXT_LIMIT, TEXT_LIMIT // 4, TEXT_LIMIT // 16):
+            written = self._encode(_fitted(fields, limit))
+            if len(written) <= LINE_LIMIT:
+                return written
+        return self._encode({key: fields[key] for key in _FIELDS} | {"cut": True})
+
+    def _put(self, written: bytes) -> None:
         try:  # noqa: SIM105 - suppress() costs as much as the write
-            os.write(self._descriptor, self._encode(line) + b"\n")
+            os.write(self._descriptor, written + b"\n")
         except OSError:
             pass
+
+
+def _fitted(value: Any, limit: int) -> Any:
+    """``value``, made of what JSON has, with all texts in it fitted and lists cut."""
+    if isinstance(value, str):
+        return fitted(value, limit)
+    if isinstance(value, dict):
+        return {fitted(str(key), limit): _fitted(one, limit) for key, one in list(value.items())[:_ENTRIES]}
+    if isinstance(value, list | tuple):
+        shown = [_fitted(one, limit) for one in value[:_ENTRIES]]
+        return shown if len(value) <= _ENTRIES else [*shown, f"{len(value) - _ENTRIES} more"]
+    return value
+
+
+def _shown_traceback(text: str) -> str:
+    """The end of it, which names the error, with its lines and every other character escaped."""
+    kept = "\n".join(map(printable, text[-TRACEBACK_LIMIT:].split("\n")))
+    return kept if len(kept) <= TRACEBACK_LIMIT else kept[-TRACEBACK_LIMIT:]
 
 
 def take_over_logging(log: Log) -> None:
@@ -68,4 +116,4 @@ class _Handler(logging.Handler):
         level: Level = "error" if record.levelno >= logging.ERROR else "warning"
         with contextlib.suppress(Exception):  # a record that cannot be formatted must not end what was logged about
             traceback = self._plain.formatException(record.exc_info) if record.exc_info else ""
-            self._log.say(level, "library", logger=record.name, text=record.getMessage(), error=traceback)
+            self._log.say(level, "library", traceback=traceback, logger=record.name, text=record.getMessage())

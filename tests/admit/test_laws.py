@@ -13,7 +13,8 @@ from tests.judge import judge
 from tests.pods import SHARED_MEMORY, Manifest
 from webhook.config import AdmitPolicy
 from webhook.model.cluster import ClusterFacts
-from webhook.model.outcome import Kind, Outcome
+from webhook.model.options import is_output
+from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.model.pod import Namespace
 from webhook.model.review import encode_reply
 
@@ -191,12 +192,31 @@ def test_a_pod_that_is_left_alone_or_refused_gets_no_patch_and_a_refused_one_a_m
 
 
 @given(pods(gpus=False), namespaces(), clusters, policies)
-def test_a_pod_without_a_gpu_request_gets_no_patch(
+def test_of_a_pod_without_a_gpu_request_nothing_changes_but_outputs_that_it_brought(
     pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
 ) -> None:
     outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    assert outcome.kind is Kind.SKIP
-    assert after == pod
+    if outcome.kind is Kind.SKIP:
+        assert after == pod
+    elif outcome.kind is Kind.REFUSE:
+        assert outcome.reason is Reason.UNKNOWN_OUTPUT
+    else:
+        pointers = {one.path for one in outcome.operations}
+        assert pointers <= {f"/metadata/annotations/{key.replace('/', '~1')}" for key in pod["metadata"]["annotations"]}
+
+
+@given(pods(), namespaces(), clusters, policies)
+def test_no_pod_that_is_created_keeps_an_output_that_somebody_else_wrote(
+    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    brought = pod["metadata"].get("annotations") or {}
+    forged = {key: f"forged{value}" for key, value in brought.items() if is_output(key)}
+    if forged:
+        pod["metadata"]["annotations"] = brought | forged
+    outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
+    if outcome.allowed and namespace.injection_enabled:
+        left = after["metadata"].get("annotations") or {}
+        assert not [key for key, value in forged.items() if left.get(key) == value]
 
 
 @given(pods(), namespaces(), clusters, policies)
@@ -241,11 +261,10 @@ def test_without_permissions_nobody_is_shown_gpus_by_the_word_of_an_annotation(
     pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
 ) -> None:
     outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    if outcome.kind in (Kind.PATCH, Kind.DEGRADED):
-        annotations = after["metadata"]["annotations"]
+    if outcome.allowed and namespace.injection_enabled:
+        annotations = after["metadata"].get("annotations") or {}
         shown = {key: value for key, value in annotations.items() if OF_VISIBLE_GPUS.fullmatch(key)}
-        if not annotations["gpu.topology/injected"].endswith("observe"):
-            assert set(shown.values()) <= {"none", "-1"}
+        assert set(shown.values()) <= {"none", "-1"}
 
 
 @given(pods(), namespaces(permissions=False), clusters, policies)

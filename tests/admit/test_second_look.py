@@ -28,12 +28,18 @@ KUBERNETES_1_35 = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 35))
 ENV_FILE: dict[str, Any] = {"remap": {"environment": "file"}}
 
 
-def injected(profile: str = "exclusive", cluster: ClusterFacts = HAMI_2_9, **settings: Any) -> Manifest:
+def injected(
+    profile: str = "exclusive",
+    cluster: ClusterFacts = HAMI_2_9,
+    *,
+    namespace: Namespace = ALL_ALLOWED,
+    **settings: Any,
+) -> Manifest:
     """A pod of two GPU containers and a helper, as it leaves us."""
     manifest = pod(
         container(), container("decode"), container("helper", None), annotations={"gpu.topology/profile": profile}
     )
-    outcome, after = judge(manifest, ALL_ALLOWED, cluster, policy(**settings))
+    outcome, after = judge(manifest, namespace, cluster, policy(**settings))
     assert outcome.kind is Kind.PATCH
     return after
 
@@ -120,58 +126,83 @@ def test_our_list_of_gpus_comes_after_hamis_and_that_is_all(profile: str, cluste
 OWN_CARDS = {"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": annotation_reference("gpu.topology/visible-uuids")}
 
 
-def sidecar(profile: str, **settings: Any) -> Manifest:
-    """A pod with a sidecar in a namespace that may not see every GPU of a node."""
+CARRIERS = {"init": HAMI_2_9, "sidecar": HAMI_2_10_0}
+
+
+def narrow(profile: str, carrier: str, **settings: Any) -> Manifest:
+    """A pod in a namespace that may not see every GPU of a node."""
     manifest = pod(container(), container("helper", None), annotations={"gpu.topology/profile": profile})
-    outcome, after = judge(manifest, TEAM_A, HAMI_2_10_0, policy(**settings))
+    outcome, after = judge(manifest, TEAM_A, CARRIERS[carrier], policy(**settings))
     assert outcome.kind is Kind.PATCH
+    assert remap(after)["args"] == ["--mode", carrier]
     return after
 
 
+@pytest.mark.parametrize("carrier", CARRIERS)
 @pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
-def test_a_sidecar_without_the_permission_sees_the_cards_of_the_pod_and_needs_nothing_more(profile: str) -> None:
-    manifest = sidecar(profile)
+def test_without_the_permission_it_sees_the_cards_of_the_pod_and_needs_nothing_more(profile: str, carrier: str) -> None:
+    manifest = narrow(profile, carrier)
     assert OWN_CARDS in remap(manifest)["env"]
     assert manifest["metadata"]["annotations"]["gpu.topology/visible-uuids"] == "none"
     default(manifest)
-    outcome, operations, _ = look(manifest, TEAM_A, HAMI_2_10_0)
+    outcome, operations, _ = look(manifest, TEAM_A, CARRIERS[carrier])
     assert (outcome.kind, outcome.reason, operations) == (Kind.SKIP, Reason.ALREADY_INJECTED, [])
 
 
+@pytest.mark.parametrize("carrier", CARRIERS)
 @pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
-def test_the_cards_of_the_pod_come_after_hamis_list_and_that_is_all(profile: str) -> None:
-    manifest = sidecar(profile)
+def test_the_cards_of_the_pod_come_after_hamis_list_and_that_is_all(profile: str, carrier: str) -> None:
+    manifest = narrow(profile, carrier)
     default(manifest)
     overwrite_env(manifest)
-    _, operations, after = look(manifest, TEAM_A, HAMI_2_10_0)
+    _, operations, after = look(manifest, TEAM_A, CARRIERS[carrier])
     assert operations == [{"op": "add", "path": "/spec/initContainers/0/env/-", "value": OWN_CARDS}]
-    assert look(after, TEAM_A, HAMI_2_10_0)[1] == []
+    assert look(after, TEAM_A, CARRIERS[carrier])[1] == []
 
 
+@pytest.mark.parametrize("carrier", CARRIERS)
 @pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
-def test_a_sidecar_that_was_given_every_gpu_afterwards_is_put_right(profile: str) -> None:
-    manifest = sidecar(profile)
+def test_one_that_was_given_every_gpu_afterwards_is_put_right(profile: str, carrier: str) -> None:
+    manifest = narrow(profile, carrier)
     remap(manifest)["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"})
-    _, _, after = look(manifest, TEAM_A, HAMI_2_10_0)
-    assert after == sidecar(profile)
+    _, _, after = look(manifest, TEAM_A, CARRIERS[carrier])
+    assert after == narrow(profile, carrier)
 
 
-def test_a_sidecar_follows_the_permission_of_its_namespace() -> None:
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_it_follows_the_permission_of_its_namespace(carrier: str) -> None:
     allowed = Namespace("team-a", TEAM_A.labels | {"gpu.topology/allow-node-gpus": "true"})
-    _, _, wide = look(sidecar("exclusive"), allowed, HAMI_2_10_0)
+    _, _, wide = look(narrow("exclusive", carrier), allowed, CARRIERS[carrier])
     assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"} in remap(wide)["env"]
     assert "gpu.topology/visible-uuids" not in wide["metadata"]["annotations"]
-    _, _, narrow = look(wide, TEAM_A, HAMI_2_10_0)
-    assert narrow == sidecar("exclusive")
+    _, _, after = look(wide, TEAM_A, CARRIERS[carrier])
+    assert after == narrow("exclusive", carrier)
 
 
-def test_a_sidecar_that_shall_see_no_gpus_is_given_none() -> None:
-    manifest = sidecar("exclusive", remap={"seesAllGpus": False})
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("value", ["true ", "True", "1", ""])
+def test_a_label_with_another_value_is_no_permission(carrier: str, value: str) -> None:
+    almost = Namespace("team-a", TEAM_A.labels | {"gpu.topology/allow-node-gpus": value})
+    _, after = judge(pod(container()), almost, CARRIERS[carrier])
+    assert effective_env(after, "gpu-topology-remap")["NVIDIA_VISIBLE_DEVICES"] == OWN_CARDS["valueFrom"]
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_one_that_shall_see_no_gpus_is_given_none(carrier: str) -> None:
+    manifest = narrow("exclusive", carrier, remap={"seesGpus": False})
     assert "NVIDIA_VISIBLE_DEVICES" not in effective_env(manifest, "gpu-topology-remap")
     assert "gpu.topology/visible-uuids" not in manifest["metadata"]["annotations"]
     remap(manifest)["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"})
-    _, _, after = look(manifest, TEAM_A, HAMI_2_10_0, remap={"seesAllGpus": False})
+    _, _, after = look(manifest, TEAM_A, CARRIERS[carrier], remap={"seesGpus": False})
     assert "NVIDIA_VISIBLE_DEVICES" not in effective_env(after, "gpu-topology-remap")
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
+def test_a_list_that_the_user_wrote_is_not_the_one_that_it_sees(profile: str, carrier: str) -> None:
+    forged = {"gpu.topology/profile": profile, "gpu.topology/visible-uuids": "all"}
+    _, after = judge(pod(container(), annotations=forged), TEAM_A, CARRIERS[carrier])
+    assert after["metadata"]["annotations"]["gpu.topology/visible-uuids"] == "none"
 
 
 def with_a_spy_before_ours(manifest: Manifest) -> Manifest:
@@ -181,25 +212,16 @@ def with_a_spy_before_ours(manifest: Manifest) -> Manifest:
     return manifest
 
 
-def test_an_init_container_that_shares_processes_with_one_before_it_sees_the_cards_of_the_pod_only() -> None:
-    manifest = pod(container(), annotations={"gpu.topology/profile": "pod-peers"})
-    _, injected_pod = judge(manifest, TEAM_A)
-    _, _, after = look(with_a_spy_before_ours(injected_pod), TEAM_A)
+@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
+def test_a_container_that_was_put_before_it_changes_nothing_of_that(profile: str) -> None:
+    _, _, after = look(with_a_spy_before_ours(narrow(profile, "init")), TEAM_A)
     assert effective_env(after, "gpu-topology-remap")["NVIDIA_VISIBLE_DEVICES"] == OWN_CARDS["valueFrom"]
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_in_exclusive_it_does_so_where_the_pod_itself_shares_its_processes(shared: bool) -> None:
-    _, injected_pod = judge(pod(container(), shareProcessNamespace=shared), TEAM_A)
-    _, _, after = look(with_a_spy_before_ours(injected_pod), TEAM_A)
-    seen = effective_env(after, "gpu-topology-remap")["NVIDIA_VISIBLE_DEVICES"]
-    assert seen == (OWN_CARDS["valueFrom"] if shared else "all")
-
-
 def test_hamis_list_stays_last_where_the_remap_container_may_not_see_the_gpus() -> None:
-    manifest = injected(remap={"seesAllGpus": False})
+    manifest = injected(remap={"seesGpus": False})
     overwrite_env(manifest)
-    assert look(manifest, remap={"seesAllGpus": False})[1] == []
+    assert look(manifest, remap={"seesGpus": False})[1] == []
 
 
 def older() -> Manifest:
@@ -328,31 +350,54 @@ def test_a_container_that_is_added_to_a_pod_that_reads_the_file_gets_a_number_of
     assert effective_env(after, "gpu-topology-remap")["GPU_TOPOLOGY_CONTAINERS"] == "late:1:2,train:2:0,decode:2:1"
 
 
-def test_a_sidecar_of_one_pid_namespace_hands_out_no_values_in_a_file() -> None:
-    manifest = pod(container(), annotations={"gpu.topology/profile": "pod-peers", "gpu.topology/remap": "sidecar"})
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
+def test_without_the_permission_no_values_are_handed_out_in_a_file(profile: str, carrier: str) -> None:
+    manifest = pod(container(), annotations={"gpu.topology/profile": profile, "gpu.topology/remap": carrier})
     outcome, _, after = look(manifest, TEAM_A, KUBERNETES_1_35, **ENV_FILE)
-    assert effective_env(after, "train")["NVIDIA_VISIBLE_DEVICES"] == OWN_CARDS["valueFrom"]
-    warning = "remap.environment: file changes nothing: in this pod other containers could write that file"
+    assert effective_env(after, "train")["NCCL_P2P_LEVEL"] == annotation_reference("gpu.topology/nccl-p2p-level")
+    assert "GPU_TOPOLOGY_ENVIRONMENT" not in effective_env(after, "gpu-topology-remap")
+    assert not any("fileKeyRef" in entry.get("valueFrom", {}) for one in all_containers(after) for entry in one["env"])
+    warning = "remap.environment: file changes nothing: the namespace is not labelled gpu.topology/allow-node-gpus"
     assert [one for one in outcome.warnings if "environment" in one] == [warning]
 
 
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_with_the_permission_they_are(profile: str, carrier: str) -> None:
+    manifest = pod(container(), annotations={"gpu.topology/profile": profile, "gpu.topology/remap": carrier})
+    outcome, _, after = look(manifest, ALL_ALLOWED, KUBERNETES_1_35, **ENV_FILE)
+    assert effective_env(after, "train")["NCCL_P2P_LEVEL"] == in_file("NCCL_P2P_LEVEL")
+    assert effective_env(after, "gpu-topology-remap")["GPU_TOPOLOGY_ENVIRONMENT"] == "file"
+    assert [one for one in outcome.warnings if "environment" in one] == []
+
+
 @pytest.mark.parametrize("settings", [ENV_FILE, {}])
-def test_a_list_of_gpus_from_a_file_that_a_peer_of_the_sidecar_could_write_needs_the_permission(
-    settings: dict[str, Any],
-) -> None:
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_a_list_of_gpus_from_a_file_needs_the_permission(settings: dict[str, Any], carrier: str) -> None:
     manifest = with_env({"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": in_file("NVIDIA_VISIBLE_DEVICES")})
-    manifest["metadata"]["annotations"]["gpu.topology/remap"] = "sidecar"
+    manifest["metadata"]["annotations"]["gpu.topology/remap"] = carrier
     assert look(manifest, TEAM_A, KUBERNETES_1_35, **settings)[0].reason == Reason.MISSING_PERMISSION
-    outcome, _, _ = look(manifest, ALL_ALLOWED, KUBERNETES_1_35, **settings)
-    assert outcome.reason == Reason.CONTRADICTS_PROFILE
+    assert look(manifest, ALL_ALLOWED, KUBERNETES_1_35, **settings)[0].kind is Kind.PATCH
 
 
-def test_a_file_that_a_container_before_ours_could_write_is_not_read() -> None:
-    manifest = pod(container(), annotations={"gpu.topology/profile": "pod-peers"})
-    _, _, reading = look(manifest, TEAM_A, KUBERNETES_1_35, **ENV_FILE)
-    assert effective_env(reading, "train")["NVIDIA_VISIBLE_DEVICES"] == in_file("NVIDIA_VISIBLE_DEVICES")
-    outcome, _, _ = look(with_a_spy_before_ours(reading), TEAM_A, KUBERNETES_1_35, **ENV_FILE)
-    assert not outcome.allowed
+@pytest.mark.parametrize("name", ["NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"])
+@pytest.mark.parametrize("namespace", [TEAM_A, ALL_ALLOWED])
+def test_a_line_of_the_file_that_may_be_missing_is_not_ours(name: str, namespace: Namespace) -> None:
+    """Without the line the variable would be the image's, which may ask for every GPU."""
+    line = "NVIDIA_VISIBLE_DEVICES" if name.startswith("NVIDIA") else "CUDA_VISIBLE_DEVICES_0"
+    source = in_file(line)
+    source["fileKeyRef"]["optional"] = True
+    outcome, _, _ = look(with_env({"name": name, "valueFrom": source}), namespace, KUBERNETES_1_35, **ENV_FILE)
+    assert outcome.reason in (Reason.CONTRADICTS_PROFILE, Reason.MISSING_PERMISSION)
+    source["fileKeyRef"]["optional"] = False
+    outcome, _, _ = look(with_env({"name": name, "valueFrom": source}), ALL_ALLOWED, KUBERNETES_1_35, **ENV_FILE)
+    assert outcome.kind is Kind.PATCH
+
+
+def test_a_pod_that_reads_the_file_is_refused_where_the_permission_has_been_taken_away() -> None:
+    outcome, _, _ = look(injected("pod-peers", KUBERNETES_1_35, **ENV_FILE), TEAM_A, KUBERNETES_1_35, **ENV_FILE)
+    assert outcome.reason == Reason.MISSING_PERMISSION
 
 
 def test_the_list_of_the_pods_cards_is_annotated_once() -> None:
@@ -361,24 +406,16 @@ def test_the_list_of_the_pods_cards_is_annotated_once() -> None:
     assert [one["value"] for one in operations if one["path"].endswith("~1visible-uuids")] == ["none"]
 
 
-@pytest.mark.parametrize("profile", ["exclusive", "node-peers"])
-def test_a_sidecar_of_other_profiles_hands_out_values_in_a_file(profile: str) -> None:
-    manifest = pod(container(), annotations={"gpu.topology/profile": profile, "gpu.topology/remap": "sidecar"})
-    _, _, after = look(manifest, ALL_ALLOWED, KUBERNETES_1_35, **ENV_FILE)
-    assert effective_env(after, "train")["NCCL_P2P_LEVEL"] == in_file("NCCL_P2P_LEVEL")
-
-
 # Annotations that containers refer to.
 
 TABLES = {name: {"NCCL_ALGO": name} for name in ("nvswitch", "nvlink", "pcie")}
 
 
-def test_the_annotation_of_an_nccl_variable_that_left_the_tables_stays_for_those_who_refer_to_it() -> None:
+def test_a_variable_whose_nccl_annotation_left_the_tables_can_have_no_value_and_refuses_the_pod() -> None:
     manifest = injected(nccl=TABLES)
-    outcome, operations, after = look(manifest)
-    assert after["metadata"]["annotations"]["gpu.topology/nccl-env.NCCL_ALGO"] == "pcie"
-    assert outcome.kind is Kind.PATCH  # the remap container is told of no table
-    assert [one["path"] for one in operations] == ["/spec/initContainers/0"]
+    outcome, operations, _ = look(manifest)
+    assert (outcome.kind, outcome.reason, operations) == (Kind.REFUSE, Reason.UNKNOWN_OUTPUT, [])
+    assert 'annotation "gpu.topology/nccl-env.NCCL_ALGO", which only the webhook writes' in outcome.message
 
 
 def test_the_annotations_of_a_profile_that_changed_stay_for_those_who_refer_to_them() -> None:
@@ -488,13 +525,13 @@ SHELL = {"exec": {"command": ["sh", "-c", "nvidia-smi"]}}
     ],
 )
 def test_a_forged_remap_container_is_refused_or_put_right(change: Manifest) -> None:
-    manifest = injected()
+    manifest = injected(namespace=TEAM_A)
     own = remap(manifest)
     for field, value in change.items():
         own[field] = own[field] + value if field in ("env", "volumeMounts") else value
     outcome, _, after = look(manifest, TEAM_A)
     if outcome.allowed:
-        assert after == injected()
+        assert after == injected(namespace=TEAM_A)
     else:
         assert outcome.reason == Reason.MISSING_PERMISSION
         assert "container gpu-topology-remap sets NVIDIA_VISIBLE_DEVICES itself" in outcome.message

@@ -1,5 +1,6 @@
 """The decision about a Binding: docs/binding.md, sentence by sentence."""
 
+import copy
 from typing import Any
 
 import msgspec
@@ -13,10 +14,10 @@ from webhook.allocation.model import Device
 from webhook.bind.binding import Case, begin, finish, passes, peer_devices
 from webhook.config import AdmitPolicy
 from webhook.manifest.pods import to_json
-from webhook.model.binding import Binding, BindOutcome, BindReason, Target
+from webhook.model.binding import BIND_SENTENCES, Binding, BindOutcome, BindReason, Target
 from webhook.model.cluster import ClusterFacts
 from webhook.model.outcome import Kind
-from webhook.model.pod import Metadata, Namespace, Pod
+from webhook.model.pod import Metadata, Namespace, Pod, PodStatus
 from webhook.model.version import Version
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.topology.model import NodeTopology
@@ -24,6 +25,7 @@ from webhook.topology.readers.hami import read_hami
 from webhook.workload import apply_in_place
 
 U = machines.H20_UUIDS
+ON_NODE = "pod team-a/train on node h20-node-1"
 HAMI_2_9 = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 33))
 OLD = ClusterFacts(hami=Version(2, 10), kubernetes=Version(1, 28))
 """A cluster without remap containers."""
@@ -41,9 +43,10 @@ def injected(
     namespace: Namespace = ALL_ALLOWED,
     rules: AdmitPolicy | None = None,
     cluster: ClusterFacts = HAMI_2_9,
+    **spec: Any,
 ) -> Pod:
     """A pod as it is when its Binding is reviewed: admitted, then annotated by HAMi."""
-    manifest = pod(*containers, annotations=dict(annotations or {}))  # which the patch then changes
+    manifest = copy.deepcopy(pod(*containers, annotations=annotations or {}, **spec))  # which the patch then changes
     before = msgspec.json.decode(to_json(manifest), type=Pod)
     outcome = admit(before, namespace, rules or policy(), cluster)
     assert outcome.operations, outcome
@@ -59,6 +62,11 @@ def injected(
 
 def to(node: str = "h20-node-1", uid: str | None = "uid-1", annotations: dict[str, str] | None = None) -> Binding:
     return Binding(Metadata(name="train", namespace="team-a", uid=uid, annotations=annotations), Target(node))
+
+
+def to_nameless() -> Binding:
+    """A Binding as who does not know the pod can send it."""
+    return to(uid=None)
 
 
 def published(topology: NodeTopology, age: float | None = None) -> Sources:
@@ -90,20 +98,100 @@ def group_of(found: Pod) -> str | None:
     return begun.wish.group
 
 
-def test_a_pod_without_our_mark_passes() -> None:
-    plain = msgspec.json.decode(to_json(pod()), type=Pod)
-    assert passes(plain, to()) == BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_INJECTED)
+NOT_INJECTED = BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_INJECTED)
+MARKS = [
+    pytest.param("0.1.0 node-peers", id="of another profile"),
+    pytest.param("0.1.0 observe", id="of an observed pod"),
+    pytest.param("yes", id="of none"),
+    pytest.param(None, id="missing"),
+]
+
+
+def marked(found: Pod, mark: str | None) -> Pod:
+    """The pod with another mark."""
+    assert found.metadata is not None
+    others = {key: value for key, value in found.annotations.items() if key != "gpu.topology/injected"}
+    written = others | ({"gpu.topology/injected": mark} if mark else {})
+    return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, annotations=written))
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("profile", ["exclusive", "pod-peers", "node-peers"])
+@pytest.mark.parametrize("cluster", [HAMI_2_9, OLD], ids=["init", "binding"])
+def test_whatever_the_mark_says_the_containers_of_the_pod_decide(
+    profile: str, mark: str | None, cluster: ClusterFacts
+) -> None:
+    found = injected(
+        container("prefill", 2),
+        container("decode", 1),
+        allocated=hami([U[6], U[1]], [U[3]]),
+        annotations={"gpu.topology/profile": profile},
+        cluster=cluster,
+    )
+    outcome = decide(found)
+    assert (outcome.reason, outcome.profile) == (BindReason.RESOLVED, profile)
+    assert decide(marked(found, mark)) == outcome
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        pytest.param(pod(), id="not asked about"),
+        pytest.param(pod(container("main", None)), id="no GPU"),
+        pytest.param(
+            pod(container(resources={"limits": {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}})), id="slice"
+        ),
+        pytest.param(pod(annotations={"gpu.topology/containers": "nonsense"}), id="an option that refuses it"),
+        pytest.param(pod(annotations={"gpu.topology/min-bandwidth": "fast"}), id="an option that is none"),
+    ],
+)
+def test_a_forged_mark_makes_no_pod_ours(plain: Any) -> None:
+    found = msgspec.json.decode(to_json(plain), type=Pod)
+    for mark in (None, "0.1.0 pod-peers", "0.1.0 observe", "yes"):
+        assert decide(marked(found, mark)) == NOT_INJECTED
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations"),
+    [({"gpu.topology/injection": "disabled"}, {}), ({}, {"gpu.topology/inject": "false"})],
+    ids=["label", "annotation"],
+)
+def test_a_pod_that_opted_out_is_left_alone_even_if_it_looks_like_an_injected_one(
+    labels: dict[str, str], annotations: dict[str, str]
+) -> None:
+    found = injected(allocated=hami([U[0], U[1]]))
+    assert decide(found).reason is BindReason.RESOLVED
+    assert found.metadata is not None
+    metadata = msgspec.structs.replace(found.metadata, labels=labels, annotations=found.annotations | annotations)
+    assert decide(msgspec.structs.replace(found, metadata=metadata)) == NOT_INJECTED
+
+
+def test_a_pod_of_a_namespace_that_opted_out_is_left_alone() -> None:
+    assert decide(injected(allocated=hami([U[0], U[1]])), namespace=Namespace("team-a")) == NOT_INJECTED
+
+
+@pytest.mark.parametrize("missing", ["CUDA_DISABLE_CONTROL", "NCCL_P2P_LEVEL", "NCCL_NVLS_ENABLE"])
+def test_a_pod_without_one_of_the_variables_of_every_injected_pod_is_none(missing: str) -> None:
+    found = injected(allocated=hami([U[0], U[1]]))
+    assert found.spec is not None
+    assert found.spec.containers is not None
+    (main,) = found.spec.containers
+    env = [one for one in msgspec.json.decode(main.env_json) if one["name"] != missing]
+    changed = msgspec.structs.replace(main, env_json=msgspec.Raw(msgspec.json.encode(env)))
+    spec = msgspec.structs.replace(found.spec, containers=[changed])
+    assert decide(msgspec.structs.replace(found, spec=spec)) == NOT_INJECTED
 
 
 def test_a_pod_that_is_gone_bound_or_another_one_passes() -> None:
     found = injected(allocated=hami([U[0], U[1]]))
-    assert passes(None, to()) == BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
-    assert passes(found, to(uid="uid-2")) == BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_RECREATED)
-    assert passes(found, to()) is None
-    assert passes(found, to(uid=None)) is None
+    assert passes(None, to(), ALL_ALLOWED) == BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
+    recreated = BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_RECREATED)
+    assert passes(found, to(uid="uid-2"), ALL_ALLOWED) == recreated
+    assert passes(found, to(), ALL_ALLOWED) is None
+    assert passes(found, to(uid=None), ALL_ALLOWED) is None
     assert found.spec is not None
     bound = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, node_name="h20-node-1"))
-    assert passes(bound, to()) == BindOutcome(kind=Kind.SKIP, reason=BindReason.ALREADY_BOUND)
+    assert passes(bound, to(), ALL_ALLOWED) == BindOutcome(kind=Kind.SKIP, reason=BindReason.ALREADY_BOUND)
 
 
 def test_an_exclusive_pod_learns_how_its_gpus_are_linked() -> None:
@@ -182,18 +270,27 @@ def test_values_of_the_configuration_follow_the_link_class() -> None:
     assert decide(found, rules=rules).annotations["gpu.topology/nccl-env.NCCL_ALGO"] == "NVLS"
 
 
-def test_the_allocation_on_the_binding_comes_before_that_of_the_pod() -> None:
+@pytest.mark.parametrize("certain", [True, False], ids=["of the API server", "of anybody"])
+def test_an_allocation_on_the_binding_is_believed_only_where_clients_show_certificates(certain: bool) -> None:
     found = injected(
         container("train", None, resources={"limits": {"volcano.sh/vgpu-number": 2}}),
         allocated="",
-        annotations={"volcano.sh/vgpu-ids-new": "stale", "volcano.sh/vgpu-node": "elsewhere"},
+        annotations={"volcano.sh/vgpu-ids-new": "", "volcano.sh/vgpu-node": "elsewhere"},
     )
     said = {
         "volcano.sh/vgpu-ids-new": f"{U[0]},NVIDIA,97871,100:{U[1]},NVIDIA,97871,100:",
         "volcano.sh/vgpu-node": "h20-node-1",
     }
-    outcome = decide(found, to(annotations=said))
-    assert (outcome.reason, outcome.link) == (BindReason.RESOLVED, "NVSwitch")
+    rules = policy(server={"clientAuthority": "/ca.crt"} if certain else {})
+    outcome = decide(found, to(annotations=said), rules=rules)
+    expected = (BindReason.RESOLVED, "NVSwitch") if certain else (BindReason.NO_ALLOCATION, "")
+    assert (outcome.reason, outcome.link) == expected
+
+
+def test_a_forged_binding_learns_of_no_other_gpus_than_those_of_the_pod() -> None:
+    found = injected(allocated=hami([U[0], U[1]]))
+    said = {"hami.io/vgpu-devices-allocated": hami([U[6], U[7]])}
+    assert decide(found, to(annotations=said)) == decide(found)
 
 
 BRIDGED = machines.a100_pcie_bridged()
@@ -272,7 +369,8 @@ def test_what_cannot_be_resolved_refuses_peers_and_lets_exclusive_pods_go(
     refused = decide(peers, sources=sources)
     assert (refused.kind, refused.reason, refused.code) == (Kind.REFUSE, reason, 409)
     assert refused.event is not None
-    assert (refused.event.reason, refused.event.note) == ("NotResolved", refused.message)
+    told = refused.message if reason is BindReason.NODE_UNKNOWN else f"{ON_NODE}: {BIND_SENTENCES[reason]}"
+    assert (refused.event.reason, refused.event.note) == ("NotResolved", told)
     assert text in refused.message
     assert refused.message.startswith("pod team-a/train: ")
 
@@ -281,6 +379,65 @@ def test_mig_instances_meet_no_requirement() -> None:
     wish = {"gpu.topology/require-nvlink": "true", "gpu.topology/on-violation": "deny"}
     outcome = decide(injected(allocated=hami([f"{U[0]}[1-0]", f"{U[0]}[1-1]"]), annotations=wish))
     assert (outcome.kind, outcome.reason, outcome.code) == (Kind.REFUSE, BindReason.REQUIREMENT_NOT_MET, 403)
+    assert outcome.event is not None
+    assert outcome.event.note == f"{ON_NODE}: {BIND_SENTENCES[BindReason.MIG_ALLOCATION]}"
+
+
+FORGED = "wire 1 BTC to \x1b[31m"
+
+
+@pytest.mark.parametrize("key", ["hami.io/vgpu-devices-allocated", "hami.io/vgpu-node"])
+@pytest.mark.parametrize("wish", [{}, {"gpu.topology/require-nvlink": "true"}])
+def test_an_event_holds_no_text_of_an_annotation(key: str, wish: dict[str, str]) -> None:
+    found = injected(allocated=hami([U[0], U[1]]), annotations=wish)
+    found.annotations[key] = f"{U[0]}[{FORGED}],NVIDIA,1,1:{FORGED}"
+    outcome = decide(found)
+    assert outcome.event is not None
+    assert "BTC" not in outcome.event.note
+    assert "BTC" in outcome.message
+
+
+@pytest.mark.parametrize("binding", [Binding(None, Target("h20-node-1")), to_nameless()])
+def test_a_binding_without_the_uid_of_its_pod_learns_nothing_of_its_gpus(binding: Binding) -> None:
+    exclusive = decide(injected(allocated=hami([U[0], U[1]])), binding)
+    assert (exclusive.kind, exclusive.reason) == (Kind.DEGRADED, BindReason.POD_NOT_NAMED)
+    assert (exclusive.annotations, exclusive.event, exclusive.link) == ({}, None, "")
+    peers = injected(allocated=hami([U[0], U[1]]), annotations={"gpu.topology/profile": "node-peers"})
+    refused = decide(peers, binding)
+    assert (refused.kind, refused.reason, refused.code) == (Kind.REFUSE, BindReason.POD_NOT_NAMED, 409)
+    assert "GPU-" not in refused.message
+    assert refused.event is None
+    assert decide(peers).reason is BindReason.RESOLVED
+
+
+def test_a_binding_without_the_uid_of_its_pod_reads_no_value_of_its_options() -> None:
+    found = injected(allocated=hami([U[0], U[1]]))
+    found.annotations["gpu.topology/min-bandwidth"] = "s3cret"
+    refused = decide(found, to_nameless())
+    assert (refused.kind, refused.reason) == (Kind.REFUSE, BindReason.BAD_POD)
+    assert "s3cret" not in refused.message
+    assert "s3cret" in decide(found).message
+
+
+@pytest.mark.parametrize(
+    ("status", "deleted", "exists", "told"),
+    [
+        (None, None, True, True),
+        (PodStatus("Pending"), None, True, True),
+        (PodStatus("Failed"), None, True, False),
+        (PodStatus("Pending"), "2026-11-20T21:51:20Z", True, False),
+        (PodStatus("Pending"), None, False, False),
+    ],
+)
+def test_an_event_is_told_only_of_a_pending_pod_and_a_node_that_is_there(
+    status: PodStatus | None, deleted: str | None, exists: bool, told: bool
+) -> None:
+    found = injected(allocated="")
+    assert found.metadata is not None
+    found.status, found.metadata.deletion_timestamp = status, deleted
+    outcome = decide(found, sources=Sources(exists=exists))
+    assert (outcome.event is not None) is told
+    assert outcome.kind is Kind.DEGRADED
 
 
 def test_an_old_topology_gives_way_to_what_hami_says() -> None:
@@ -323,17 +480,14 @@ def test_an_observed_pod_is_only_looked_at() -> None:
     assert nothing.event is None
 
 
-def test_a_mark_or_option_that_cannot_be_read_refuses_the_binding() -> None:
+def test_an_option_that_cannot_be_read_refuses_the_binding() -> None:
     found = injected(allocated=hami([U[0], U[1]]))
     assert found.metadata is not None
-    for key, value, text in (
-        ("gpu.topology/injected", "yes", 'expected a version and a profile such as "0.1.0 exclusive", found "yes"'),
-        ("gpu.topology/min-bandwidth", "fast", 'expected a number of GB/s such as "100", found "fast"'),
-    ):
-        metadata = msgspec.structs.replace(found.metadata, annotations=found.annotations | {key: value})
-        outcome = decide(msgspec.structs.replace(found, metadata=metadata))
-        assert (outcome.kind, outcome.reason, outcome.code) == (Kind.REFUSE, BindReason.BAD_POD, 422)
-        assert text in outcome.message
+    annotations = found.annotations | {"gpu.topology/min-bandwidth": "fast"}
+    metadata = msgspec.structs.replace(found.metadata, annotations=annotations)
+    outcome = decide(msgspec.structs.replace(found, metadata=metadata))
+    assert (outcome.kind, outcome.reason, outcome.code) == (Kind.REFUSE, BindReason.BAD_POD, 422)
+    assert 'expected a number of GB/s such as "100", found "fast"' in outcome.message
 
 
 def test_requirements_of_a_namespace_that_is_not_known_yet_are_waited_for() -> None:
@@ -529,7 +683,7 @@ def test_containers_that_a_namespace_leaves_out_later_keep_what_admission_chose(
 
 
 def test_an_old_topology_is_not_enough_for_a_remap_container_that_sees_no_gpu() -> None:
-    rules = policy(remap={"seesAllGpus": False})
+    rules = policy(remap={"seesGpus": False})
     wish = {"gpu.topology/profile": "node-peers"}
     found = injected(allocated=hami([U[0], U[1]]), annotations=wish, rules=rules)
     outcome = decide(found, sources=published(machines.h20(), age=1800), rules=rules)

@@ -136,7 +136,7 @@ def test_what_is_written_is_what_is_read(material: Material) -> None:
 @pytest.mark.parametrize(
     ("data", "faults"),
     [
-        ({}, ["ca.crt", "tls.crt"]),
+        ({}, ["the Secret is empty"]),
         ({"ca.crt": b"\xff", "tls.crt": b"", "tls.key": b""}, ["ca.crt", "tls.crt"]),
         (write_material(STEADY) | {"ca.key": B.key}, ["ca.key"]),
         (write_material(STEADY) | {"tls.key": OF_B.key}, ["tls.key"]),

@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
 from certs.bundle import TlsBundle, authority_context, check_bundle, read_bundle
-from certs.context import server_context
+from certs.context import LiveContext, server_context
 from certs.errors import BundleError
 from certs.issue import issue
 from certs.served import Served
@@ -214,6 +214,11 @@ def test_the_context_gives_no_tickets_and_speaks_nothing_old() -> None:
     old = {cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] == "TLSv1.2"}
     assert old
     assert all(name.startswith("ECDHE-") and ("GCM" in name or "CHACHA20" in name) for name in old)
+
+
+def test_a_connection_is_never_negotiated_again() -> None:
+    assert server_context(pair()).options & ssl.OP_NO_RENEGOTIATION
+    assert LiveContext().listening.options & ssl.OP_NO_RENEGOTIATION
 
 
 def test_a_client_gets_no_session_to_resume() -> None:

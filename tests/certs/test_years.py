@@ -68,7 +68,12 @@ class Life(RuleBasedStateMachine):
 
     @rule(days=st.integers(1, 20))
     def let_days_pass(self, days: int) -> None:
-        """Most of them nobody looks, as if the API server were away; then for a while they all do."""
+        """Most of them nobody looks, as if the API server were away; then for a while they all do.
+
+        Within the life of a certificate an administrator heeds the alert and makes a Secret that is missing.
+        """
+        if SECRET not in self.world.objects:
+            self.world.make_secret()
         self.world.wait(86400 * days)
         self.go_on(12)
 
@@ -91,6 +96,12 @@ class Life(RuleBasedStateMachine):
     @rule()
     def delete_the_secret(self) -> None:
         self.world.objects.pop(SECRET, None)
+
+    @precondition(lambda self: self.is_whole() or not self.watches)
+    @rule()
+    def empty_the_secret(self) -> None:
+        self.world.objects.pop(SECRET, None)
+        self.world.make_secret()
 
     @precondition(lambda self: SECRET in self.world.objects and (self.is_whole() or not self.watches))
     @rule(key=st.sampled_from(KEYS), value=st.sampled_from(sorted(VALUES)))
@@ -130,7 +141,9 @@ class Life(RuleBasedStateMachine):
         return not material.faults and served <= set(material.authorities)
 
     def teardown(self) -> None:
-        """However it was left, it heals by itself."""
+        """However it was left, it heals by itself; only the Secret must be there."""
+        if SECRET not in self.world.objects:
+            self.world.make_secret()
         self.go_on(90)
         data = self.world.data()
         assert self.world.named() == [data["ca.crt"]] * 2

@@ -78,13 +78,18 @@ class World:
         return BEGIN + timedelta(seconds=self.elapsed) + self.skew
 
     def register(self) -> None:
-        """A configuration with two webhooks of ours and one of somebody else's."""
+        """What is installed: an empty Secret; a configuration with two webhooks of ours and one of somebody else's."""
+        self.make_secret()
 
         def webhook(name: str, service: str) -> dict[str, Any]:
             return {"name": name, "clientConfig": {"service": {"namespace": "gpu", "name": service}}}
 
         webhooks = [webhook("pods", "webhook"), webhook("other", "another"), webhook("bindings", "webhook")]
         self.put(CONFIGURATION, {"metadata": {"name": "webhook"}, "webhooks": webhooks})
+
+    def make_secret(self) -> None:
+        """Without values, as the chart makes it."""
+        self.put(SECRET, {"metadata": {"name": "webhook-tls"}, "type": MARKS.secret_type})
 
     def put(self, key: tuple[Kind, str], manifest: dict[str, Any]) -> None:
         manifest = copy.deepcopy(manifest)
@@ -144,7 +149,7 @@ class World:
             self.wait(PACE.check)
 
     def data(self) -> dict[str, bytes]:
-        return {key: base64.b64decode(value) for key, value in self.objects[SECRET]["data"].items()}
+        return {key: base64.b64decode(value) for key, value in self.objects[SECRET].get("data", {}).items()}
 
     def named(self) -> list[bytes]:
         """The caBundles of our two webhooks."""
@@ -163,7 +168,7 @@ class World:
     def spoil(self, key: str, value: bytes | None) -> None:
         """Somebody edits one value of the Secret."""
         secret = self.objects[SECRET]
-        data = {name: text for name, text in secret["data"].items() if name != key}
+        data = {name: text for name, text in secret.get("data", {}).items() if name != key}
         if value is not None:
             data[key] = base64.b64encode(value).decode()
         self.put(SECRET, secret | {"data": data})

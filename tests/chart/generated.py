@@ -18,7 +18,12 @@ from webhook.server.certificates import terms_of
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "chart"
-SCOPES = {"cluster": "cluster", "own-namespace": "ownNamespace", "default-namespace": "defaultNamespace"}
+SCOPES = {
+    "cluster": "cluster",
+    "own-namespace": "ownNamespace",
+    "topologies": "topologies",
+    "default-namespace": "defaultNamespace",
+}
 """From values of ``Scope`` to members of ``files/roles.yaml``."""
 ROLES_HEAD = "# What each program may do, from the lists in the code. Written by make chart.\n"
 TABLE_HEAD = "| value | default | meaning |\n|---|---|---|\n"

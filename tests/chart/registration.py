@@ -9,6 +9,16 @@ from tests.chart.helm import INSTALL, documents, pick
 PATIENCE_S = 30
 """The longest that Kubernetes allows: with that of the chart tests fail where the machine stands still for a while."""
 
+PROTECTION = "gpu-topology-outputs"
+"""Name of the policy that protects the annotations of pods, and of its binding."""
+
+
+def installed_protection() -> list[dict[str, Any]]:
+    """The policy of ``deploy/install.yaml`` that protects the annotations of pods, and its binding."""
+    objects = documents(INSTALL.read_text(encoding="utf-8"))
+    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    return [pick(objects, kind, PROTECTION) for kind in kinds]
+
 
 def installed_registration(url: str, authority: bytes) -> dict[str, Any]:
     """The MutatingWebhookConfiguration of ``deploy/install.yaml``, which needs no Helm.

@@ -1,5 +1,6 @@
 """What Helm makes of the chart, with each of the value files."""
 
+import re
 import shutil
 from collections.abc import Iterable
 from itertools import chain
@@ -10,10 +11,10 @@ import pytest
 import yaml
 
 from tests.chart.generated import CHART, PROGRAMS, ROOT, Rule
-from tests.chart.helm import INSTALL, KUBERNETES, NAMESPACE, VALUES, Helm, documents, pick
+from tests.chart.helm import INSTALL, KUBERNETES, NAMESPACE, RELEASE, VALUES, Helm, documents, pick
 from tests.cli.command import gpu_topology
+from webhook.allocation.read import DIALECTS
 from webhook.config import Config, parse_config
-from webhook.kube.permissions import Scope
 from webhook.model import names
 
 pytestmark = pytest.mark.cluster
@@ -31,6 +32,13 @@ RESTRICTED_CONTAINER = {
     "capabilities": {"drop": ["ALL"]},
     "readOnlyRootFilesystem": True,
 }
+SCOPES = {
+    "": "cluster",
+    NAMESPACE: "own-namespace",
+    f"{NAMESPACE}-nodes": "topologies",
+    "default": "default-namespace",
+}
+"""Where a Role of that namespace counts, in the words of the lists of permissions."""
 IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook:0.1.0"
 
 
@@ -79,6 +87,7 @@ def test_every_setting_can_be_set_and_arrives_unchanged(helm: Helm, tmp_path: Pa
     document = yaml.safe_load((ROOT / "deploy" / "config.yaml").read_text(encoding="utf-8"))
     document["remap"] |= {"image": "registry.local/gt:1", "imagePullPolicy": "Never"}
     document["server"] |= {"maxReviewBytes": 12582913, "drainSeconds": 7.5}
+    document["cluster"] |= {"topologyNamespace": "gpu-topology-nodes"}
     document["defaults"] = {"shm-size": "16Gi", "env.NCCL_DEBUG": "WARN"}
     (tmp_path / "values.yaml").write_text(yaml.safe_dump({"config": document}))
     assert config_of(documents(helm.template(f"--values={tmp_path / 'values.yaml'}"))) == parse_config(document)
@@ -138,7 +147,6 @@ def granted(objects: list[dict[str, Any]], account: str) -> set[tuple[str, str, 
         if binding["subjects"] != [subject]:
             continue
         place = binding["metadata"].get("namespace", "")
-        scope = {"": Scope.CLUSTER, NAMESPACE: Scope.OWN_NAMESPACE, "default": Scope.DEFAULT_NAMESPACE}[place]
         roles = [
             one
             for one in objects
@@ -151,7 +159,7 @@ def granted(objects: list[dict[str, Any]], account: str) -> set[tuple[str, str, 
                 for resource in rule["resources"]:
                     for verb in rule["verbs"]:
                         for name in rule.get("resourceNames", [""]):
-                            found.add((str(scope), group, resource, verb, name))
+                            found.add((SCOPES[place], group, resource, verb, name))
     return found
 
 
@@ -185,8 +193,8 @@ def test_the_webhook_is_registered_as_the_design_says(helm: Helm) -> None:
     configuration = pick(helm.objects(), "MutatingWebhookConfiguration")
     assert configuration["metadata"]["name"] == "gpu-topology-webhook"
     pods, bindings = configuration["webhooks"]
-    (condition,) = pods.pop("matchConditions")
-    assert condition["name"] == "asks-for-gpus-or-for-us"
+    conditions = [condition["name"] for condition in pods.pop("matchConditions")]
+    assert conditions == ["not-opted-out-or-with-outputs", "asks-for-gpus-or-for-us"]
     common = {
         "admissionReviewVersions": ["v1"],
         "failurePolicy": "Fail",
@@ -205,9 +213,6 @@ def test_the_webhook_is_registered_as_the_design_says(helm: Helm) -> None:
         "name": "pods.gpu.topology",
         "clientConfig": {"service": service | {"path": "/mutate/pods"}},
         "rules": [rule | {"resources": ["pods"]}],
-        "objectSelector": {
-            "matchExpressions": [{"key": "gpu.topology/injection", "operator": "NotIn", "values": ["disabled"]}]
-        },
         "reinvocationPolicy": "IfNeeded",
         "sideEffects": "None",
     }
@@ -232,7 +237,7 @@ def test_the_webhook_is_registered_as_the_design_says(helm: Helm) -> None:
 def test_the_condition_on_pods_names_every_resource_of_the_configuration(helm: Helm) -> None:
     def expression(*case: str) -> str:
         webhook = pick(helm.objects(*case), "MutatingWebhookConfiguration")["webhooks"][0]
-        text: str = webhook["matchConditions"][0]["expression"]
+        text: str = webhook["matchConditions"][-1]["expression"]
         return text
 
     for family in Config().resources:
@@ -246,7 +251,7 @@ def test_the_condition_on_pods_names_every_resource_of_the_configuration(helm: H
 @pytest.mark.parametrize("namespace", ["gpu-topology", "somewhere-else"])
 def test_names_follow_the_namespace_of_the_release(helm: Helm, namespace: str) -> None:
     objects = helm.objects(namespace=namespace)
-    assert {one["metadata"].get("namespace") for one in objects} == {None, namespace, "default"}
+    assert {one["metadata"].get("namespace") for one in objects} == {None, namespace, f"{namespace}-nodes", "default"}
     configuration = pick(objects, "MutatingWebhookConfiguration")
     for webhook in configuration["webhooks"]:
         assert webhook["clientConfig"]["service"]["namespace"] == namespace
@@ -323,21 +328,22 @@ def test_the_agent_sees_every_gpu_and_no_other_webhook_hides_them(helm: Helm) ->
     }
     assert environment == {
         "NODE_NAME": "spec.nodeName",
-        "POD_NAMESPACE": "metadata.namespace",
         "NVIDIA_VISIBLE_DEVICES": "all",
         "NVIDIA_DRIVER_CAPABILITIES": "utility",
     }
     assert template["metadata"]["labels"]["hami.io/webhook"] == "ignore"
     assert template["spec"]["nodeSelector"] == {"gpu": "on"}
     assert template["spec"]["tolerations"] == [{"operator": "Exists"}]
-    assert container["args"] == ["agent", "--interval=60"]
+    assert container["args"] == ["agent", "--namespace=gpu-topology-nodes", "--interval=60"]
     assert "volumes" not in template["spec"]
 
 
 def test_what_the_agent_may_be_told(helm: Helm) -> None:
     template = pod_template(helm.objects("everything"), "DaemonSet")
     spec = template["spec"]
-    assert spec["containers"][0]["args"] == ["agent", "--interval=30", "--cordon", "--root=/host"]
+    assert spec["containers"][0]["args"] == [
+        "agent", "--namespace=gpu-topology-nodes", "--interval=30", "--cordon", "--root=/host"
+    ]  # fmt: skip
     assert spec["nodeSelector"] == {"nvidia.com/gpu.present": "true"}
     assert (spec["runtimeClassName"], spec["priorityClassName"]) == ("nvidia", "system-node-critical")
     mounts = {mount["mountPath"]: mount.get("readOnly") for mount in spec["containers"][0]["volumeMounts"]}
@@ -351,6 +357,36 @@ def test_files_that_the_configuration_names_can_be_mounted(helm: Helm) -> None:
     assert mounts == {"config": "/etc/gpu-topology", "authority": "/etc/authority"}
 
 
+def test_the_authority_of_clients_is_mounted_where_the_server_reads_it(helm: Helm) -> None:
+    for source in ("configMap", "secret"):
+        given = f"admission.clientCertificate.{source}=clients,admission.clientCertificate.key=bundle.pem"
+        objects = helm.objects(options=["--set=admission.clientCertificate.enabled=true", f"--set={given}"])
+        assert config_of(objects).server.client_authority == "/etc/gpu-topology-clients/bundle.pem"
+        spec = pod_template(objects, "Deployment")["spec"]
+        (mount,) = (one for one in spec["containers"][0]["volumeMounts"] if one["name"] == "clients")
+        assert mount == {"name": "clients", "mountPath": "/etc/gpu-topology-clients", "readOnly": True}
+        (volume,) = (one for one in spec["volumes"] if one["name"] == "clients")
+        items = [{"key": "bundle.pem", "path": "bundle.pem"}]
+        name = {"name": "clients"} if source == "configMap" else {"secretName": "clients"}
+        assert volume[source] == name | {"items": items}
+    assert config_of(helm.objects()).server.client_authority == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("secret=a,admission.clientCertificate.configMap=b", "found both or none"),
+        ("secret=", "found both or none"),
+        ("secret=a,config.server.clientAuthority=/x", "admission.clientCertificate sets it. Leave it out"),
+    ],
+)
+def test_an_authority_of_clients_comes_from_one_place(helm: Helm, options: str, said: str) -> None:
+    given = f"--set=admission.clientCertificate.enabled=true,admission.clientCertificate.{options}"
+    done = helm.run("template", "x", CHART, f"--namespace={NAMESPACE}", given)
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
 @pytest.mark.parametrize("case", ["", "everything", "secret"])
 def test_the_programs_know_their_arguments(helm: Helm, case: str) -> None:
     objects = helm.objects(*values(case))
@@ -362,6 +398,30 @@ def test_the_programs_know_their_arguments(helm: Helm, case: str) -> None:
         assert (unknown.code, "--colour" in unknown.err) == (2, True)
 
 
+def test_agents_publish_where_the_webhook_looks_and_nothing_else_is(helm: Helm) -> None:
+    for options, expected in (((), "gpu-topology-nodes"), (("--set=agent.namespace=gpus",), "gpus")):
+        objects = helm.objects(options=options)
+        assert config_of(objects).cluster.topology_namespace == expected
+        assert f"--namespace={expected}" in pod_template(objects, "DaemonSet")["spec"]["containers"][0]["args"]
+        there = {one["kind"] for one in objects if one["metadata"].get("namespace") == expected}
+        assert there == {"Role", "RoleBinding", "ResourceQuota"}
+        namespace = pick(objects, "Namespace", expected)["metadata"]["labels"]
+        assert namespace["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("agent.namespace=gpu-topology", "agent.namespace: expected another namespace than that of the release"),
+        ("config.cluster.topologyNamespace=x", "config.cluster.topologyNamespace: expected gpu-topology-nodes"),
+    ],
+)
+def test_agents_never_write_into_the_namespace_of_the_release(helm: Helm, option: str, said: str) -> None:
+    done = helm.run("template", "x", CHART, f"--namespace={NAMESPACE}", f"--set={option}")
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
 def test_without_an_agent_nothing_of_it_is_left(helm: Helm) -> None:
     objects = helm.objects("minimal")
     assert {one["metadata"]["labels"]["app.kubernetes.io/component"] for one in objects} == {"webhook"}
@@ -370,11 +430,50 @@ def test_without_an_agent_nothing_of_it_is_left(helm: Helm) -> None:
 @pytest.mark.parametrize(
     ("version", "there"), [("1.28.0", False), ("1.29.7", False), ("1.30.0", True), ("1.36.1", True)]
 )
-def test_the_policy_for_agents_is_there_where_the_api_server_tells_their_node(
+def test_the_policies_are_there_where_the_api_server_has_what_they_need(
     helm: Helm, version: str, *, there: bool
 ) -> None:
-    kinds = {one["kind"] for one in helm.objects(options=[f"--kube-version={version}"])}
-    assert ({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} <= kinds) is there
+    objects = helm.objects(options=[f"--kube-version={version}"])
+    for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
+        found = {one["metadata"]["name"] for one in objects if one["kind"] == kind}
+        assert found == ({"gpu-topology-agent", "gpu-topology-outputs"} if there else set())
+
+
+@pytest.mark.parametrize("protected", [True, False])
+def test_the_notes_say_where_annotations_are_not_protected(helm: Helm, *, protected: bool) -> None:
+    setting = f"--set=admission.protectAnnotations={str(protected).lower()}"
+    done = helm.run("install", RELEASE, CHART, "--dry-run=client", f"--namespace={NAMESPACE}", setting)
+    assert done.returncode == 0, done.stderr
+    _, _, notes = done.stdout.partition("NOTES:")
+    assert ("Whoever may patch pods can change" in notes) is not protected
+
+
+def test_the_annotations_are_protected_unless_that_is_switched_off(helm: Helm) -> None:
+    objects = helm.objects(options=["--set=admission.protectAnnotations=false"])
+    names_of_policies = [one["metadata"]["name"] for one in objects if one["kind"] == "ValidatingAdmissionPolicy"]
+    assert names_of_policies == ["gpu-topology-agent"]
+
+
+def test_the_policy_knows_every_annotation_of_ours_and_of_the_schedulers(helm: Helm) -> None:
+    objects = helm.objects()
+    spec = pick(objects, "ValidatingAdmissionPolicy", "gpu-topology-outputs")["spec"]
+    by_name = {variable["name"]: variable["expression"] for variable in spec["variables"]}
+    quoted = {name: set(re.findall(r"'([^']+)'", text)) for name, text in by_name.items()}
+    outputs = {*names.OUTPUTS, *names.OUTPUT_PREFIXES, names.NCCL_P2P_LEVEL}
+    assert quoted["outputs"] == quoted["removedOutputs"] == outputs | {names.PREFIX}
+    read = {key for dialect in DIALECTS for key in (dialect.key, dialect.node_key) if key}
+    assert quoted["allocations"] >= read | {names.HAMI_DEVICES_TO_ALLOCATE, names.HAMI_MIG_ALLOCATIONS}
+    conditions = pick(objects, "MutatingWebhookConfiguration")["webhooks"][0]["matchConditions"]
+    assert set(re.findall(r"'(gpu.topology/[^']+)'", conditions[0]["expression"])) >= outputs
+
+
+def test_policy_and_registration_are_about_the_same_namespaces_and_schedulers(helm: Helm) -> None:
+    objects = helm.objects("everything")
+    spec = pick(objects, "ValidatingAdmissionPolicy", "gpu-topology-outputs")["spec"]
+    pods, bindings = pick(objects, "MutatingWebhookConfiguration")["webhooks"]
+    assert spec["matchConstraints"]["namespaceSelector"] == pods["namespaceSelector"]
+    answered = next(one["expression"] for one in spec["variables"] if one["name"] == "isAnsweredBinding")
+    assert answered.endswith(bindings["matchConditions"][0]["expression"])
 
 
 def test_a_kubernetes_without_match_conditions_is_refused(helm: Helm) -> None:

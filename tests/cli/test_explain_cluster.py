@@ -107,6 +107,18 @@ def test_a_pod_is_explained_with_what_the_cluster_knows(cluster: Cluster) -> Non
     assert "  9. ok   links: every pair of GPU0 and GPU1 has NVLink: link class NVSwitch" in done.out
 
 
+@pytest.mark.parametrize(("owner", "tells"), [("uid-of-the-node", True), ("a-guess", False)])
+def test_a_config_map_that_the_node_does_not_own_is_not_believed(cluster: Cluster, owner: str, tells: bool) -> None:
+    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
+    add_topology(cluster, minutes_ago=1)
+    (config_map,) = cluster.objects["/api/v1/configmaps gpu.topology/node=h20-node-1"]["items"]
+    config_map["metadata"]["ownerReferences"] = [{"kind": "Node", "name": "h20-node-1", "uid": owner}]
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "h20-node-1", "uid": "uid-of-the-node"}}
+    cluster.objects["/api/v1/nodes/h20-node-1"] = node
+    done = cluster.explain()
+    assert ("node-topology: the agent of node h20-node-1 published it" in done.out) is tells
+
+
 def test_an_agent_that_is_silent_for_long_is_doubted(cluster: Cluster) -> None:
     add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
     add_topology(cluster, minutes_ago=90)

@@ -83,4 +83,4 @@ def without(permissions: tuple[Permission, ...], scope: Scope, resource: str, ve
 
 def _place(scope: Scope, namespace: str) -> str:
     """The namespace of a permission; empty for all."""
-    return {Scope.CLUSTER: "", Scope.OWN_NAMESPACE: namespace}.get(scope, "default")
+    return {Scope.CLUSTER: "", Scope.TOPOLOGIES: namespace}.get(scope, "default")

@@ -8,6 +8,7 @@ from prometheus_client.samples import Sample
 
 from tests.cluster.control_plane import ControlPlane
 
+REQUESTS = "apiserver_request_total"
 DURATION = "apiserver_admission_webhook_admission_duration_seconds"
 REJECTIONS = "apiserver_admission_webhook_rejection_count"
 NOT_REACHED = "calling_webhook_error"
@@ -58,12 +59,15 @@ class Asked:
 
 def asked(control_plane: ControlPlane, webhook: str) -> Asked:
     """What the API server knows of the webhook of this name, such as ``pods.gpu.topology``."""
-    with control_plane.client() as client:
-        request = client.param_serialize("GET", "/metrics", auth_settings=["BearerToken"])
-        text = client.call_api(*request).read().decode()
-    lines = [line for line in text.splitlines() if f'name="{webhook}"' in line]
+    lines = [line for line in _exposed(control_plane) if f'name="{webhook}"' in line]
     rejections = (sample for sample in _samples(lines, REJECTIONS) if sample.labels["error_type"] == NOT_REACHED)
     return Asked(histogram_of(lines, DURATION), int(sum(sample.value for sample in rejections)))
+
+
+def requests_of(control_plane: ControlPlane, resource: str, verb: str) -> int:
+    """How many requests there were with this verb, such as ``GET``, for a resource, such as ``namespaces``."""
+    lines = [line for line in _exposed(control_plane) if f'resource="{resource}"' in line and f'verb="{verb}"' in line]
+    return int(sum(sample.value for sample in _samples(lines, REQUESTS)))
 
 
 def histogram_of(lines: Iterable[str], name: str) -> Histogram:
@@ -73,6 +77,13 @@ def histogram_of(lines: Iterable[str], name: str) -> Histogram:
         bound = float(sample.labels["le"])
         cumulative[bound] = cumulative.get(bound, 0) + sample.value
     return Histogram(cumulative)
+
+
+def _exposed(control_plane: ControlPlane) -> list[str]:
+    with control_plane.client() as client:
+        request = client.param_serialize("GET", "/metrics", auth_settings=["BearerToken"])
+        text: str = client.call_api(*request).read().decode()
+    return text.splitlines()
 
 
 def _samples(lines: Iterable[str], name: str) -> list[Sample]:

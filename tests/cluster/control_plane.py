@@ -158,12 +158,13 @@ class StartableControlPlane:
 
 
 @contextmanager
-def startable_control_plane(binaries: Binaries, directory: Path) -> Iterator[StartableControlPlane]:
+def startable_control_plane(binaries: Binaries, directory: Path, *options: str) -> Iterator[StartableControlPlane]:
     """Starts etcd; the API server is left to the caller. Both are killed at the end.
 
     Args:
         binaries: What to start.
         directory: Empty; takes all data, keys and logs.
+        options: More options of the API server.
 
     Raises:
         NotRunningError: etcd ended or does not become ready.
@@ -178,7 +179,7 @@ def startable_control_plane(binaries: Binaries, directory: Path) -> Iterator[Sta
         etcd.wait_until(lambda: _answers_ok(f"{etcd_url}/health", trust))
         _write_kubeconfig(directory / "admin.kubeconfig", url, directory / "ca.crt", token)
         plane = ControlPlane(url, directory / "ca.crt", directory / "admin.kubeconfig", directory)
-        command = _api_server_command(binaries, directory, etcd_url, port)
+        command = [*_api_server_command(binaries, directory, etcd_url, port), *options]
         startable = StartableControlPlane(plane, etcd_url, command, token)
         stack.callback(startable.stop)
         yield startable

@@ -103,7 +103,11 @@ class Installation:
 
     def metrics(self) -> list[list[str]]:
         """What each replica exposes, by lines."""
-        return [_get(port, "/metrics").text.splitlines() for _, port in self.ports]
+        return [self.replica_metrics(number) for number in range(len(self.ports))]
+
+    def replica_metrics(self, number: int) -> list[str]:
+        """What one replica exposes, by lines."""
+        return _get(self.ports[number][1], "/metrics").text.splitlines()
 
     def is_asked(self) -> bool:
         """Whether the API server asks us about pods, or tries to."""

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kubernetes.client import AdmissionregistrationV1Api
+from kubernetes.client import AdmissionregistrationV1Api, ApiClient, CoreV1Api
 
 from tests.cluster.control_plane import ControlPlane
 from tests.server.conftest import RunningServer, Starter
+from webhook.model.names import CERTIFICATES_TYPE
 
 
 @dataclass
@@ -59,13 +60,21 @@ class Site:
 def managed_site(
     control_plane: ControlPlane, namespace: str, directory: Path, state: Path, name: str, config: str
 ) -> Iterator[Site]:
-    """No server runs yet; at the end none does any more."""
+    """An empty Secret is there, and no server runs yet; at the end none does any more."""
+    with control_plane.client() as client:
+        make_secret(client, namespace)
     (directory / "servers").mkdir()
     starter = Starter(directory / "servers")
     try:
         yield Site(control_plane, namespace, directory, state, starter, name, config)
     finally:
         starter.stop_all()
+
+
+def make_secret(client: ApiClient, namespace: str) -> None:
+    """Without values, as the chart makes it."""
+    secret: Any = {"metadata": {"name": "gpu-topology-webhook-tls"}, "type": CERTIFICATES_TYPE}
+    CoreV1Api(client).create_namespaced_secret(namespace, secret)
 
 
 def shown(server: RunningServer) -> str:

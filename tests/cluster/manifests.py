@@ -2,6 +2,7 @@
 
 import json
 import ssl
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -23,9 +24,11 @@ WITHOUT_NAMESPACE = frozenset(
 )
 
 
-def request(control_plane: ControlPlane, method: str, path: str, **options: Any) -> httpx.Response:
-    """What the API server answers to the administrator."""
-    config = json.loads(control_plane.kubeconfig.read_text())
+def request(
+    control_plane: ControlPlane, method: str, path: str, *, kubeconfig: Path | None = None, **options: Any
+) -> httpx.Response:
+    """What the API server answers to the administrator, or to the user of ``kubeconfig``."""
+    config = json.loads((kubeconfig or control_plane.kubeconfig).read_text())
     return httpx.request(
         method,
         f"{control_plane.url}{path}",

@@ -29,9 +29,9 @@ def bind(admin: CoreV1Api, namespace: str, name: str, *, node: str = NODE, **opt
     admin.create_namespaced_pod_binding(name, namespace, binding, _preload_content=False, **options)
 
 
-def bind_by_legacy_resource(admin: CoreV1Api, namespace: str, name: str, *, node: str = NODE) -> None:
+def bind_by_legacy_resource(admin: CoreV1Api, namespace: str, name: str, *, uid: str = "", node: str = NODE) -> None:
     """The same to the resource ``bindings``, which old schedulers know."""
-    binding: Any = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+    binding: Any = {"metadata": {"name": name, "uid": uid}, "target": {"kind": "Node", "name": node}}
     admin.create_namespaced_binding(namespace, binding, _preload_content=False)
 
 

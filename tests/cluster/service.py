@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import count
 
 from tests.ports import reserved_port
@@ -12,12 +13,28 @@ CHUNK = 65536
 ENDED = (ConnectionError, OSError, asyncio.IncompleteReadError)
 
 
+@dataclass
+class Traffic:
+    """What went through a Service.
+
+    Attributes:
+        largest_reply: Bytes between one request and the next of a connection, TLS included.
+    """
+
+    largest_reply: int = 0
+
+
 @contextmanager
-def running_service(replicas: Sequence[int]) -> Iterator[int]:
+def running_service(replicas: Sequence[int], traffic: Traffic | None = None) -> Iterator[int]:
     """A port of the loopback interface whose connections go to the ports of ``replicas`` in turn.
 
     One that refuses a connection is passed over, as a replica that is not ready gets none from a Service.
+
+    Args:
+        replicas: Ports.
+        traffic: Is told of what goes through.
     """
+    seen = traffic or Traffic()
     loop = asyncio.new_event_loop()
     turns = count()
     callers: set[asyncio.StreamWriter] = set()
@@ -31,7 +48,7 @@ def running_service(replicas: Sequence[int]) -> Iterator[int]:
                     replica = await asyncio.open_connection("127.0.0.1", replicas[(turn + place) % len(replicas)])
                 except OSError:
                     continue
-                await _join(incoming, back, *replica)
+                await _join(incoming, back, *replica, seen)
                 break
         finally:
             callers.discard(back)
@@ -56,9 +73,24 @@ async def _join(
     back: asyncio.StreamWriter,
     answers: asyncio.StreamReader,
     outgoing: asyncio.StreamWriter,
+    traffic: Traffic,
 ) -> None:
     """Until one side ends, and with it the connection: reviews are whole requests with whole answers."""
-    ways = [asyncio.ensure_future(_copy(incoming, outgoing)), asyncio.ensure_future(_copy(answers, back))]
+    reply = 0
+
+    def asked(_size: int) -> None:
+        nonlocal reply
+        reply = 0
+
+    def answered(size: int) -> None:
+        nonlocal reply
+        reply += size
+        traffic.largest_reply = max(traffic.largest_reply, reply)
+
+    ways = [
+        asyncio.ensure_future(_copy(incoming, outgoing, asked)),
+        asyncio.ensure_future(_copy(answers, back, answered)),
+    ]
     try:
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -67,9 +99,10 @@ async def _join(
         outgoing.close()
 
 
-async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter, tell: Callable[[int], None]) -> None:
     with suppress(*ENDED):
         while chunk := await source.read(CHUNK):
+            tell(len(chunk))
             sink.write(chunk)
             await sink.drain()
 

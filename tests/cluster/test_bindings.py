@@ -9,7 +9,7 @@ from kubernetes.client import ApiException, CoreV1Api, EventsV1Api, V1Node, V1Ob
 
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.registration import created, gpu_pod, registered
-from tests.cluster.scheduling import NODE, allocate, bind, bind_by_legacy_resource, stored
+from tests.cluster.scheduling import NODE, allocate, bind, stored
 from tests.server.conftest import RunningServer, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("node", "webhook")]
@@ -59,14 +59,6 @@ def test_prefill_and_decode_are_bound_with_the_indices_of_their_cards(
     assert 'gpu_topology_bindings_total{outcome="patch",profile="node-peers",reason="resolved"} 2.0' in (
         webhook.probe("/metrics").text
     )
-
-
-def test_the_legacy_resource_is_answered_as_well(admin: CoreV1Api, namespace: str, create: Create) -> None:
-    create("train", {})
-    allocate(admin, namespace, "train", REMAP, (2, 5))
-    bind_by_legacy_resource(admin, namespace, "train")
-    node, annotations = stored(admin, namespace, "train")
-    assert (node, annotations["gpu.topology/link"], annotations["gpu.topology/ring-order"]) == (NODE, "NVSwitch", "2,5")
 
 
 def test_a_dry_run_changes_nothing(admin: CoreV1Api, namespace: str, create: Create) -> None:

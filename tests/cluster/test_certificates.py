@@ -19,6 +19,7 @@ import pytest
 from kubernetes.client import (
     AdmissionregistrationV1Api,
     ApiClient,
+    ApiException,
     AuthorizationV1Api,
     CoordinationV1Api,
     CoreV1Api,
@@ -39,7 +40,7 @@ from kubernetes.client import (
 
 from certs.bundle import TlsBundle
 from certs.certificate import fingerprint, is_issued_by, load, load_authorities
-from certs.errors import ApiFailure, CertsError, Conflict, ForeignSecret
+from certs.errors import ApiFailure, CertsError, Conflict, ForeignSecret, MissingSecret
 from certs.issue import issue
 from certs.material import leaf
 from certs.permissions import Permission, Scope, keeper_permissions
@@ -49,6 +50,7 @@ from certs.rounds import Replica
 from certs.terms import Pace, Terms
 from tests.cluster.accounts import RBAC
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.managed import make_secret
 from tests.server.conftest import until
 from webhook.config import CertificateSettings
 from webhook.kube import certificates
@@ -168,6 +170,7 @@ def cluster(control_plane: ControlPlane, namespace: str) -> Iterator[Cluster]:
         api = AdmissionregistrationV1Api(client)
         api.create_mutating_webhook_configuration(configuration(name, namespace))
         terms = terms_of(CertificateSettings(webhook_configuration=name), namespace)
+        make_secret(client, namespace)
         try:
             yield Cluster(client, control_plane, terms)
         finally:
@@ -220,7 +223,7 @@ def as_pod(control_plane: ControlPlane, directory: Path) -> ServiceAccount:
     return ServiceAccount(directory, environment)
 
 
-def test_the_first_replica_makes_the_secret_and_registers_it_before_it_serves(cluster: Cluster, connect: Any) -> None:
+def test_the_first_replica_fills_the_secret_and_registers_it_before_it_serves(cluster: Cluster, connect: Any) -> None:
     one = connect()
     assert one.round() == ["rotate", "registered"]
     assert one.shown == []
@@ -255,11 +258,17 @@ def test_a_leader_that_is_gone_is_replaced_and_one_that_leaves_at_once(cluster: 
     assert one.replica.leads
 
 
-def test_a_deleted_secret_comes_back_without_a_gap(cluster: Cluster, connect: Any) -> None:
+def test_a_deleted_secret_that_is_made_again_by_hand_is_filled_without_a_gap(cluster: Cluster, connect: Any) -> None:
     one, two = connect(), connect()
     cluster.wait(30, one, two)
-    old = one.shown[0]
+    old, namespace = one.shown[0], cluster.terms.namespace
     cluster.delete_secret()
+    with pytest.raises(
+        MissingSecret, match=rf"make one. Make it: helm upgrade, or kubectl --namespace {namespace} create"
+    ):
+        one.round()
+    two.round()
+    make_secret(cluster.client, cluster.terms.namespace)
     cluster.wait(PACE.check, one, two)
     data = cluster.secret()
     assert data["previous.crt"] == old.certificate
@@ -361,6 +370,7 @@ def test_a_secret_of_somebody_else_is_left_alone(cluster: Cluster, connect: Any)
     annotations = {"cert-manager.io/certificate-name": "webhook"}
     metadata = V1ObjectMeta(name=cluster.terms.secret, annotations=annotations)
     body: Any = {"metadata": metadata, "type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}
+    cluster.delete_secret()
     CoreV1Api(cluster.client).create_namespaced_secret(cluster.terms.namespace, body)
     with pytest.raises(
         ForeignSecret,
@@ -474,6 +484,56 @@ def test_each_permission_is_needed(cluster: Cluster, connect: Any, scope: Scope,
     replica = connect(permitted(cluster, "keeper", fewer))
     with pytest.raises(ApiFailure, match=rf'cannot {verb} resource "{resource}"'):
         live_a_life(cluster, replica)
+
+
+def test_a_stolen_token_of_the_webhook_makes_no_secret_and_changes_none_but_its_own(cluster: Cluster) -> None:
+    namespace, own = cluster.terms.namespace, cluster.terms.secret
+    admin = CoreV1Api(cluster.client)
+    admin.create_namespaced_secret(namespace, {"metadata": {"name": "other"}})  # type: ignore[arg-type]  # no model
+    token_of_another = {"annotations": {"kubernetes.io/service-account.name": "default"}}
+    permissions = keeper_permissions(cluster.terms)
+    with cluster.control_plane.client(permitted(cluster, "keeper", permissions)) as client:
+        stolen = CoreV1Api(client)
+
+        def make(name: str) -> None:
+            body: Any = {"metadata": {"name": name} | token_of_another, "type": "kubernetes.io/service-account-token"}
+            stolen.create_namespaced_secret(namespace, body)
+
+        def turn() -> None:
+            found: Any = stolen.read_namespaced_secret(own, namespace)
+            found.type = "kubernetes.io/service-account-token"
+            found.metadata.annotations = {"kubernetes.io/service-account.name": "default"}
+            stolen.replace_namespaced_secret(own, namespace, found)
+
+        def apply(name: str) -> None:
+            body: Any = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}}
+            stolen.patch_namespaced_secret(
+                name, namespace, body, field_manager="x", _content_type="application/apply-patch+yaml"
+            )
+
+        assert refused(turn) == 422  # the type is immutable
+        body: Any = {"metadata": {"name": "other"}}
+        assert refused(lambda: stolen.replace_namespaced_secret("other", namespace, body)) == 403
+        assert refused(lambda: stolen.read_namespaced_secret("other", namespace)) == 403
+        assert refused(lambda: stolen.list_namespaced_secret(namespace)) == 403
+        cluster.delete_secret()
+        for name in (own, "new"):
+            assert refused(lambda: make(name)) == 403  # noqa: B023 - called at once
+            assert refused(lambda: apply(name)) == 403  # noqa: B023 - called at once
+        body = {"metadata": {"name": own}, "type": "kubernetes.io/service-account-token"}
+        assert refused(lambda: stolen.replace_namespaced_secret(own, namespace, body)) == 404
+        make_secret(cluster.client, namespace)
+        found: Any = stolen.read_namespaced_secret(own, namespace)
+        found.data = {"tls.crt": ""}
+        stolen.replace_namespaced_secret(own, namespace, found)
+    assert cluster.secret() == {"tls.crt": b""}
+
+
+def refused(ask: Callable[[], object]) -> int:
+    """The code with which the API server refuses."""
+    with pytest.raises(ApiException) as error:  # noqa: PT011 - the code is what counts
+        ask()
+    return int(error.value.status)
 
 
 def test_what_failed_is_told_without_the_secret(cluster: Cluster, connect: Any) -> None:

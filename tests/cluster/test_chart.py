@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api
+from kubernetes.client import AdmissionregistrationV1Api, CoordinationV1Api, CoreV1Api
 
 from tests.chart.generated import CHART
 from tests.chart.helm import INSTALL, RELEASE, VALUES, Helm, documents, pick
@@ -66,7 +66,7 @@ def test_every_object_is_one_that_the_api_server_knows_in_each_field(
     builtin = [one for one in objects if one["apiVersion"] not in CUSTOM]
     assert len(builtin) >= 8
     for one in builtin:
-        answer = apply(control_plane, one, dry_run=True)
+        answer = apply(control_plane, one, dry_run=one["kind"] != "Namespace")  # others are looked for in it
         assert answer.status_code == 201, f"{one['kind']} {one['metadata']['name']}: {answer.text}"
 
 
@@ -201,7 +201,13 @@ def test_an_upgrade_from_the_values_of_the_release_before_changes_objects_in_pla
         }
         assert bool(gone) is (case == "minimal")
         for path in gone:
-            assert request(control_plane, "GET", path).status_code == 404
+            assert is_gone(control_plane, path)
+
+
+def is_gone(control_plane: ControlPlane, path: str) -> bool:
+    """Whether it is deleted; what ends a namespace then is a controller, which is not here."""
+    answer = request(control_plane, "GET", path)
+    return answer.status_code == 404 or "deletionTimestamp" in answer.json()["metadata"]
 
 
 def test_what_can_never_be_changed_is_what_it_was_in_the_first_release(helm: Helm) -> None:
@@ -216,17 +222,72 @@ def test_what_can_never_be_changed_is_what_it_was_in_the_first_release(helm: Hel
     }
 
 
+TLS = "gpu-topology-webhook-tls"
+
+
+@pytest.mark.parametrize("server_side", ["true", "false"], ids=["server-side-apply", "three-way-merge"])
+def test_an_upgrade_leaves_what_the_webhook_has_written_into_its_secret(
+    helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, server_side: str
+) -> None:
+    how = f"--server-side={server_side}"
+    with installed(helm, control_plane, namespace, how) as release:
+        fill(admin, namespace)
+        release.run("upgrade", str(CHART), how)
+        release.run("upgrade", str(CHART), how, "--set=webhook.replicas=3")
+        release.run("rollback", "1")
+        found = admin.read_namespaced_secret(TLS, namespace)
+        assert (found.type, found.data) == ("gpu.topology/certificates", {"tls.crt": "eA=="})
+
+
+def test_the_manifest_without_helm_leaves_it_too_when_it_is_applied_again(
+    helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str
+) -> None:
+    secret = pick(helm.objects(namespace=namespace), "Secret", TLS)
+    assert apply(control_plane, secret).status_code == 201
+    fill(admin, namespace)
+    assert apply(control_plane, secret).status_code == 200
+    assert admin.read_namespaced_secret(TLS, namespace).data == {"tls.crt": "eA=="}
+
+
+def fill(admin: CoreV1Api, namespace: str) -> None:
+    """As the webhook does: the whole object, with the version that was read."""
+    secret = admin.read_namespaced_secret(TLS, namespace)
+    assert secret.data is None
+    secret.data = {"tls.crt": "eA=="}
+    admin.replace_namespaced_secret(TLS, namespace, secret)
+
+
+def test_a_secret_that_was_deleted_comes_back_empty_with_an_upgrade_and_goes_with_another_source(
+    helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str
+) -> None:
+    def names() -> set[str | None]:
+        return {one.metadata.name for one in admin.list_namespaced_secret(namespace).items if one.metadata}
+
+    with installed(helm, control_plane, namespace) as release:
+        fill(admin, namespace)
+        admin.delete_namespaced_secret(TLS, namespace)
+        release.run("upgrade", str(CHART))
+        fill(admin, namespace)
+        release.run("upgrade", str(CHART), f"--values={VALUES / 'secret'}.yaml")
+        assert TLS not in names()
+        release.run("upgrade", str(CHART), "--reset-values")
+        assert TLS in names()
+    assert TLS not in names()
+
+
 def test_uninstalling_leaves_only_what_the_programs_wrote_themselves(
     helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str
 ) -> None:
-    written: Any = {"metadata": {"name": "gpu-topology-webhook-tls"}}
-    with installed(helm, control_plane, namespace) as release:
-        admin.create_namespaced_secret(namespace, written)
+    written: Any = {"metadata": {"name": "gpu-topology-webhook.pod"}}
+    with installed(helm, control_plane, namespace) as release, control_plane.client() as client:
+        CoordinationV1Api(client).create_namespaced_lease(namespace, written)
         objects = release.manifest()
         assert all(find(control_plane, one) for one in objects)
         release.run("uninstall")
-        assert [path_of(one) for one in objects if find(control_plane, one)] == []
-    left = [secret.metadata.name for secret in admin.list_namespaced_secret(namespace).items if secret.metadata]
-    assert left == ["gpu-topology-webhook-tls"]
+        assert [path_of(one) for one in objects if not is_gone(control_plane, path_of(one))] == []
+        left = CoordinationV1Api(client).list_namespaced_lease(namespace).items
+        assert [one.metadata.name for one in left if one.metadata] == ["gpu-topology-webhook.pod"]
+    secrets = admin.list_namespaced_secret(namespace).items
+    assert [one.metadata.name for one in secrets if one.metadata] == []
     config_maps = admin.list_namespaced_config_map(namespace).items
     assert [one.metadata.name for one in config_maps if one.metadata] == []

@@ -1,4 +1,7 @@
-"""The policy of the chart at a real API server: an agent writes what belongs to its own node, and nothing else."""
+"""Roles and policy of the chart at a real API server: an agent writes what belongs to its own node, and nothing else.
+
+Before Kubernetes 1.30 there is no policy. What the roles alone withhold is tried without it.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -6,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +17,11 @@ import pytest
 from kubernetes.client import ApiClient, ApiException, CoordinationV1Api, CoreV1Api, EventsV1Api, V1Node, V1ObjectMeta
 
 from tests.agent.waking import wake
-from tests.chart.helm import Helm
+from tests.chart.helm import Helm, pick
 from tests.cluster.accounts import wait_until_granted
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import apply, path_of, request
+from tests.cluster.registration import create_pod, gpu_pod
 from tests.server.conftest import until
 from tests.topology.machines import hgx_h100, with_switch_links
 from webhook.agent.log import AgentLog
@@ -32,6 +37,7 @@ ACCOUNT = "gpu-topology-agent"
 MERGE = "application/merge-patch+json"
 KINDS = frozenset(
     {
+        "Namespace",
         "ServiceAccount",
         "ClusterRole",
         "ClusterRoleBinding",
@@ -41,6 +47,7 @@ KINDS = frozenset(
         "ValidatingAdmissionPolicyBinding",
     }
 )
+POLICY = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 
 
 @dataclass
@@ -54,11 +61,16 @@ class Nodes:
     kubeconfig: Path
     log: int
 
+    @property
+    def topologies(self) -> str:
+        """Where agents publish."""
+        return topologies(self.namespace)
+
     def agent(self, node: str, topology: NodeTopology) -> Agent:
         """The real agent, with the token of the first node, that says it is on ``node``."""
         return Agent(
             node,
-            Terms(namespace=self.namespace, cordon=True),
+            Terms(namespace=self.topologies, cordon=True),
             interval=60.0,
             discover=lambda: replace(topology, node=node),
             connect=partial(connect_objects, self.kubeconfig, user_agent="test"),
@@ -71,11 +83,33 @@ class Nodes:
 def nodes(helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path) -> Iterator[Nodes]:
     """With roles and policy of the chart."""
     with ExitStack() as stack:
-        for one in helm.objects(namespace=namespace):
-            if one["kind"] in KINDS:
-                stack.callback(request, control_plane, "DELETE", path_of(one))
-                assert apply(control_plane, one).status_code == 201
+        _apply(stack, helm, control_plane, namespace, KINDS)
+        found = _nodes(stack, control_plane, admin, namespace, tmp_path / "log")
+        with control_plane.client(found.kubeconfig) as client:
+            until(lambda: refusal(lambda: label(client, found.other, {"team": "x"})) != "", "the policy in force")
+        yield found
+
+
+@pytest.fixture
+def without_policy(
+    helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path
+) -> Iterator[Nodes]:
+    """With the roles of the chart alone."""
+    with ExitStack() as stack:
+        _apply(stack, helm, control_plane, namespace, KINDS - POLICY)
         yield _nodes(stack, control_plane, admin, namespace, tmp_path / "log")
+
+
+def _apply(stack: ExitStack, helm: Helm, control_plane: ControlPlane, namespace: str, kinds: frozenset[str]) -> None:
+    for one in helm.objects(namespace=namespace):
+        if one["kind"] in kinds:
+            stack.callback(request, control_plane, "DELETE", path_of(one))
+            assert apply(control_plane, one).status_code == 201
+
+
+def topologies(namespace: str) -> str:
+    """Where the agents of that release publish."""
+    return f"{namespace}-nodes"
 
 
 def _nodes(stack: ExitStack, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, log_file: Path) -> Nodes:
@@ -84,13 +118,10 @@ def _nodes(stack: ExitStack, control_plane: ControlPlane, admin: CoreV1Api, name
         labels = {"kubernetes.io/os": "linux", "team": "ml"}
         admin.create_node(V1Node(metadata=V1ObjectMeta(name=node, labels=labels, annotations={"note": "x"})))
     kubeconfig = control_plane.kubeconfig_for(namespace, ACCOUNT, pod=pod_on(admin, namespace, own))
-    wait_until_granted(control_plane, kubeconfig, namespace, AGENT)
+    wait_until_granted(control_plane, kubeconfig, topologies(namespace), AGENT)
     log = os.open(log_file, os.O_WRONLY | os.O_CREAT)
     stack.callback(os.close, log)
-    found = Nodes(control_plane, namespace, own, other, kubeconfig, log)
-    with control_plane.client(kubeconfig) as client:
-        until(lambda: refusal(lambda: label(client, other, {"team": "x"})) != "", "the policy in force")
-    return found
+    return Nodes(control_plane, namespace, own, other, kubeconfig, log)
 
 
 def pod_on(admin: CoreV1Api, namespace: str, node: str) -> V1ObjectMeta:
@@ -126,7 +157,7 @@ def test_the_agent_itself_publishes_its_node(nodes: Nodes, admin: CoreV1Api) -> 
     assert node is not None
     assert (node.labels or {})["gpu.topology/nvlink"] == "degraded"
     assert "gpu.topology/cordoned" in (node.annotations or {})
-    names = [one.metadata.name for one in admin.list_namespaced_config_map(nodes.namespace).items if one.metadata]
+    names = [one.metadata.name for one in admin.list_namespaced_config_map(nodes.topologies).items if one.metadata]
     assert names == [f"gpu-topology-{nodes.own}"]
     events = EventsV1Api(admin.api_client).list_namespaced_event("default").items
     assert [one.reason for one in events if one.regarding and one.regarding.name == nodes.own] != []
@@ -139,7 +170,7 @@ def test_the_agent_of_one_node_cannot_publish_another(nodes: Nodes, admin: CoreV
     with nodes.control_plane.client(nodes.kubeconfig) as client:
         said = refusal(lambda: label(client, nodes.other, {"gpu.topology/nvlink": "healthy"}))
     assert f"the agent of node {nodes.own} may not write node {nodes.other}" in said
-    assert admin.list_namespaced_config_map(nodes.namespace).items == []
+    assert admin.list_namespaced_config_map(nodes.topologies).items == []
 
 
 @pytest.mark.parametrize("kind", ["configmap", "lease"])
@@ -149,10 +180,10 @@ def test_objects_of_other_nodes_are_out_of_reach(nodes: Nodes, kind: str) -> Non
         with nodes.control_plane.client(nodes.kubeconfig) as client:
             if kind == "configmap":
                 return refusal(
-                    lambda: CoreV1Api(client).create_namespaced_config_map(nodes.namespace, body, dry_run="All")
+                    lambda: CoreV1Api(client).create_namespaced_config_map(nodes.topologies, body, dry_run="All")
                 )
             return refusal(
-                lambda: CoordinationV1Api(client).create_namespaced_lease(nodes.namespace, body, dry_run="All")
+                lambda: CoordinationV1Api(client).create_namespaced_lease(nodes.topologies, body, dry_run="All")
             )
 
     own = f"gpu-topology-{nodes.own}"
@@ -167,7 +198,7 @@ def test_a_node_that_is_called_like_the_webhook_reaches_nothing_of_it(nodes: Nod
     pod = pod_on(admin, nodes.namespace, node)
     body: Any = {"metadata": {"name": f"gpu-topology-{node}"}}
     with nodes.control_plane.client(nodes.control_plane.kubeconfig_for(nodes.namespace, ACCOUNT, pod=pod)) as client:
-        said = refusal(lambda: CoreV1Api(client).create_namespaced_config_map(nodes.namespace, body, dry_run="All"))
+        said = refusal(lambda: CoreV1Api(client).create_namespaced_config_map(nodes.topologies, body, dry_run="All"))
     assert "names that begin with gpu-topology-webhook are those of the webhook; rename the node" in said
 
 
@@ -193,6 +224,133 @@ def test_of_its_own_node_an_agent_changes_what_is_its_business(
         said = refusal(lambda: CoreV1Api(client).patch_node(nodes.own, patch, dry_run="All", _content_type=MERGE))
     assert ("an agent may change the label gpu.topology/nvlink" in said) is not allowed
     assert (said == "") is allowed
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"data": {"topology.json": "x" * 262144, "nccl-topo.xml": "x"}}, ""),
+        ({"data": {"topology.json": "x" * 262145}}, "each of at most 262144 characters"),
+        ({"data": {"other": "x"}}, "an agent may publish topology.json and nccl-topo.xml"),
+        ({"binaryData": {"topology.json": "eA=="}}, "an agent may publish topology.json and nccl-topo.xml"),
+        ({"labels": {"gpu.topology/node": "x"}}, ""),
+        ({"labels": {"gpu.topology/injection": "enabled"}}, "no other label"),
+        ({"annotations": {"x": "y"}}, "no other label, annotation"),
+        ({"finalizers": ["example.com/never"]}, "no other label, annotation, finalizer"),
+        ({"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "OWN", "uid": "1"}]}, ""),
+        ({"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "x", "uid": "1"}]}, "its own Node as owner"),
+    ],
+)
+def test_what_an_agent_publishes_is_bounded(nodes: Nodes, fields: dict[str, Any], said: str) -> None:
+    data = {key: fields[key] for key in ("data", "binaryData") if key in fields}
+    metadata = {key: value for key, value in fields.items() if key not in data}
+    for owner in metadata.get("ownerReferences", []):
+        metadata = {"ownerReferences": [owner | {"name": owner["name"].replace("OWN", nodes.own)}]}
+    body: Any = {"metadata": {"name": f"gpu-topology-{nodes.own}"} | metadata} | data
+    with nodes.control_plane.client(nodes.kubeconfig) as client:
+        create = CoreV1Api(client).create_namespaced_config_map
+        found = refusal(lambda: create(nodes.topologies, body, dry_run="All"))
+    assert said in found
+    assert bool(said) is bool(found)
+
+
+def objects_of_others(nodes: Nodes, client: ApiClient) -> dict[str, str]:
+    """By what an agent with a stolen token tries: what the API server says to it; empty where it is allowed."""
+    core, coordination = CoreV1Api(client), CoordinationV1Api(client)
+    data: Any = {"data": {"ca.crt": "x"}}
+    body: Any = {"metadata": {"name": "more"}}
+    of_another: Any = {"metadata": {"name": f"gpu-topology-{nodes.other}"}}
+    of_its_own: Any = {"metadata": {"name": f"gpu-topology-{nodes.own}"}}
+    dry: Any = {"dry_run": "All", "_content_type": MERGE}
+    here, there = nodes.namespace, nodes.topologies
+    return {
+        "patch kube-root-ca.crt of the webhook": refusal(
+            lambda: core.patch_namespaced_config_map("kube-root-ca.crt", here, data, **dry)
+        ),
+        "patch a ConfigMap of the webhook": refusal(lambda: core.patch_namespaced_config_map("own", here, data, **dry)),
+        "create ConfigMaps there": refusal(lambda: core.create_namespaced_config_map(here, body, dry_run="All")),
+        "patch the Lease of the leader": refusal(
+            lambda: coordination.patch_namespaced_lease("gpu-topology-webhook-tls", here, {"spec": {}}, **dry)
+        ),
+        "read the configuration": refusal(lambda: core.read_namespaced_secret("gpu-topology-webhook", here)),
+        "patch kube-root-ca.crt of the topologies": refusal(
+            lambda: core.patch_namespaced_config_map("kube-root-ca.crt", there, data, **dry)
+        ),
+        "create ConfigMaps among the topologies": refusal(
+            lambda: core.create_namespaced_config_map(there, body, dry_run="All")
+        ),
+        "publish another node": refusal(lambda: core.create_namespaced_config_map(there, of_another, dry_run="All")),
+        "publish its own node": refusal(lambda: core.create_namespaced_config_map(there, of_its_own, dry_run="All")),
+    }
+
+
+def of_others(admin: CoreV1Api, nodes: Nodes) -> None:
+    """What a whole cluster has beside the topologies."""
+    for namespace in (nodes.namespace, nodes.topologies):
+        admin.create_namespaced_config_map(namespace, {"metadata": {"name": "kube-root-ca.crt"}})  # type: ignore[arg-type]  # no model
+    admin.create_namespaced_config_map(nodes.namespace, {"metadata": {"name": "own"}})  # type: ignore[arg-type]  # no model
+    lease: Any = {"metadata": {"name": "gpu-topology-webhook-tls"}}
+    CoordinationV1Api(admin.api_client).create_namespaced_lease(nodes.namespace, lease)
+
+
+IN_THE_NAMESPACE_OF_THE_WEBHOOK = {
+    "patch kube-root-ca.crt of the webhook",
+    "patch a ConfigMap of the webhook",
+    "create ConfigMaps there",
+    "patch the Lease of the leader",
+    "read the configuration",
+}
+
+
+def test_a_stolen_token_of_an_agent_reaches_nothing_but_its_own_topology(nodes: Nodes, admin: CoreV1Api) -> None:
+    of_others(admin, nodes)
+    with nodes.control_plane.client(nodes.kubeconfig) as client:
+        said = objects_of_others(nodes, client)
+    assert {what for what, why in said.items() if not why} == {"publish its own node"}
+    assert {what for what in said if "is forbidden: User" in said[what]} == IN_THE_NAMESPACE_OF_THE_WEBHOOK
+
+
+def test_without_the_policy_a_stolen_token_of_an_agent_reaches_topologies_alone(
+    without_policy: Nodes, admin: CoreV1Api
+) -> None:
+    of_others(admin, without_policy)
+    with without_policy.control_plane.client(without_policy.kubeconfig) as client:
+        said = objects_of_others(without_policy, client)
+        assert (
+            refusal(lambda: label(client, without_policy.other, {"team": "x"})) == ""
+        )  # what remains: docs/security.md
+    assert {what for what, why in said.items() if why} == IN_THE_NAMESPACE_OF_THE_WEBHOOK
+
+
+def test_without_the_policy_the_quota_bounds_what_agents_create_and_keeps_pods_away(
+    helm: Helm, without_policy: Nodes, admin: CoreV1Api
+) -> None:
+    there = without_policy.topologies
+    quota = pick(helm.objects(namespace=without_policy.namespace, options=["--set=agent.maxNodes=1"]), "ResourceQuota")
+    assert apply(without_policy.control_plane, quota).status_code == 201
+    hard = quota["spec"]["hard"]
+    assert hard == {"pods": "0", "count/configmaps": "2", "count/leases.coordination.k8s.io": "1"}
+    # In a whole cluster the controller manager does it.
+    status: Any = {"status": {"hard": hard, "used": dict.fromkeys(hard, "0") | {"count/configmaps": "1"}}}
+    admin.patch_namespaced_resource_quota_status("gpu-topology-agent", there, status, _content_type=MERGE)
+    admin.create_namespaced_service_account(there, {"metadata": {"name": "default"}})  # type: ignore[arg-type]  # no model
+
+    def create(name: str) -> str:
+        body: Any = {"metadata": {"name": name}}
+        with without_policy.control_plane.client(without_policy.kubeconfig) as client:
+            return refusal(lambda: CoreV1Api(client).create_namespaced_config_map(there, body))
+
+    numbers = count()
+    until(lambda: "exceeded quota" in create(f"more-{next(numbers)}"), "the quota in force")
+    names = [one.metadata.name for one in admin.list_namespaced_config_map(there).items if one.metadata]
+    assert names[0] == "more-0"
+    assert "exceeded quota" in create_pod(without_policy.control_plane, there, gpu_pod("pod", {})).message
+    lease: Any = {"metadata": {"name": "one"}}
+    leases = CoordinationV1Api(admin.api_client)
+    leases.create_namespaced_lease(there, lease)
+    assert "exceeded quota" in refusal(
+        lambda: leases.create_namespaced_lease(there, {"metadata": {"name": "two"}})  # type: ignore[arg-type]  # no model
+    )
 
 
 def test_an_agent_tells_of_its_own_node_only(nodes: Nodes) -> None:

@@ -84,6 +84,11 @@ def with_limit(**limits: str) -> dict[str, Any]:
         pytest.param(pod("init", initContainers=[gpu_container("first")]), id="in an init container"),
         pytest.param(pod("asking", annotations={"gpu.topology/inject": "true"}), id="by an annotation"),
         pytest.param(pod("forged", annotations={"gpu.topology/link": "NVSwitch"}), id="with an annotation of ours"),
+        pytest.param(
+            gpu_pod("out", {"gpu.topology/link": "NVSwitch"}, **{"gpu.topology/injection": "disabled"}),
+            id="opted out by its label, with an output",
+        ),
+        pytest.param(pod("many", annotations={f"example.com/{number}": "" for number in range(1001)}), id="too large"),
     ],
 )
 def test_pods_that_may_be_ours_wait_for_us(nobody_answers: Create, waiting: dict[str, Any]) -> None:
@@ -100,7 +105,10 @@ def test_pods_that_may_be_ours_wait_for_us(nobody_answers: Create, waiting: dict
         pytest.param(pod("other", with_limit(**{"amd.com/gpu": "1"})), id="other devices"),
         pytest.param(pod("noted", annotations={"team": "ml", "hami.io/vgpu-mode": "mig"}), id="others' annotations"),
         pytest.param(pod("init", initContainers=[PLAIN | {"name": "first"}]), id="with an init container"),
-        pytest.param(gpu_pod("out", {}, **{"gpu.topology/injection": "disabled"}), id="opted out by its label"),
+        pytest.param(
+            gpu_pod("out", {"gpu.topology/profile": "exclusive"}, **{"gpu.topology/injection": "disabled"}),
+            id="opted out by its label",
+        ),
     ],
 )
 def test_pods_that_cannot_be_ours_do_not_depend_on_us(nobody_answers: Create, plain: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api
 from certs.certificate import load_authorities
 from tests.chart.registration import PATIENCE_S
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.managed import Site, managed_site, shown
+from tests.cluster.managed import Site, make_secret, managed_site, shown
 from tests.cluster.registration import create_pod, gpu_pod, write_state
 from tests.pods import pod
 from tests.ports import free_port
@@ -211,6 +211,7 @@ def check_created(answer: Any) -> None:
 def test_a_server_waits_unready_for_a_secret_that_is_not_its_own_and_stops_when_it_is_told_to(site: Site) -> None:
     with site.control_plane.client() as client:
         body: Any = {"metadata": {"name": "gpu-topology-webhook-tls"}, "type": "Opaque"}
+        CoreV1Api(client).delete_namespaced_secret("gpu-topology-webhook-tls", site.namespace)
         CoreV1Api(client).create_namespaced_secret(site.namespace, body)
         server = site.start(ready=False)
         until(
@@ -222,6 +223,8 @@ def test_a_server_waits_unready_for_a_secret_that_is_not_its_own_and_stops_when_
         with pytest.raises(ConnectionRefusedError, match="refused"):
             shown(server)
         CoreV1Api(client).delete_namespaced_secret("gpu-topology-webhook-tls", site.namespace)
+        until(lambda: b"has no right to make one. Make it: helm upgrade, or kubectl" in server.out.read_bytes(), "it")
+        make_secret(client, site.namespace)
     until(server.is_ready, "readiness")
     waiting = site.start(ready=True)
     assert shown(waiting) == shown(server)
@@ -242,6 +245,8 @@ def test_a_server_whose_api_server_is_away_waits_and_stops_when_it_is_told_to(si
 
 
 def test_certificates_are_made_and_shown_by_hand(site: Site) -> None:
+    with site.control_plane.client() as client:
+        CoreV1Api(client).delete_namespaced_secret("gpu-topology-webhook-tls", site.namespace)
     shown_before = site.certs("show")
     assert shown_before.returncode == 1
     assert f"there is no Secret {site.namespace}/gpu-topology-webhook-tls" in shown_before.stderr

@@ -34,11 +34,11 @@ from webhook.agent.publication import config_map_manifest, lease_manifest
 from webhook.kube.permissions import WEBHOOK, Permission, Scope
 from webhook.log import Log
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import StateUnknown
+from webhook.model.errors import StateUnknown, TooManyNamespaceReads
 from webhook.model.pod import Namespace
 from webhook.server.caches import ClusterCaches
 from webhook.server.live import LiveCluster
-from webhook.state.cluster import ClusterState
+from webhook.state.cluster import NAMESPACE_READS, ClusterState
 
 pytestmark = pytest.mark.cluster
 
@@ -152,6 +152,26 @@ def test_with_exactly_the_permissions_of_the_list_everything_is_known_and_stays_
             assert (await namespace_of(state, new)).injection_enabled
             assert not (await namespace_of(state, "there-is-none")).known
             assert found.errors == {}
+
+    run(test())
+
+
+def test_three_hundred_unknown_namespaces_are_not_three_hundred_requests(
+    site: Site, control_plane: ControlPlane
+) -> None:
+    kubeconfig = permitted(site.admin, control_plane, site.namespace, "webhook", WEBHOOK)
+
+    async def test() -> None:
+        async with caches(kubeconfig, site.namespace) as found:
+            state = found.state
+            await ready(state)
+            names = [f"{site.namespace}-unknown-{number}" for number in range(300)]
+            answers = await asyncio.gather(*(namespace_of(state, name) for name in names), return_exceptions=True)
+            refused = sum(isinstance(answer, TooManyNamespaceReads) for answer in answers)
+            assert all(isinstance(answer, Namespace | TooManyNamespaceReads) for answer in answers)
+            assert NAMESPACE_READS.burst <= len(answers) - refused < len(answers)
+            assert (await namespace_of(state, site.namespace)).injection_enabled
+            assert (state.node(site.node).exists, state.node("nowhere").exists) == (True, False)
 
     run(test())
 

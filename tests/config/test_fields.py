@@ -28,16 +28,33 @@ DEFAULTS = {
             "cores": "volcano.sh/vgpu-cores",
         },
     ],
-    "cluster": {"hamiVersion": "", "kubernetesVersion": "", "deviceListStrategy": "envvar", "defaultCount": 1},
+    "cluster": {
+        "hamiVersion": "",
+        "kubernetesVersion": "",
+        "deviceListStrategy": "envvar",
+        "defaultCount": 1,
+        "topologyNamespace": "",
+    },
     "remap": {
         "image": "",
         "imagePullPolicy": "",
-        "seesAllGpus": True,
+        "seesGpus": True,
         "runtimeClassName": "",
         "environment": "annotations",
     },
     "nccl": {"pcieP2PLevel": "PXB", "nvswitch": {}, "nvlink": {}, "pcie": {}, "multinode": {}},
     "binding": {"readSeconds": 2.0, "topologyMaxAgeSeconds": 600.0},
+    "limits": {
+        "containers": 128,
+        "envAnnotations": 128,
+        "variables": 10000,
+        "operations": 5000,
+        "replyBytes": 1048576,
+        "segments": 128,
+        "devices": 256,
+        "gpus": 32,
+        "links": 1024,
+    },
     "server": {
         "host": "0.0.0.0",  # noqa: S104 - as documented
         "port": 8443,
@@ -45,6 +62,15 @@ DEFAULTS = {
         "maxReviewBytes": 6291456,
         "drainSeconds": 5.0,
         "keepAliveSeconds": 120,
+        "maxConnections": 512,
+        "maxOpsConnections": 64,
+        "maxUnfinishedBytes": 33554432,
+        "maxHeaderBytes": 8192,
+        "handshakeSeconds": 10.0,
+        "headerSeconds": 10.0,
+        "bodySeconds": 10.0,
+        "answerSeconds": 10.0,
+        "stallSeconds": 30.0,
         "clientAuthority": "",
     },
     "certificates": {
@@ -87,7 +113,7 @@ def test_the_remap_image_is_of_our_own_version() -> None:
         ({"server": {"prot": 1}}, r"^server\.prot: unknown setting\. Did you mean server\.port\?$"),
         ({"server": {"ops_port": 1}}, r"^server\.ops_port: unknown setting\. Did you mean server\.opsPort\?$"),
         ({"cluster": {"hamiVersoin": ""}}, r"Did you mean cluster\.hamiVersion\?$"),
-        ({"remap": {"sees_all_gpus": False}}, r"Did you mean remap\.seesAllGpus\?$"),
+        ({"remap": {"sees_gpus": False}}, r"Did you mean remap\.seesGpus\?$"),
         (
             {"binding": {"readSecond": 1}},
             r"^binding\.readSecond: unknown setting\. Did you mean binding\.readSeconds\?$",
@@ -95,10 +121,12 @@ def test_the_remap_image_is_of_our_own_version() -> None:
         ({"nccl": {"pcieP2pLevel": "PXB"}}, r"Did you mean nccl\.pcieP2PLevel\?$"),
         (
             {"zzz": 1},
-            r"^zzz: unknown setting\. Known here: defaults, resources, cluster, remap, nccl, binding, server, cert",
+            r"^zzz: unknown setting\. Known here: defaults, resources, cluster, remap, nccl, binding, limits, server",
         ),
         ({1: 1}, r"^1: unknown setting"),
         ({None: 1}, r"^None: unknown setting"),
+        ({"server": {"p\u202ert\x1b": 1}}, r"^server\.p\\u202ert\\x1b: unknown setting"),
+        ({"server": {"p" * 5000: 1}}, r"^server\.p{60}\.\.\. \(5000 characters\): unknown setting"),
         (
             {"resources": [{"family": "hami", "counts": "x"}]},
             r"^resources\[0\]\.counts: unknown setting\. Did you mean resources\[0\]\.count\?$",
@@ -142,7 +170,7 @@ def test_a_bad_default_is_refused(defaults: dict[str, str], message: str) -> Non
         ({"server": {"port": 84.5}}, r"^server\.port: expected a whole number, found a number$"),
         ({"server": {"host": 1}}, r"^server\.host: expected a string \(quote it\), found a whole number$"),
         ({"server": {"drainSeconds": "5"}}, r"^server\.drainSeconds: expected a number, found a string$"),
-        ({"remap": {"seesAllGpus": "yes"}}, r"^remap\.seesAllGpus: expected true or false, found a string$"),
+        ({"remap": {"seesGpus": "yes"}}, r"^remap\.seesGpus: expected true or false, found a string$"),
         (
             {"remap": {"imagePullPolicy": "Sometimes"}},
             r"^remap\.imagePullPolicy: expected one of Always, IfNotPresent, Never, found 'Sometimes'$",
@@ -192,11 +220,24 @@ def test_a_value_of_a_wrong_type_is_refused_by_its_name(document: Any, message: 
         ({"certificates": {"checkSeconds": 0.5}}, r"^certificates: expected checkSeconds from 1 to 300"),
         ({"certificates": {"settleSeconds": 10}}, r"and settleSeconds from that to 3600$"),
         ({"cluster": {"defaultCount": 0}}, r"^cluster\.defaultCount: expected 1 or more, found 0$"),
+        ({"cluster": {"topologyNamespace": "a/b"}}, r"^cluster\.topologyNamespace: expected a name of at most 63"),
         ({"server": {"maxReviewBytes": 10}}, r"maxReviewBytes >= 1024"),
         ({"server": {"drainSeconds": -1}}, r"drainSeconds >= 0"),
         ({"server": {"drainSeconds": float("nan")}}, r"drainSeconds"),
         ({"server": {"drainSeconds": float("inf")}}, r"drainSeconds"),
         ({"server": {"keepAliveSeconds": 0}}, r"keepAliveSeconds >= 1"),
+        ({"server": {"maxConnections": 7}}, r"^server\.maxConnections: expected 8 or more, found 7$"),
+        ({"server": {"maxOpsConnections": 0}}, r"^server\.maxOpsConnections: expected 8 or more, found 0$"),
+        ({"server": {"maxHeaderBytes": 1023}}, r"^server\.maxHeaderBytes: expected 1024 or more, found 1023$"),
+        ({"server": {"handshakeSeconds": 0}}, r"^server\.handshakeSeconds: expected 1 or more, found 0\.0$"),
+        ({"server": {"headerSeconds": float("nan")}}, r"^server\.headerSeconds: expected 1 or more, found nan$"),
+        ({"server": {"bodySeconds": float("inf")}}, r"^server\.bodySeconds: expected 1 or more, found inf$"),
+        ({"server": {"answerSeconds": 0.5}}, r"^server\.answerSeconds: expected 1 or more, found 0\.5$"),
+        ({"server": {"stallSeconds": 4}}, r"^server\.stallSeconds: expected 5 or more, found 4\.0$"),
+        (
+            {"server": {"maxUnfinishedBytes": 6291455}},
+            r"^server\.maxUnfinishedBytes: expected at least maxReviewBytes \(6291456\), found 6291455: no review",
+        ),
         ({"binding": {"readSeconds": 0}}, r"^binding: expected readSeconds > 0 and topologyMaxAgeSeconds > 0$"),
         ({"binding": {"readSeconds": float("inf")}}, r"^binding: expected readSeconds > 0"),
         ({"binding": {"readSeconds": float("nan")}}, r"^binding: expected readSeconds > 0"),
@@ -353,3 +394,32 @@ def test_the_check_needs_no_state_and_no_certificate() -> None:
 
 def test_a_section_with_every_line_commented_out_is_all_defaults() -> None:
     assert parse_config({"server": None, "remap": None}) == Config()
+
+
+@pytest.mark.parametrize(
+    "setting", ["containers", "envAnnotations", "variables", "operations", "segments", "devices", "gpus", "links"]
+)
+def test_a_limit_is_one_or_more(setting: str) -> None:
+    assert written_out(parse_config({"limits": {setting: 1}}))["limits"][setting] == 1
+    with pytest.raises(ConfigError, match=rf"^limits\.{setting}: expected 1 or more, found 0$"):
+        parse_config({"limits": {setting: 0}})
+
+
+def test_a_reply_has_room_for_more_than_its_patch() -> None:
+    assert parse_config({"limits": {"replyBytes": 131072}}).limits.reply_bytes == 131072
+    with pytest.raises(ConfigError, match=r"^limits\.replyBytes: expected 131072 or more, found 131071$"):
+        parse_config({"limits": {"replyBytes": 131071}})
+
+
+def test_no_node_may_have_more_gpus_than_a_topology() -> None:
+    assert parse_config({"limits": {"gpus": 64}}).limits.gpus == 64
+    with pytest.raises(ConfigError, match=r"^limits\.gpus: expected at most 64, found 65"):
+        parse_config({"limits": {"gpus": 65}})
+
+
+def test_the_default_variables_are_within_the_limit() -> None:
+    defaults = {"env.NCCL_DEBUG": "WARN", "env.UCX_TLS": "all", "shm-size": "16Gi"}
+    assert parse_config({"defaults": defaults, "limits": {"envAnnotations": 2}}).defaults == defaults
+    expected = r"^defaults: expected at most 1 variables \(limits\.envAnnotations\), found 2$"
+    with pytest.raises(ConfigError, match=expected):
+        parse_config({"defaults": defaults, "limits": {"envAnnotations": 1}})

@@ -31,7 +31,7 @@ SECTIONS = {
     "EXPLAIN": "### A person with `gpu-topology explain`",
 }
 """Where docs/security.md has what each list of webhook/kube/permissions.py allows."""
-SCOPES = {Scope.CLUSTER: "cluster", Scope.OWN_NAMESPACE: "own namespace", Scope.DEFAULT_NAMESPACE: "`default`"}
+SCOPES = {Scope.CLUSTER: "cluster", Scope.TOPOLOGIES: "topologies", Scope.DEFAULT_NAMESPACE: "`default`"}
 
 
 def codes(cell: str) -> list[str]:

@@ -44,7 +44,7 @@ def test_of_a_pod_that_admission_prepared_no_step_of_admission_fails(
     manifest: Manifest, namespace: Namespace, rules: AdmitPolicy, cluster: ClusterFacts
 ) -> None:
     outcome = admit(decoded(manifest), namespace, rules, cluster)
-    assume(outcome.kind in (Kind.PATCH, Kind.DEGRADED) and outcome.reason is not Reason.OBSERVED)
+    assume(outcome.kind in (Kind.PATCH, Kind.DEGRADED) and outcome.profile and outcome.reason is not Reason.OBSERVED)
     prepared = apply_in_place(msgspec.json.decode(to_json(manifest)), outcome.operations)
     found = {one.condition: one for one in report(prepared, namespace, rules, cluster, Sources()).findings}
     assert found["injected"].verdict == "holds"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.explain.situations import H20, annotated, decoded, failing, finding, injected, known, on, said, told
-from tests.judge import policy
+from tests.judge import TEAM_A, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
 from tests.topology import machines
 from webhook.bind.binding import Case, begin, finish
@@ -246,6 +246,38 @@ def test_in_exclusive_the_defaults_do_no_harm() -> None:
         'gpu.topology/nccl-p2p-level is "PXB", and should be "NVL"; NCCL uses NVLink with the present values too',
     )
     assert report.reach == "all"
+
+
+def alone() -> Manifest:
+    """An injected pod of ``exclusive`` in a namespace that may not see every GPU of a node, before its Binding."""
+    return on(injected(pod(), TEAM_A), "h20-node-1", list(H20[:2]))
+
+
+def test_a_remap_container_that_was_shown_no_gpu_is_named() -> None:
+    report = told(alone(), TEAM_A)
+    verdict, evidence = said(report, "told-at-binding")
+    assert verdict == "not-needed"
+    assert evidence.endswith(
+        "; the remap container is shown no GPU, so it verifies nothing; NCCL uses NVLink with the present values too"
+    )
+    assert report.reach == "all"
+
+
+def test_a_remap_container_that_is_shown_other_gpus_stops_the_pod() -> None:
+    report = told(annotated(alone(), **{"visible-uuids": f"{H20[0]},{H20[4]}", "nccl-p2p-level": "NVL"}), TEAM_A)
+    found = finding(report, "told-at-binding")
+    assert (found.verdict, found.stops) == ("fails", False)
+    assert found.evidence.startswith(f'gpu.topology/visible-uuids is "{H20[0]}')
+    assert found.evidence.endswith(
+        "; the remap container is shown other GPUs than the pod's, and stops the pod (exit code 12)"
+    )
+
+
+def test_in_exclusive_the_order_in_which_they_are_listed_does_no_harm() -> None:
+    report = told(annotated(alone(), **{"visible-uuids": f"{H20[1]},{H20[0]}", "nccl-p2p-level": "NVL"}), TEAM_A)
+    assert said(report, "told-at-binding")[0] == "not-needed"
+    right = told(annotated(alone(), **{"visible-uuids": f"{H20[0]},{H20[1]}", "nccl-p2p-level": "NVL"}), TEAM_A)
+    assert said(right, "told-at-binding")[0] == "holds"
 
 
 def bound_peers() -> Manifest:

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -225,9 +226,28 @@ def test_more_than_can_wait_are_dropped_at_once(run: Run, tmp_path: Path, monkey
     async def test() -> None:
         async with site(tmp_path, silence) as (_, events):
             for number in range(300):
-                events.tell(PodEvent(reason="NotResolved", note=str(number)), TRAIN)
+                pod = replace(TRAIN, namespace=f"team-{number % 3}")
+                events.tell(PodEvent(reason="NotResolved", note=str(number)), pod)
             assert events.counts == {Fate.DROPPED: 44}
         assert events.counts == {Fate.DROPPED: 300}
+
+    run(test())
+
+
+def test_a_namespace_gets_so_many_at_once_and_others_still_get_theirs(run: Run, tmp_path: Path) -> None:
+    clock = Clock()
+
+    async def test() -> None:
+        async with site(tmp_path, CREATED, clock) as (_, events):
+            for number in range(150):
+                events.tell(PodEvent(reason="NotResolved", note=str(number)), TRAIN)
+            assert events.counts == {Fate.LIMITED: 50}
+            events.tell(UNMET, replace(TRAIN, namespace="team-b", uid="of team-b"))
+            clock.now += timedelta(seconds=1)
+            events.tell(UNMET, TRAIN)
+            events.tell(UNMET, OTHER)
+            await settled(events, 102)
+            assert events.counts == {Fate.LIMITED: 51, Fate.CREATED: 102}
 
     run(test())
 

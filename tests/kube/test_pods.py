@@ -355,9 +355,7 @@ def test_connections_that_are_all_dead_do_not_fail_a_read(run: Run, tmp_path: Pa
 @pytest.mark.parametrize(
     ("said", "times"), [(b"", 2), (HALF, 1), (b"HTTP/1.1 2", 2)], ids=["nothing", "half a body", "half a line"]
 )
-def test_an_api_server_that_always_hangs_up_gives_no_answer(
-    run: Run, tmp_path: Path, said: bytes, times: int
-) -> None:
+def test_an_api_server_that_always_hangs_up_gives_no_answer(run: Run, tmp_path: Path, said: bytes, times: int) -> None:
     async def turn(_: Received, line: Line) -> None:
         line.raw(said)
         await line.writer.drain()
@@ -522,9 +520,7 @@ def test_a_group_without_a_last_page_is_not_read_for_ever(run: Run, tmp_path: Pa
 
     async def test() -> None:
         async with site(tmp_path, turn, seconds=HASTE_S) as (_, pods):
-            with pytest.raises(
-                PodsUnreadable, match=r"within 0\.2 s\. The scheduler tries again$"
-            ):
+            with pytest.raises(PodsUnreadable, match=r"within 0\.2 s\. The scheduler tries again$"):
                 await pods.group("team-a", "g", "node-1")
 
     run(test())

@@ -21,7 +21,7 @@ from webhook.kube import reflector as module
 from webhook.kube.reflector import Reflector
 from webhook.kube.resources import NODES, Resource
 from webhook.kube.session import Session
-from webhook.state.cache import Cache, Document
+from webhook.state.cache import Cache, Document, Limit
 
 DEADLINE_S = 20.0
 PATH = NODES.path
@@ -69,7 +69,7 @@ async def mirrored(server: ApiServer, resource: Resource = NODES) -> AsyncIterat
     async with serving(server.turn) as stand_in:
         session = Session(ToldAccess(f"http://127.0.0.1:{stand_in.port}"), user_agent="test", seconds=DEADLINE_S)
         said: list[str] = []
-        cache = Cache[str]("nodes", read, len, tell=said.append, clock=time.monotonic)
+        cache = Cache[str]("nodes", read, len, limit=Limit(10_000, 1_000_000), tell=said.append, clock=time.monotonic)
         errors: Counter[tuple[str, str]] = Counter()
         task = asyncio.create_task(Reflector(session, resource, cache, errors=errors, chance=lambda: 0.0).run())
         try:
@@ -99,6 +99,42 @@ def test_all_pages_of_a_list_are_taken_and_what_happens_afterwards(run: Run) -> 
             first, *_, watch = [one.target for one in site.stand_in.received]
             assert first == "/api/v1/nodes?limit=20"
             assert "watch=1&allowWatchBookmarks=true&resourceVersion=105&timeoutSeconds=300" in watch
+
+    run(test())
+
+
+def test_a_page_that_is_too_long_is_asked_for_again_with_fewer_objects(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PAGE_BYTES", 2000)
+
+    async def test() -> None:
+        server = filled(0, page=50)
+        for number in range(12):
+            server.put(PATH, f"node-{number}", value="x" * 800)
+        async with mirrored(server) as site:
+            await site.until(site.same)
+            limits = [
+                one.target.split("limit=")[1].split("&")[0] for one in site.stand_in.received if "limit=" in one.target
+            ]
+            assert limits[:4] == ["20", "10", "5", "2"]
+            assert site.errors == Counter()
+
+    run(test())
+
+
+def test_an_object_that_is_longer_than_any_page_is_a_failure_that_is_told(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PAGE_BYTES", 2000)
+
+    async def test() -> None:
+        server = filled(1)
+        server.put(PATH, "node-x", value="x" * 4000)
+        async with mirrored(server) as site:
+            await site.until(lambda: site.said != [])
+            assert site.said == ["list nodes: expected an answer of at most 2000 bytes, found more"]
+            assert not site.cache.filled
 
     run(test())
 

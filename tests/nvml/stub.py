@@ -7,7 +7,8 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -20,6 +21,8 @@ SOURCE = Path(__file__).parent / "stub" / "nvml_stub.c"
 LIBRARY = "libnvidia-ml.so.1"
 DESCRIPTION = "NVML_STUB_MACHINE"
 """Environment variable that names the machine to play."""
+SHOWN = "NVIDIA_VISIBLE_DEVICES"
+"""Environment variable that lists the GPUs to show; without it all of the machine are."""
 
 Play = Callable[[Machine], Path]
 
@@ -39,15 +42,29 @@ def play(nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     def start(machine: Machine) -> Path:
         directory = tmp_path / f"machine-{next(numbers)}"
+        monkeypatch.delenv(SHOWN, raising=False)
         monkeypatch.setenv(DESCRIPTION, str(write_machine(machine, directory)))
         return directory
 
     return start
 
 
+@contextmanager
+def played(library: Path, description: Path, shown: str) -> Iterator[None]:
+    """Plays a machine in this process for so long, of which a list of GPUs is shown."""
+    _load(library / LIBRARY)
+    before = {name: os.environ.get(name) for name in (DESCRIPTION, SHOWN)}
+    os.environ |= {DESCRIPTION: str(description), SHOWN: shown}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
 def environment_of(library: Path, description: Path | None = None) -> dict[str, str]:
     """The environment of a process that finds the library of this directory, and the machine that it shall play."""
-    kept = {name: value for name, value in os.environ.items() if name != DESCRIPTION}
+    kept = {name: value for name, value in os.environ.items() if name not in (DESCRIPTION, SHOWN)}
     played = {DESCRIPTION: str(description)} if description else {}
     return kept | {"LD_LIBRARY_PATH": str(library)} | played
 

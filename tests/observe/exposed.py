@@ -55,7 +55,7 @@ def server_vitals() -> Vitals:
         authority_ends=1.0,
         certificate_failures=1,
         certificate_leader=True,
-        caches=(CacheReport(name="nodes", objects=1, bytes=1, filled=True, confirmed_seconds=1.0),),
+        caches=(CacheReport(name="nodes", objects=1, bytes=1, left_out=0, filled=True, confirmed_seconds=1.0),),
         topologies=TopologyReport(fresh=1, old=0, missing=0),
         api_errors={("nodes", "away"): 1},
     )

@@ -1,9 +1,9 @@
-"""Tests whose program cannot be had are left out; the summary counts them and says why, and CI fails."""
+"""Tests whose program or package cannot be had are left out; the summary counts them and says why, and CI fails."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import NoReturn, Protocol, TypeAlias
 
 import pytest
 
@@ -16,8 +16,30 @@ GetProgram: TypeAlias = Callable[[GoProgram], Path]
 _MISSING = pytest.StashKey[dict[str, str]]()
 
 
+class LeaveOut(Protocol):
+    """Leaves the test out that calls it."""
+
+    def __call__(self, name: str, reason: str) -> NoReturn:
+        """Skip the test, or with ``CI=true`` fail it: ``name`` cannot be had, and why."""
+
+
 @pytest.fixture(scope="session")
-def go_program(request: pytest.FixtureRequest) -> GetProgram:
+def leave_out(request: pytest.FixtureRequest) -> LeaveOut:
+    """Leaves out tests for want of something that a machine may lack; the end of the run says it."""
+    missing = request.config.stash.setdefault(_MISSING, {})
+
+    def leave(name: str, reason: str) -> NoReturn:
+        missing[name] = reason
+        text = f"{LEFT_OUT.format(name)}: {reason}"
+        if os.environ.get("CI") == "true" and name not in os.environ.get(MAY_LACK, "").split(","):
+            pytest.fail(text, pytrace=False)
+        pytest.skip(text)
+
+    return leave
+
+
+@pytest.fixture(scope="session")
+def go_program(request: pytest.FixtureRequest, leave_out: LeaveOut) -> GetProgram:
     """Gives a program of the catalogue. Without it the test is skipped; with ``CI=true`` it is an error."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
     missing = request.config.stash.setdefault(_MISSING, {})
@@ -27,15 +49,12 @@ def go_program(request: pytest.FixtureRequest) -> GetProgram:
             print(f"\n{line}", flush=True)
 
     def get(program: GoProgram) -> Path:
-        if program.name not in missing:
-            found = find_or_build(program, os.environ, say=say)
-            if not isinstance(found, Missing):
-                return found
-            missing[program.name] = found.reason
-        text = f"{LEFT_OUT.format(program.name)}: {missing[program.name]}"
-        if os.environ.get("CI") == "true" and program.name not in os.environ.get(MAY_LACK, "").split(","):
-            pytest.fail(text, pytrace=False)
-        pytest.skip(text)
+        if program.name in missing:
+            leave_out(program.name, missing[program.name])
+        found = find_or_build(program, os.environ, say=say)
+        if isinstance(found, Missing):
+            leave_out(program.name, found.reason)
+        return found
 
     return get
 

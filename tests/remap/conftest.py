@@ -1,5 +1,50 @@
 """The stub of NVML, for the tests of the remap program."""
 
-from tests.nvml.stub import nvml_library
+from pathlib import Path
+
+import pytest
+
+from tests.nvml import machines
+from tests.nvml.machines import Machine, write_machine
+from tests.nvml.stub import nvml_library, played
+from tests.topology import machines as topologies
+from webhook.discovery.discover import discover
+from webhook.topology.model import NodeTopology
 
 __all__ = ["nvml_library"]
+
+_NAMES = (
+    "hgx_a100",
+    "hgx_h100",
+    "h20",
+    "hgx_b200",
+    "dgx1_v100",
+    "a100_pcie_bridged",
+    "l40s",
+    "gb200_tray",
+    "hidden_switches",
+)
+
+
+class Drivers:
+    """The machines of ``tests.topology.machines`` by their nodes, as their drivers show them."""
+
+    def __init__(self, library: Path, directory: Path) -> None:
+        self._library = library
+        self._roots: dict[str, Path] = {}
+        for name in _NAMES:
+            machine: Machine = getattr(machines, name)()
+            topology: NodeTopology = getattr(topologies, name)()
+            self._roots[topology.node] = directory / name
+            write_machine(machine, directory / name)
+
+    def see(self, node: str, shown: str) -> NodeTopology:
+        """What a container sees there whose ``NVIDIA_VISIBLE_DEVICES`` is this."""
+        root = self._roots[node]
+        with played(self._library, root / "nvml.txt", shown):
+            return discover(node=node, root=root)
+
+
+@pytest.fixture(scope="session")
+def drivers(nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Drivers:
+    return Drivers(nvml_library, tmp_path_factory.mktemp("drivers"))

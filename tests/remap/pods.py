@@ -58,6 +58,8 @@ EXCLUSIVE = {
     "GPU_TOPOLOGY_PROFILE": "exclusive",
     "GPU_TOPOLOGY_CONTAINERS": "prefill:2:,decode:2:",
 }
+NARROW = {**EXCLUSIVE, "GPU_TOPOLOGY_VISIBLE_UUIDS": POD_PEERS["GPU_TOPOLOGY_VISIBLE_UUIDS"]}
+"""Where the remap container is shown the GPUs of its pod and no others."""
 NOT_BOUND = {
     "GPU_TOPOLOGY_NODE_TOPOLOGY": "{}",
     "GPU_TOPOLOGY_CUDA_VISIBLE_DEVICES_0": "-1",

@@ -1,6 +1,6 @@
 """What holds for every set of GPUs of every machine, in whatever order the scheduler picked them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 from hypothesis import event, given
@@ -102,6 +102,18 @@ def test_no_other_list_of_uuids_is_true(pod: Pod, data: st.DataObject) -> None:
     other = ",".join(data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=8)))
     expected = ExitCode.OTHER_GPUS if pod.profile == "pod-peers" and other != uuids else ExitCode.TRUE
     assert pod.code(first, second, other) is expected
+
+
+@given(pods(), st.data())
+def test_in_exclusive_no_other_set_of_uuids_is_true(pod: Pod, data: st.DataObject) -> None:
+    alone = replace(pod, profile="exclusive")
+    every = [gpu.uuid for gpu in pod.topology.gpus]
+    shown = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=8))
+    seen = replace(pod.topology, gpus=tuple(gpu for gpu in pod.topology.gpus if gpu.uuid in shown))
+    own = {uuid for one in pod.picked for uuid in one}
+    for topology in (seen, pod.topology):
+        code = verify(alone.told("", "", ",".join(shown)), Seen(topology=topology)).code
+        assert code is (ExitCode.TRUE if set(shown) == own else ExitCode.OTHER_GPUS)
 
 
 @given(pods(), st.data())

@@ -5,12 +5,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
 from tests.nvml.machines import Machine, a100_pcie_bridged, dgx1_v100, h20
+from tests.remap.planted import PLANTED, Plant
 from tests.remap.pods import DECODE, EXCLUSIVE, H20, NODE_PEERS, NOT_BOUND, POD_PEERS, allocated
 from tests.remap.processes import PATIENCE_SECONDS, REMAP, ROOT, Node, terminated
 from tests.topology import machines as topologies
@@ -170,14 +173,14 @@ def test_wrong_usage_has_the_code_2(node: Node) -> None:
     assert node.files() == []
 
 
-@pytest.mark.parametrize("directory", ["/proc", "/nowhere/at/all"])
-def test_a_directory_in_which_nothing_can_be_made_has_the_code_18(node: Node, directory: str) -> None:
+@pytest.mark.parametrize(
+    ("directory", "what"),
+    [("/proc", "/proc/nccl-topo.xml cannot be written"), ("/nowhere/at/all", "/nowhere/at/all cannot be opened")],
+)
+def test_a_directory_in_which_nothing_can_be_made_has_the_code_18(node: Node, directory: str, what: str) -> None:
     done = node.remap(EXCLUSIVE, "--directory", directory)
     assert (done.code, done.err) == (18, "")
-    assert done.reason == (
-        f"{directory}/nccl-topo.xml cannot be written: No such file or directory. Is a volume mounted there, and is it "
-        "full?"
-    )
+    assert done.reason == f"{what}: No such file or directory. Is a volume mounted there, and is it full?"
 
 
 def test_a_full_volume_has_the_code_18_and_leaves_nothing_behind(node: Node) -> None:
@@ -333,25 +336,145 @@ def test_a_sidecar_of_a_pod_with_wrong_values_ends_and_is_never_ready(node: Node
     assert not node.is_ready()
 
 
+HANGS = "nvmlDeviceGetCount_v2"
+
+
+@pytest.fixture
+def stuck(on: OnNode) -> Node:
+    """A machine whose driver does not answer."""
+    return on(h20().with_lines(f"hang {HANGS}"))
+
+
 @pytest.mark.parametrize(("mode", "code"), [("sidecar", 0), ("init", 143)])
-def test_a_run_that_waits_for_the_machine_ends_at_once_when_told(node: Node, mode: str, code: int) -> None:
-    """It hangs in a read of the kernel's, as with a driver that does not answer."""
-    (node.root / "etc").mkdir()
-    os.mkfifo(node.root / "etc/ld.so.preload")
-    with node.started(POD_PEERS, "--mode", mode) as process:
-        writer = opened_by_a_reader(node.root / "etc/ld.so.preload")
+def test_a_run_that_waits_for_the_driver_ends_at_once_when_told(stuck: Node, mode: str, code: int) -> None:
+    with stuck.started(POD_PEERS, "--mode", mode) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"nvml_stub: {HANGS} hangs\n"
         assert terminated(process) == code
-        os.close(writer)
 
 
-def opened_by_a_reader(fifo: Path) -> int:
-    """Waits until somebody reads; gives the other end."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        try:
-            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:  # nobody yet
-            assert time.monotonic() < deadline
+@pytest.mark.parametrize("mode", ["init", "sidecar"])
+def test_a_run_that_waits_for_the_driver_ends_when_its_time_is_over(stuck: Node, mode: str) -> None:
+    done = stuck.remap(POD_PEERS, "--mode", mode, "--deadline", "1")
+    assert done.code == 21
+    assert done.reason == (
+        "not done after 1 seconds: it was still waiting for the NVIDIA driver (does nvidia-smi answer on this node?)"
+    )
+    assert stuck.files() == []
+    assert not stuck.is_ready()
+
+
+def test_a_call_that_keeps_even_the_watch_from_running_ends_with_a_traceback(node: Node) -> None:
+    program = (
+        "import ctypes, sys\n"
+        "import webhook.remap.run as run\n"
+        "import webhook.remap.watch as watch\n"
+        "from webhook.remap.program import main\n"
+        "watch._GRACE = 0.1\n"
+        "run.look = lambda *_: ctypes.PyDLL(None).pause()\n"  # it keeps Python's lock
+        "sys.exit(main([*sys.argv[1:], '--deadline', '0.1']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *node.options()],
+        env={**node.environment, **EXCLUSIVE},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
+    )
+    assert done.returncode == 1
+    assert "Timeout" in done.stderr
+    assert "in _judged" in done.stderr
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "1e9", "soon"])
+def test_a_deadline_that_is_none_is_wrong_usage(node: Node, seconds: str) -> None:
+    done = node.remap(EXCLUSIVE, f"--deadline={seconds}")
+    assert done.code == 2
+    assert "argument --deadline: invalid" in done.err
+
+
+def test_a_run_that_is_over_has_no_deadline() -> None:
+    program = (
+        "import signal, time\n"
+        "from webhook.remap.watch import Watch, hold_back_sigterm\n"
+        "runs = []\n"
+        "def time_is_over(*_):\n"
+        "    while not (runs and runs[0]._is_over):\n"
+        "        time.sleep(0.01)\n"
+        "    print('over', flush=True)\n"
+        "signal.sigtimedwait = time_is_over\n"
+        "hold_back_sigterm()\n"
+        "runs.append(Watch(told=7, late=21, seconds=1000, leave=print))\n"
+        "runs[0].wait_for_sigterm()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "over\n"
+        assert terminated(process) == 7
+
+
+@pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)
+def test_what_was_planted_in_the_place_of_its_files_changes_nothing(node: Node, plant: Plant) -> None:
+    victim = node.shared / "victim"
+    victim.write_text("theirs")
+    for name in ("ready", "nccl-topo.xml", "env", "report.txt", ".env.new"):
+        plant(node.shared / name, victim)
+    done = node.remap(POD_PEERS)
+    assert (done.code, done.err) == (0, "")
+    assert node.files() == [".env.new", "env", "nccl-topo.xml", "report.txt", "victim"]
+    assert node.read("env").startswith("CUDA_VISIBLE_DEVICES_0='0,1'\n")
+    assert victim.read_text() == "theirs"
+
+
+def test_somebody_who_plants_fifos_all_the_while_holds_nothing_up(node: Node) -> None:
+    over = Event()
+
+    def plant() -> None:
+        while not over.is_set():
+            for name in ("env", "nccl-topo.xml", "report.txt", ".env.new", ".nccl-topo.xml.new", ".report.txt.new"):
+                with suppress(FileExistsError):
+                    os.mkfifo(node.shared / name)
+
+    planter = Thread(target=plant)
+    planter.start()
+    try:
+        done = node.remap(POD_PEERS)
+    finally:
+        over.set()
+        planter.join()
+    assert (done.code, done.err) == (0, "")
+    assert all((node.shared / name).is_file() for name in ("env", "nccl-topo.xml", "report.txt"))
+
+
+@pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)
+def test_what_is_planted_in_the_place_of_the_mark_of_a_sidecar_holds_neither_it_nor_the_probe(
+    node: Node, plant: Plant
+) -> None:
+    victim = node.shared / "victim"
+    victim.write_text("theirs")
+    plant(node.shared / "ready", victim)
+    with node.started(POD_PEERS, "--mode", "sidecar") as sidecar:
+        node.wait_until_ready(sidecar)
+        (node.shared / "ready").unlink()
+        plant(node.shared / "ready", victim)
+        assert not node.is_ready()
+        assert terminated(sidecar) == 0
+
+
+@pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)
+def test_what_is_planted_in_the_place_of_the_termination_log_hides_nothing(node: Node, plant: Plant) -> None:
+    victim = node.shared / "victim"
+    victim.write_text("theirs")
+    node.termination_log.unlink()
+    plant(node.termination_log, victim)
+    with node.started(POD_PEERS | NOT_BOUND) as process:
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert (process.returncode, err) == (10, "")
+    assert out.startswith("the binding webhook did not run: ")
+    if plant is not PLANTED["a hard link"]:  # a file like any other, which nobody but the kubelet can make there
+        assert victim.read_text() == "theirs"
 
 
 def test_a_sidecar_needs_no_cpu_while_it_waits(node: Node) -> None:

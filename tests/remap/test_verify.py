@@ -9,6 +9,7 @@ from tests.remap.pods import (
     EXCLUSIVE,
     H20,
     MISSING,
+    NARROW,
     NO_DRIVER,
     NODE_PEERS,
     NOT_BOUND,
@@ -326,6 +327,76 @@ def test_a_gpu_that_nobody_published_is_named_where_others_are_hidden() -> None:
 
 def test_an_own_gpu_that_cannot_be_seen_but_was_published_points_to_the_toolkit() -> None:
     verdict = judged(POD_PEERS, seen=without_gpus(4))
+    assert verdict.code is ExitCode.GPU_MISSING
+    assert verdict.reason.endswith(f". It was published as a GPU of this node: {TOOLKIT}")
+
+
+NOT_TOLD = (
+    "this container is shown no GPU, because the binding webhook did not run, or could not tell the GPUs (see the "
+    "events of the pod): annotation gpu.topology/visible-uuids"
+)
+
+
+def test_an_exclusive_pod_whose_list_is_true_passes_without_a_warning() -> None:
+    verdict = judged(NARROW, seen=without_gpus(2, 3, 5, 7))
+    assert ended(verdict) == (0, "ok: the 4 GPUs of this pod are those it was given")
+    assert verdict.warnings == ()
+    said = [finding.text for finding in verdict.findings]
+    assert ("NVML lists 4 GPUs; 4 more of this node cannot be seen from here, so numbers count those that can") in said
+
+
+@pytest.mark.parametrize(
+    ("value", "why"), [("none", "still has its value from admission, none"), (MISSING, "is missing")]
+)
+def test_an_exclusive_pod_that_is_shown_nothing_says_why(value: str, why: str) -> None:
+    seen = NodeTopology(node="h20-node-1", source="nvml", problem="the NVIDIA driver lists no GPU: see lspci")
+    verdict = judged(NARROW, seen=seen, VISIBLE_UUIDS=value, NODE_TOPOLOGY="{}")
+    assert verdict.code is ExitCode.TRUE
+    assert verdict.warnings == (
+        f"nothing to verify with: {NOT_TOLD} {why}, and annotation gpu.topology/node-topology is empty",
+    )
+    known = judged(NARROW, seen=seen, VISIBLE_UUIDS=value)
+    assert known.warnings[0].startswith(f"the GPUs cannot be seen from here: {NOT_TOLD} {why}. So annotation ")
+
+
+def test_an_exclusive_pod_that_is_shown_a_list_and_sees_no_gpu_blames_the_driver() -> None:
+    verdict = judged(NARROW, seen=NO_DRIVER)
+    assert verdict.code is ExitCode.TRUE
+    assert verdict.warnings[0].startswith("the GPUs cannot be seen from here: libnvidia-ml.so.1 is not here. So ")
+
+
+@pytest.mark.parametrize(
+    ("seen", "uuids", "why"),
+    [
+        ((2, 3), (H20[2], H20[3]), ", lists other GPUs than HAMi allocated: GPU-"),
+        ((0, 1, 4, 6, 7), (H20[0], H20[1], H20[4], H20[6], H20[7]), ": it lists GPU4 GPU-5af40c3e-917b-d82c-f6a5-b1e8"),
+    ],
+)
+@pytest.mark.parametrize("variables", [NARROW, POD_PEERS], ids=["exclusive", "pod-peers"])
+def test_a_list_of_others_stops_the_pod(
+    variables: dict[str, str], seen: tuple[int, ...], uuids: tuple[str, ...], why: str
+) -> None:
+    hidden = [index for index in range(8) if index not in seen]
+    verdict = judged(variables, seen=without_gpus(*hidden), VISIBLE_UUIDS=",".join(uuids))
+    assert verdict.code is ExitCode.OTHER_GPUS
+    start = "annotation gpu.topology/visible-uuids, from which NVIDIA_VISIBLE_DEVICES comes"
+    assert verdict.reason.startswith(f"{start}{why}")
+
+
+def test_a_list_where_nothing_is_allocated_stops_an_exclusive_pod() -> None:
+    verdict = judged(NARROW, ALLOCATION=MISSING)
+    assert ended(verdict) == (
+        12,
+        (
+            "annotation hami.io/vgpu-devices-allocated names no GPU: HAMi has given this pod none, but annotation "
+            "gpu.topology/visible-uuids, from which NVIDIA_VISIBLE_DEVICES comes, lists some"
+        ),
+    )
+    assert judged(NARROW, ALLOCATION=MISSING, VISIBLE_UUIDS="none").code is ExitCode.TRUE
+
+
+def test_a_gpu_of_the_list_that_is_not_shown_is_missing() -> None:
+    verdict = judged(NARROW, seen=without_gpus(2, 3, 4, 5, 7))
     assert verdict.code is ExitCode.GPU_MISSING
     assert verdict.reason.endswith(f". It was published as a GPU of this node: {TOOLKIT}")
 

@@ -1,6 +1,5 @@
 """From admission through bind to the start: what bind writes is what the pod verifies, on every machine and carrier."""
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,15 +11,17 @@ from hypothesis import strategies as st
 from tests.bind.test_binding import OLD, hami, injected, published, to
 from tests.judge import HAMI_2_9, HAMI_2_10_0, TEAM_A, policy
 from tests.pods import ALL_ALLOWED, container
-from tests.topology.machines import H20_UUIDS, MACHINES, h20
+from tests.remap.conftest import Drivers
+from tests.topology.machines import H20_UUIDS, MACHINES, a100_pcie_bridged, h20, uuid
 from webhook.bind.binding import Case, begin, finish
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Container, Pod
 from webhook.remap.inputs import read_inputs
 from webhook.remap.verdict import ExitCode, Verdict
 from webhook.remap.verify import Seen, verify
-from webhook.topology.model import UNKNOWN, Gpu, NodeTopology, NvLink
+from webhook.topology.model import NodeTopology
 
+NODE = "h20-node-1"
 CARRIERS = {"init": HAMI_2_9, "sidecar": HAMI_2_10_0}
 PREFILL = ("GPU-4695a002-ab2d-092d-6db9-44e9ae3cb5a6", "GPU-b0c5b618-67d0-f464-9905-e1fd41226305")
 DECODE = (H20_UUIDS[6], H20_UUIDS[3])
@@ -58,28 +59,10 @@ def environment(pod: Pod, node: str) -> dict[str, str]:
     return found
 
 
-def seen_by(topology: NodeTopology, shown: str) -> NodeTopology:
-    """What NVML lists where only these GPUs are shown: numbered anew, with links of which it cannot name the end."""
-    if shown == "all":
-        return topology
-    gpus = [gpu for gpu in topology.gpus if gpu.uuid in shown.split(",")]
-    if not gpus:
-        return NodeTopology(node=topology.node, source="nvml", problem="the driver lists no GPU")
-    labels = {gpu.label: f"GPU{index}" for index, gpu in enumerate(gpus)} | {"nvswitch": "nvswitch"}
-    return replace(topology, gpus=tuple(renumbered(gpu, index, labels) for index, gpu in enumerate(gpus)), nics=())
-
-
-def renumbered(gpu: Gpu, index: int, labels: dict[str, str]) -> Gpu:
-    kept = [replace(link, target=labels[link.target]) for link in gpu.nvlinks if link.target in labels]
-    lost = sum(link.count for link in gpu.nvlinks if link.target not in labels)
-    rest = [NvLink(target=UNKNOWN, count=lost, active=0)] if lost else []
-    return replace(gpu, index=index, nvlinks=(*kept, *rest))
-
-
-def started(pod: Pod, topology: NodeTopology, **changes: str) -> Verdict:
-    variables = environment(pod, topology.node) | {f"GPU_TOPOLOGY_{name}": value for name, value in changes.items()}
-    seen = seen_by(topology, variables["NVIDIA_VISIBLE_DEVICES"])
-    return verify(read_inputs(variables), Seen(topology=seen))
+def started(drivers: Drivers, pod: Pod, node: str, **changes: str) -> Verdict:
+    """The remap program, with the GPUs that its list shows it."""
+    variables = environment(pod, node) | {f"GPU_TOPOLOGY_{name}": value for name, value in changes.items()}
+    return verify(read_inputs(variables), Seen(topology=drivers.see(node, variables["NVIDIA_VISIBLE_DEVICES"])))
 
 
 def peer(name: str, cards: tuple[str, ...], cluster: ClusterFacts) -> Pod:
@@ -94,12 +77,12 @@ def peer(name: str, cards: tuple[str, ...], cluster: ClusterFacts) -> Pod:
 @pytest.mark.parametrize("carrier", CARRIERS)
 @pytest.mark.parametrize(("name", "cards", "indices"), [("prefill", PREFILL, "0,1"), ("decode", DECODE, "3,6")])
 def test_prefill_and_decode_start_with_the_host_indices_of_exactly_their_cards(
-    carrier: str, name: str, cards: tuple[str, ...], indices: str
+    drivers: Drivers, carrier: str, name: str, cards: tuple[str, ...], indices: str
 ) -> None:
     pod = bound(peer(name, cards, CARRIERS[carrier]), h20())
     assert remap_container(pod).restart_policy == ("Always" if carrier == "sidecar" else None)  # type: ignore[attr-defined]  # it is an init container
     assert pod.annotations["gpu.topology/cuda-visible-devices.0"] == indices
-    verdict = started(pod, h20())
+    verdict = started(drivers, pod, NODE)
     assert (verdict.code, verdict.warnings) == (ExitCode.TRUE, ())
 
 
@@ -109,9 +92,9 @@ def test_without_a_remap_container_bind_writes_the_same_indices() -> None:
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
-def test_one_swapped_uuid_stops_the_pod_and_names_both_cards(carrier: str) -> None:
+def test_one_swapped_uuid_stops_the_pod_and_names_both_cards(drivers: Drivers, carrier: str) -> None:
     pod = bound(peer("prefill", PREFILL, CARRIERS[carrier]), h20())
-    verdict = started(pod, h20(), ALLOCATION=hami([PREFILL[0], H20_UUIDS[2]]))
+    verdict = started(drivers, pod, NODE, ALLOCATION=hami([PREFILL[0], H20_UUIDS[2]]))
     assert verdict.code is ExitCode.OTHER_GPUS
     assert verdict.reason == (
         "CUDA_VISIBLE_DEVICES of container prefill is 0,1: 0 is GPU0 GPU-b0c5b618-67d0-f464-9905-e1fd41226305, "
@@ -140,35 +123,140 @@ def pods(draw: st.DrawFn) -> tuple[Pod, NodeTopology]:
     return pod, topology
 
 
-def test_a_sidecar_that_sees_the_cards_of_its_pod_only_verifies_them_all_the_same() -> None:
-    pod = injected(
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize(("profile", "numbers"), [("pod-peers", ["0,1", "2,3"]), ("exclusive", ["", ""])])
+def test_a_container_that_sees_the_cards_of_its_pod_only_verifies_them_all_the_same(
+    drivers: Drivers, carrier: str, profile: str, numbers: list[str]
+) -> None:
+    after = bound(two(profile, carrier), h20())
+    shown = environment(after, NODE)["NVIDIA_VISIBLE_DEVICES"]
+    assert shown == f"{PREFILL[1]},{PREFILL[0]},{DECODE[1]},{DECODE[0]}"
+    verdict = started(drivers, after, NODE)
+    assert (verdict.code, verdict.warnings) == (ExitCode.TRUE, ())
+    assert verdict.resolution is not None
+    assert [one.cuda_visible_devices for one in verdict.resolution.containers] == numbers
+    assert [gpu.index for gpu in verdict.resolution.gpus] == [0, 1, 2, 3]
+    assert verdict.node is not None
+    assert {gpu.uuid for gpu in verdict.node.topology.gpus} == {*PREFILL, *DECODE}
+
+
+def two(profile: str, carrier: str, **annotations: str) -> Pod:
+    """A pod of two containers in a namespace that may not see every GPU of a node."""
+    return injected(
         container("prefill"),
         container("decode"),
         allocated=hami(list(PREFILL), list(DECODE)),
-        annotations={"gpu.topology/profile": "pod-peers"},
-        cluster=HAMI_2_10_0,
+        annotations={"gpu.topology/profile": profile, **annotations},
+        cluster=CARRIERS[carrier],
         namespace=TEAM_A,
     )
-    after = bound(pod, h20())
-    shown = environment(after, "h20-node-1")["NVIDIA_VISIBLE_DEVICES"]
-    assert shown == f"{PREFILL[1]},{PREFILL[0]},{DECODE[1]},{DECODE[0]}"
-    verdict = started(after, h20())
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_an_exclusive_pod_that_bind_has_not_seen_starts_and_says_that_it_sees_nothing(
+    drivers: Drivers, carrier: str
+) -> None:
+    verdict = started(drivers, two("exclusive", carrier), NODE)
+    assert verdict.code is ExitCode.TRUE
+    said = (
+        "nothing to verify with: this container is shown no GPU, because the binding webhook did not run, or could "
+        "not tell the GPUs (see the events of the pod): annotation gpu.topology/visible-uuids still has its value "
+        "from admission, none, and annotation gpu.topology/node-topology is empty"
+    )
+    assert verdict.warnings == (said,)
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
+def test_a_list_of_other_cards_than_the_allocated_ones_stops_the_pod(
+    drivers: Drivers, carrier: str, profile: str
+) -> None:
+    pod = bound(two(profile, carrier), h20())
+    assert pod.metadata is not None
+    for shown in (f"{H20_UUIDS[5]},{H20_UUIDS[7]}", ",".join((*PREFILL, *DECODE, H20_UUIDS[7]))):
+        changed = pod.annotations | {"gpu.topology/visible-uuids": shown}
+        metadata = msgspec.structs.replace(pod.metadata, annotations=changed)
+        verdict = started(drivers, msgspec.structs.replace(pod, metadata=metadata), NODE)
+        assert verdict.code is ExitCode.OTHER_GPUS
+        assert verdict.reason.startswith("annotation gpu.topology/visible-uuids, from which NVIDIA_VISIBLE_DEVICES ")
+        assert H20_UUIDS[7] in verdict.reason
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_in_exclusive_the_order_of_the_list_does_not_matter(drivers: Drivers, carrier: str) -> None:
+    pod = bound(two("exclusive", carrier), h20())
+    assert pod.metadata is not None
+    changed = pod.annotations | {"gpu.topology/visible-uuids": ",".join((*DECODE, *PREFILL))}
+    metadata = msgspec.structs.replace(pod.metadata, annotations=changed)
+    assert started(drivers, msgspec.structs.replace(pod, metadata=metadata), NODE).code is ExitCode.TRUE
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_the_cards_of_a_container_that_is_left_out_are_not_shown_and_not_missed(drivers: Drivers, carrier: str) -> None:
+    after = bound(two("exclusive", carrier, **{"gpu.topology/containers": "prefill"}), h20())
+    assert environment(after, NODE)["NVIDIA_VISIBLE_DEVICES"] == f"{PREFILL[1]},{PREFILL[0]}"
+    verdict = started(drivers, after, NODE)
     assert (verdict.code, verdict.warnings) == (ExitCode.TRUE, ())
-    assert verdict.resolution is not None
-    assert [one.cuda_visible_devices for one in verdict.resolution.containers] == ["0,1", "2,3"]
-    assert [gpu.index for gpu in verdict.resolution.gpus] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize(("fields", "stays"), [({}, False), ({"restartPolicy": "Always"}, True)])
+def test_the_cards_of_an_init_container_that_ends_are_not_shown(
+    drivers: Drivers, carrier: str, fields: dict[str, str], stays: bool
+) -> None:
+    """HAMi gives them to others then, and a sidecar would go on seeing them."""
+    pod = injected(
+        container("train"),
+        allocated=hami(list(DECODE), list(PREFILL)),
+        cluster=CARRIERS[carrier],
+        namespace=TEAM_A,
+        initContainers=[container("warm-up", **fields)],
+    )
+    after = bound(pod, h20())
+    shown = environment(after, NODE)["NVIDIA_VISIBLE_DEVICES"].split(",")
+    assert set(shown) == {*PREFILL, *(DECODE if stays else ())}
+    verdict = started(drivers, after, NODE)
+    assert (verdict.code, verdict.warnings) == (ExitCode.TRUE, ())
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_a_requirement_is_judged_on_the_links_of_the_cards_that_are_shown(drivers: Drivers, carrier: str) -> None:
+    pair = injected(
+        container("train"),
+        allocated=hami([uuid(0), uuid(2)]),
+        node="a100-pcie",
+        annotations={"gpu.topology/require-nvlink": "true"},
+        cluster=CARRIERS[carrier],
+        namespace=TEAM_A,
+    )
+    verdict = started(drivers, bound(pair, a100_pcie_bridged()), "a100-pcie", ON_VIOLATION="deny")
+    assert verdict.code is ExitCode.REQUIREMENT
 
 
 @given(pods())
-def test_what_bind_writes_is_what_the_pod_verifies(pod_on: tuple[Pod, NodeTopology]) -> None:
+def test_what_bind_writes_is_what_the_pod_verifies(drivers: Drivers, pod_on: tuple[Pod, NodeTopology]) -> None:
     pod, topology = pod_on
-    verdict = started(bound(pod, topology), topology)
+    verdict = started(drivers, bound(pod, topology), topology.node)
     assert (verdict.code, verdict.warnings) == (ExitCode.TRUE, ()), verdict.reason
 
 
 @given(pods())
-def test_a_pod_of_a_peer_profile_that_bind_has_not_seen_does_not_start(pod_on: tuple[Pod, NodeTopology]) -> None:
+def test_it_sees_the_cards_of_its_pod_or_with_the_permission_all(
+    drivers: Drivers, pod_on: tuple[Pod, NodeTopology]
+) -> None:
     pod, topology = pod_on
-    verdict = started(pod, topology)
+    shown = environment(bound(pod, topology), topology.node)["NVIDIA_VISIBLE_DEVICES"]
+    seen = {gpu.uuid for gpu in drivers.see(topology.node, shown).gpus}
+    own = {gpu.uuid for gpu in topology.gpus if gpu.uuid in pod.annotations["hami.io/vgpu-devices-allocated"]}
+    assert seen == ({gpu.uuid for gpu in topology.gpus} if shown == "all" else own)
+    assert environment(pod, topology.node)["NVIDIA_VISIBLE_DEVICES"] == ("all" if shown == "all" else "none")
+
+
+@given(pods())
+def test_a_pod_of_a_peer_profile_that_bind_has_not_seen_does_not_start(
+    drivers: Drivers, pod_on: tuple[Pod, NodeTopology]
+) -> None:
+    pod, topology = pod_on
+    verdict = started(drivers, pod, topology.node)
     exclusive = pod.annotations["gpu.topology/injected"].endswith(" exclusive")
     assert verdict.code is (ExitCode.TRUE if exclusive else ExitCode.NOT_BOUND)

@@ -181,12 +181,17 @@ def injected(
         **written,
     }
     env: list[Manifest] = [
+        {"name": "CUDA_DISABLE_CONTROL", "value": "true"},
         {"name": "NCCL_P2P_LEVEL", "valueFrom": annotation_reference("gpu.topology/nccl-p2p-level")},
+        {"name": "NCCL_NVLS_ENABLE", "value": "0"},
         {"name": "HF_TOKEN", "value": "s3cret"},
     ]
     if profile != "exclusive":
         visible = annotation_reference("gpu.topology/cuda-visible-devices.0")
         env.append({"name": "CUDA_VISIBLE_DEVICES", "valueFrom": visible})
+        uuids = annotation_reference("gpu.topology/visible-uuids")
+        shown: Manifest = {"value": "all"} if profile == "node-peers" else {"valueFrom": uuids}
+        env.append({"name": "NVIDIA_VISIBLE_DEVICES", **shown})
     made = pod(container(gpus=len(gpus), env=env), annotations=annotations, labels=labels)
     made["metadata"] |= {"namespace": "ml-workloads", "uid": POD_UID}
     return made

@@ -11,7 +11,7 @@ from tests.kube.stand_in import Line, Received, Turn, kubeconfig, serving, statu
 from tests.pods import Manifest
 from tests.server.asgi import binding_review
 from tests.server.conftest import EXAMPLE_STATE, RunningServer, StartServer, until
-from tests.server.test_bindings import injected
+from tests.server.test_bindings import injected, to_node
 from tests.server.test_starting import serve
 
 CONFIG = "server: {drainSeconds: 0}\nbinding: {readSeconds: 20}\n"
@@ -26,7 +26,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def to_nowhere() -> bytes:
-    return binding_review({"metadata": {"name": "train", "namespace": "ml-workloads"}, "target": {"name": "nowhere"}})
+    return binding_review(to_node("nowhere"))
 
 
 def api_server(pod: bytes, code: str = "200 OK") -> Turn:

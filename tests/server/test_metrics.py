@@ -39,6 +39,10 @@ gpu_topology_rejected_requests_total{status="405"} 0.0
 gpu_topology_rejected_requests_total{status="413"} 0.0
 gpu_topology_rejected_requests_total{status="500"} 0.0
 gpu_topology_rejected_requests_total{status="503"} 0.0
+# HELP gpu_topology_slow_reviews_total Reviews that took a second or longer once they had arrived.
+# TYPE gpu_topology_slow_reviews_total counter
+gpu_topology_slow_reviews_total{path="/mutate/pods"} 0.0
+gpu_topology_slow_reviews_total{path="/mutate/bindings"} 1.0
 # HELP gpu_topology_events_lost_total Events about pods that could not be written.
 # TYPE gpu_topology_events_lost_total counter
 gpu_topology_events_lost_total 3.0
@@ -105,6 +109,11 @@ gpu_topology_pod_read_seconds_sum 0.5005
 # TYPE gpu_topology_pod_read_failures_total counter
 gpu_topology_pod_read_failures_total{read="pod"} 0.0
 gpu_topology_pod_read_failures_total{read="group"} 4.0
+# HELP gpu_topology_limited_reads_total Reads of namespaces and pods that were not done because too many were asked for.
+# TYPE gpu_topology_limited_reads_total counter
+gpu_topology_limited_reads_total{read="namespace"} 2.0
+gpu_topology_limited_reads_total{read="pod"} 0.0
+gpu_topology_limited_reads_total{read="group"} 0.0
 # HELP gpu_topology_webhook_build_info 1; the label names the version of the webhook.
 # TYPE gpu_topology_webhook_build_info gauge
 gpu_topology_webhook_build_info{version="VERSION"} 1.0
@@ -124,6 +133,35 @@ gpu_topology_certificate_failures_total 5.0
 # HELP gpu_topology_certificate_leader Whether this replica renews the certificates of all.
 # TYPE gpu_topology_certificate_leader gauge
 gpu_topology_certificate_leader 1.0
+# HELP gpu_topology_connections Connections of clients by what they are at.
+# TYPE gpu_topology_connections gauge
+gpu_topology_connections{phase="idle",port="reviews"} 3.0
+# HELP gpu_topology_unfinished_bytes Bytes in memory of requests without an answer, and of answers that no client \
+takes.
+# TYPE gpu_topology_unfinished_bytes gauge
+gpu_topology_unfinished_bytes{port="reviews"} 4096.0
+# HELP gpu_topology_closed_connections_total Connections that the server ended before their client did.
+# TYPE gpu_topology_closed_connections_total counter
+gpu_topology_closed_connections_total{cause="answer-unread",port="ops"} 0.0
+gpu_topology_closed_connections_total{cause="body-late",port="ops"} 0.0
+gpu_topology_closed_connections_total{cause="handshake-failed",port="ops"} 0.0
+gpu_topology_closed_connections_total{cause="handshake-late",port="ops"} 0.0
+gpu_topology_closed_connections_total{cause="headers-late",port="ops"} 0.0
+gpu_topology_closed_connections_total{cause="headers-too-long",port="ops"} 0.0
+gpu_topology_closed_connections_total{cause="malformed",port="ops"} 0.0
+gpu_topology_closed_connections_total{cause="pipelined",port="ops"} 0.0
+gpu_topology_closed_connections_total{cause="too-many-bytes",port="ops"} 0.0
+gpu_topology_closed_connections_total{cause="too-many-connections",port="ops"} 0.0
+gpu_topology_closed_connections_total{cause="answer-unread",port="reviews"} 0.0
+gpu_topology_closed_connections_total{cause="body-late",port="reviews"} 1.0
+gpu_topology_closed_connections_total{cause="handshake-failed",port="reviews"} 0.0
+gpu_topology_closed_connections_total{cause="handshake-late",port="reviews"} 0.0
+gpu_topology_closed_connections_total{cause="headers-late",port="reviews"} 0.0
+gpu_topology_closed_connections_total{cause="headers-too-long",port="reviews"} 0.0
+gpu_topology_closed_connections_total{cause="malformed",port="reviews"} 0.0
+gpu_topology_closed_connections_total{cause="pipelined",port="reviews"} 0.0
+gpu_topology_closed_connections_total{cause="too-many-bytes",port="reviews"} 0.0
+gpu_topology_closed_connections_total{cause="too-many-connections",port="reviews"} 0.0
 # HELP gpu_topology_cluster_info 1; the labels name versions as the webhook knows them, empty if it does not.
 # TYPE gpu_topology_cluster_info gauge
 gpu_topology_cluster_info{hami="2.9.0",kubernetes=""} 1.0
@@ -135,6 +173,10 @@ gpu_topology_cache_objects{cache="leases"} 0.0
 # TYPE gpu_topology_cache_bytes gauge
 gpu_topology_cache_bytes{cache="nodes"} 1.5e+07
 gpu_topology_cache_bytes{cache="leases"} 0.0
+# HELP gpu_topology_cache_left_out_total States of objects that were not kept because a cache was full.
+# TYPE gpu_topology_cache_left_out_total counter
+gpu_topology_cache_left_out_total{cache="nodes"} 7.0
+gpu_topology_cache_left_out_total{cache="leases"} 0.0
 # HELP gpu_topology_cache_age_seconds Seconds since a cache was last known to be what the cluster has.
 # TYPE gpu_topology_cache_age_seconds gauge
 gpu_topology_cache_age_seconds{cache="nodes"} 12.5
@@ -168,14 +210,16 @@ NOT_A_BINDING = BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_A_BINDING)
 
 VITALS = Vitals(
     ready=True,
+    connections={("reviews", "idle"): 3},
+    unfinished_bytes={"reviews": 4096},
     hami="2.9.0",
     certificate_ends=1_796_169_600.0,
     authority_ends=2_000_000_000.0,
     certificate_failures=5,
     certificate_leader=True,
     caches=(
-        CacheReport(name="nodes", objects=5000, bytes=15_000_000, confirmed_seconds=12.5, filled=True),
-        CacheReport(name="leases", objects=0, bytes=0, confirmed_seconds=None, filled=False),
+        CacheReport(name="nodes", objects=5000, bytes=15_000_000, left_out=7, confirmed_seconds=12.5, filled=True),
+        CacheReport(name="leases", objects=0, bytes=0, left_out=0, confirmed_seconds=None, filled=False),
     ),
     topologies=TopologyReport(fresh=40, old=2, missing=0),
     api_errors={("pods", "refused"): 1, ("nodes", "away"): 3},
@@ -197,6 +241,9 @@ def test_everything_that_was_counted_is_written() -> None:
     counts.bound(NOT_MET, seconds=8.0, waiting=0.5)
     counts.bound(NOT_A_BINDING, seconds=0.0005, waiting=0.0)
     counts.failed_reads["group"] += 4
+    counts.limited_reads["namespace"] += 2
+    counts.slow["/mutate/bindings"] += 1
+    counts.closed["reviews", "body-late"] += 1
     assert written(counts, VITALS) == EVERYTHING.replace("VERSION", __version__)
 
 

@@ -261,19 +261,17 @@ def test_where_it_listens_is_a_line_of_the_log(example_server: RunningServer) ->
     assert started["probes"] == f"http://127.0.0.1:{example_server.ops_port}"
 
 
-def test_what_libraries_warn_of_is_json_too(start_server: StartServer) -> None:
+def test_connections_that_the_server_ends_are_counted_and_told_together(start_server: StartServer) -> None:
     server = start_server()
     connection = socket.create_connection(("127.0.0.1", server.ops_port))
     with connection:
         connection.sendall(b"nonsense\r\n\r\n")
         connection.recv(1000)
-    until(lambda: server.lines("library") != [], "the line")
-    (line,) = server.lines("library")
-    assert (line["level"], line["logger"], line["text"]) == (
-        "warning",
-        "uvicorn.error",
-        "Invalid HTTP request received.",
-    )
+    until(lambda: server.lines("closed") != [], "the line")
+    (line,) = server.lines("closed")
+    assert (line["level"], line["port"], line["causes"]) == ("warning", "ops", {"malformed": 1})
+    assert 'gpu_topology_closed_connections_total{cause="malformed",port="ops"} 1.0' in server.probe("/metrics").text
+    assert server.lines("library") == []
     assert server.err.read_text() == ""
 
 

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.model.errors import FormatError
-from webhook.state.cache import Cache, Document
+from webhook.state.cache import Cache, Document, Limit
 
 NAMES = ("a", "b", "c", "d")
+PLENTY = Limit(objects=1000, bytes=1_000_000)
 
 
 class State(NamedTuple):
@@ -36,9 +37,9 @@ def read(document: Document, name: str, _: int | None) -> int:
     return value
 
 
-def make(told: Told | None = None) -> Cache[int]:
+def make(told: Told | None = None, limit: Limit = PLENTY) -> Cache[int]:
     told = told or Told()
-    return Cache("things", read, lambda _: 10, tell=told.lines.append, clock=lambda: told.now)
+    return Cache("things", read, lambda _: 10, limit=limit, tell=told.lines.append, clock=lambda: told.now)
 
 
 def test_an_older_state_never_takes_the_place_of_a_newer_one() -> None:
@@ -63,6 +64,44 @@ def test_the_end_of_an_earlier_object_does_not_end_the_new_one_of_that_name() ->
     cache.put(State("a", 8, b"8"))
     cache.drop(State("a", 7))
     assert cache.get("a") == 8
+
+
+def test_what_is_beyond_the_number_of_objects_is_left_out_counted_and_told_once() -> None:
+    told = Told()
+    cache = make(told, Limit(objects=2, bytes=1000))
+    assert [cache.put(State(name, number)) for number, name in enumerate("abcd", 1)] == [True, True, False, False]
+    assert cache.values().keys() == {"a", "b"}
+    assert (cache.left_out, cache.weight) == (2, 22)
+    assert told.lines == ["things: expected at most 2 objects and 1000 bytes, found more; what is beyond is left out"]
+
+
+def test_a_full_cache_takes_new_states_of_what_it_has_and_others_when_there_is_room() -> None:
+    cache = make(limit=Limit(objects=2, bytes=1000))
+    for number, name in enumerate("abc", 1):
+        cache.put(State(name, number))
+    assert cache.put(State("a", 4, b"4"))
+    assert cache.get("a") == 4
+    cache.drop(State("a", 5))
+    assert cache.put(State("c", 6, b"6"))
+    assert cache.values() == {"b": 0, "c": 6}
+
+
+def test_what_is_beyond_the_bytes_is_left_out_with_the_state_before() -> None:
+    cache = Cache[int](
+        "things", read, lambda value: value, limit=Limit(9, 100), tell=Told().lines.append, clock=lambda: 0.0
+    )
+    assert cache.put(State("a", 1, b"50"))
+    assert not cache.put(State("b", 2, b"49"))
+    assert cache.put(State("b", 3, b"48"))
+    assert not cache.put(State("a", 4, b"51"))
+    assert cache.values() == {"b": 48}
+    assert cache.weight == 49
+
+
+def test_what_cannot_be_read_counts_too() -> None:
+    cache = make(limit=Limit(objects=1, bytes=1000))
+    assert [cache.put(State(name, 1, b'"x"')) for name in "ab"] == [True, False]
+    assert len(cache) == 1
 
 
 def test_a_list_ends_what_it_does_not_name_but_not_what_is_newer_than_it() -> None:

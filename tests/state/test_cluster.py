@@ -12,12 +12,14 @@ import pytest
 
 from tests.topology import machines
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import StateUnknown
+from webhook.model.errors import StateUnknown, TooManyNamespaceReads
 from webhook.model.lease import lease_spec
 from webhook.model.pod import Namespace
 from webhook.model.version import Version
 from webhook.resolve.node import KnownNode, Origin, choose_node
+from webhook.state.cache import Limit
 from webhook.state.cluster import ClusterState
+from webhook.state.kept import MOST_CHARACTERS
 from webhook.topology.document import format_topology
 
 FACTS = ClusterFacts(hami=Version(2, 9, 0))
@@ -206,6 +208,60 @@ def test_a_burst_of_pods_of_an_unknown_namespace_is_one_question() -> None:
     assert site.live.asked == ["new"]
 
 
+def ask_many(site: Site, names: list[str]) -> int:
+    """How many of these namespaces were answered; the others were too many."""
+
+    async def asking() -> list[Namespace | BaseException]:
+        found = [site.state.namespace(name) for name in names]
+        return await asyncio.gather(*(one for one in found if not isinstance(one, Namespace)), return_exceptions=True)
+
+    answers = asyncio.run(asking())
+    assert all(isinstance(one, Namespace | TooManyNamespaceReads) for one in answers)
+    return sum(isinstance(one, Namespace) for one in answers)
+
+
+def test_namespaces_that_memory_does_not_know_are_asked_for_at_a_bounded_rate() -> None:
+    site = filled()
+    assert ask_many(site, [f"unknown-{number}" for number in range(300)]) == 50
+    assert len(site.live.asked) == 50
+    site.pass_time(1.0)
+    assert ask_many(site, [f"unknown-{number}" for number in range(300)]) == 20
+
+
+def test_questions_about_unknown_namespaces_hold_up_none_that_memory_knows() -> None:
+    site = filled()
+    site.state.namespaces.put(site.namespace("ours", OPTED_IN))
+    site.state.namespaces.put(site.namespace("late"))
+    site.live.found["late"] = site.namespace("late", OPTED_IN)
+    ask_many(site, [f"unknown-{number}" for number in range(300)])
+    assert site.state.namespace("ours") == Namespace("ours", OPTED_IN)
+    assert wait(site.state.namespace("late")).injection_enabled
+
+
+def test_a_namespace_that_does_not_exist_is_not_asked_for_again_within_a_second() -> None:
+    site = filled()
+    assert not wait(site.state.namespace("nowhere")).known
+    assert site.state.namespace("nowhere") == Namespace("nowhere", known=False)
+    assert site.live.asked == ["nowhere"]
+    site.pass_time(1.5)
+    site.live.found["nowhere"] = site.namespace("nowhere", OPTED_IN)
+    assert wait(site.state.namespace("nowhere")).injection_enabled
+
+
+def test_a_namespace_that_has_just_been_made_is_there_although_it_was_not_a_moment_ago() -> None:
+    site = filled()
+    assert not wait(site.state.namespace("new")).known
+    site.state.namespaces.put(site.namespace("new", OPTED_IN))
+    assert site.state.namespace("new") == Namespace("new", OPTED_IN)
+
+
+def test_a_node_is_there_if_the_mirror_has_it_even_without_gpus() -> None:
+    site = filled()
+    site.register("plain", None)
+    assert site.state.node("plain").exists
+    assert not site.state.node("nowhere").exists
+
+
 def test_who_waits_for_a_namespace_may_go_away_without_harm_to_the_others() -> None:
     site = filled()
     site.live.found["new"] = site.namespace("new", OPTED_IN)
@@ -231,6 +287,19 @@ def test_without_the_api_server_an_unknown_namespace_gets_no_answer_and_a_known_
     assert wait(site.state.namespace("late")) == Namespace("late")
     with pytest.raises(StateUnknown, match="get namespace new: no answer"):
         wait(site.state.namespace("new"))
+
+
+def test_a_namespace_that_there_is_no_room_for_is_asked_for_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.state.cluster.NAMESPACES", Limit(objects=1, bytes=1000))
+    site = filled()
+    site.state.namespaces.put(site.namespace("first", OPTED_IN))
+    site.live.found["late"] = site.namespace("late", OPTED_IN)
+    assert [wait(site.state.namespace("late")).labels for _ in range(2)] == [OPTED_IN] * 2
+    assert site.live.asked == ["late", "late"]
+    assert site.state.namespace("first") == Namespace("first", OPTED_IN, {})
+    site.live.found["late"] = site.seen("late", metadata=None)
+    with pytest.raises(StateUnknown, match=r"^get namespace late: namespace late: "):
+        wait(site.state.namespace("late"))
 
 
 def test_a_live_answer_that_is_older_than_what_is_known_changes_nothing() -> None:
@@ -291,6 +360,17 @@ def test_a_config_map_without_a_topology_is_its_own_problem(data: Any) -> None:
     site.state.topologies.put(site.seen("gpu-topology-gpu-1", data=data))
     assert site.state.node("gpu-1").published is None
     assert site.said[0].startswith("configmaps: gpu-topology-gpu-1: ConfigMap gpu-topology-gpu-1")
+
+
+@pytest.mark.parametrize(("characters", "known"), [(MOST_CHARACTERS, True), (MOST_CHARACTERS + 1, False)])
+def test_what_is_longer_than_any_topology_is_not_kept(characters: int, known: bool) -> None:
+    site = Site()
+    site.publish("n", "x" * characters)
+    site.register("n", "x" * characters)
+    assert (site.state.topologies.get("gpu-topology-n") is not None) is known
+    assert (site.state.nodes.get("n") is not None) is known
+    expected = f"expected at most {MOST_CHARACTERS} characters, found {characters}"
+    assert [expected in line for line in site.said] == [] if known else [True, True]
 
 
 def test_hamis_annotations_are_known_too_and_a_node_without_them_says_nothing() -> None:

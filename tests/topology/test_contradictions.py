@@ -8,7 +8,7 @@ import pytest
 from tests.topology.machines import MACHINES, bent, dgx1_v100, h20, l40s, without
 from webhook.model.errors import FormatError
 from webhook.topology.consistency import checked
-from webhook.topology.model import UNKNOWN, C2c, Cpu, Gpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
+from webhook.topology.model import NVSWITCH, UNKNOWN, C2c, Cpu, Gpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
 
 H20_NIC = h20().nics[1]
 
@@ -21,6 +21,13 @@ def nic(topology: NodeTopology, position: int, **changes: object) -> NodeTopolog
 
 def links(*bonds: tuple[str, int, int]) -> tuple[NvLink, ...]:
     return tuple(NvLink(target=target, count=count, active=active) for target, count, active in bonds)
+
+
+def chained(count: int) -> NodeTopology:
+    """A machine with one more switch above each switch, and one at the end that has so many above it."""
+    ids = [f"0000:{bus:02x}:00.0" for bus in range(count + 1)]
+    switches = [PciSwitch(pci_bus_id=one, parent=above) for one, above in zip(ids, ["", *ids], strict=False)]
+    return replace(h20(), gpus=(), nics=(), switches=tuple(switches))
 
 
 CONTRADICTIONS: dict[str, tuple[Callable[[], NodeTopology], str]] = {
@@ -57,6 +64,26 @@ CONTRADICTIONS: dict[str, tuple[Callable[[], NodeTopology], str]] = {
     "a switch name that is no bus id": (
         lambda: replace(h20(), nvswitches=("fffffff:ffff:ff",)),
         'expected PCI bus ids such as 0000:1b:00.0, found "fffffff:ffff:ff"',
+    ),
+    "a UUID without end": (
+        lambda: bent(h20(), 4, uuid="GPU-" * 33),
+        'expected names and UUIDs of at most 128 characters, found "',
+    ),
+    "a NIC whose name does not end": (
+        lambda: nic(h20(), 1, name="mlx5" * 33),
+        'expected names and UUIDs of at most 128 characters, found "',
+    ),
+    "a node whose name does not end": (
+        lambda: replace(h20(), node="n" * 254),
+        'expected the name of a node, of at most 253 characters, found "',
+    ),
+    "a way back that is no path": (
+        lambda: nic(nic(h20(), 0, distance=(("NIC1", "SYS"),)), 1, distance=(("NIC0", "S" * 5000),)),
+        'path from NIC1 to NIC0: expected PIX or PXB or PHB or NODE or SYS, found "',
+    ),
+    "more switches above one another than a machine has": (
+        lambda: chained(33),
+        'above 0000:21:00.0: expected at most 32 PCIe switches, found "33"',
     ),
     "a link to nowhere": (
         lambda: bent(dgx1_v100(), 0, nvlinks=links(("GPU9", 1, 1))),
@@ -168,6 +195,10 @@ def test_a_contradiction_is_refused(name: str) -> None:
     assert f"node: {message}" in str(refused.value)
 
 
+def test_as_many_switches_above_one_another_as_are_allowed_are_no_contradiction() -> None:
+    assert len(checked(chained(32), source="node").switches) == 33
+
+
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_machine_that_exists_passes_unchanged(name: str) -> None:
     assert checked(MACHINES[name], source="node") == MACHINES[name]
@@ -176,3 +207,42 @@ def test_a_machine_that_exists_passes_unchanged(name: str) -> None:
 def test_a_gpu_of_which_no_uuid_and_bus_id_is_known_passes() -> None:
     topology = NodeTopology(node="n", source="nvidia-smi", gpus=(Gpu(index=0), Gpu(index=1)))
     assert checked(topology, source="node") == topology
+
+
+def below_switches(depth: int) -> NodeTopology:
+    """A GPU with so many PCIe switches above it."""
+    switches = tuple(
+        PciSwitch(pci_bus_id=f"0000:{place:02x}:00.0", parent=f"0000:{place + 1:02x}:00.0" if place < depth else "")
+        for place in range(1, depth + 1)
+    )
+    return NodeTopology(
+        node="n", source="nvml", gpus=(Gpu(index=0, uuid="GPU-0", parent="0000:01:00.0"),), switches=switches
+    )
+
+
+def test_a_gpu_may_have_32_pcie_switches_above_it() -> None:
+    assert checked(below_switches(32), source="it") == below_switches(32)
+
+
+def test_more_pcie_switches_above_a_gpu_are_refused() -> None:
+    with pytest.raises(FormatError, match='it: above GPU0: expected at most 32 PCIe switches, found "33"'):
+        checked(below_switches(33), source="it")
+
+
+def linked_to(targets: int) -> NodeTopology:
+    """GPUs of which the first names so many targets."""
+    others = tuple(
+        Gpu(index=place, uuid=f"GPU-{place}", nvlinks=links(("GPU0", 1, 1))) for place in range(1, min(targets, 64))
+    )
+    named = [(f"GPU{place}", 1, 1) for place in range(1, targets + 1)]
+    bonds = links(*named[: len(others)], (NVSWITCH, 1, 1), (UNKNOWN, 1, 0), *named[len(others) + 2 :])
+    return NodeTopology(node="n", source="nvml", gpus=(Gpu(index=0, uuid="GPU-0", nvlinks=bonds), *others))
+
+
+def test_a_gpu_may_have_links_to_all_others_to_switches_and_to_what_is_not_known() -> None:
+    assert len(checked(linked_to(65), source="it").gpus[0].nvlinks) == 65
+
+
+def test_links_to_more_than_there_can_be_are_refused() -> None:
+    with pytest.raises(FormatError, match='it: links of GPU0: expected at most 65 targets, found "66"'):
+        checked(linked_to(66), source="it")

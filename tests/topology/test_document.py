@@ -148,7 +148,12 @@ def test_a_version_that_we_do_not_know_is_refused() -> None:
         (("gpus", 3, "index"), -1, r"gpus\[3\].index: expected a whole number from 0, found \"-1\""),
         (("gpus", 3, "index"), 3.0, r"gpus\[3\].index: expected a whole number from 0, found \"3.0\""),
         (("gpus", 3, "memoryMiB"), 10**30, r"gpus\[3\].memoryMiB: expected a whole number from 0"),
-        (("gpus", 3, "uuid"), 7, r"gpus\[3\].uuid: expected a text of printable characters, found \"7\""),
+        (("gpus", 3, "uuid"), 7, r"gpus\[3\].uuid: expected a text .*, found \"7\""),
+        (
+            ("gpus", 3, "name"),
+            "H" * 5000,
+            r"gpus\[3\].name: expected a text .*, at most 4096 of them, found .*5000 char",
+        ),
         (("gpus", 3, "name"), "H20\x1b[2J", r"gpus\[3\].name: expected a text of printable characters"),
         (("gpus", 3, "migMode"), "on", r"gpus\[3\].migMode: expected disabled or enabled or unsupported, found \"on\""),
         (("gpus", 3, "nvlinks", 0, "target"), None, r"nvlinks\[0\].target: expected a text .*, found \"nothing\""),

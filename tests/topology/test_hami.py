@@ -149,7 +149,7 @@ def test_no_gpu_is_a_problem(register: str) -> None:
         (NEW[:-1], "expected a list of GPUs in JSON, .*cut off"),
         ("[" * 100_000, "expected a list of GPUs in JSON"),
         ("[1]", r'\[0\]: expected an object, found "1"'),
-        ("[{}]", r'\[0\].id: expected a text of printable characters, found "nothing"'),
+        ("[{}]", r'\[0\].id: expected a text of printable characters, at most 4096 of them, found "nothing"'),
         (NEW.replace('"index": 1', '"index": -1'), r"\[0\].index: expected a whole number from 0"),
         (NEW.replace('"index": 1, ', ""), 'expected each index once, found "0 2 times"'),
         (NEW.replace('"numa": 1', '"numa": "1"'), r"\[0\].numa: expected a whole number from 0"),

@@ -183,6 +183,14 @@ def test_nics_give_way_when_nccl_would_have_no_room() -> None:
     assert text.count("<gpu") == 40
 
 
+def test_an_index_that_nccl_has_no_place_for_is_refused_where_it_is_written() -> None:
+    machine = replace(l40s(), gpus=tuple(replace(gpu, index=31 + gpu.index) for gpu in l40s().gpus))
+    assert "dev=" not in format_nccl_topology(machine)
+    assert 'dev="31"' in format_nccl_topology(replace(machine, gpus=machine.gpus[:1]), host_indices=True)
+    with pytest.raises(FormatError, match='expected GPUs with an index below 32, found "32"'):
+        format_nccl_topology(machine, host_indices=True)
+
+
 def test_a_machine_too_large_for_nccl_is_refused() -> None:
     machine = replace(h20(), gpus=many_gpus(67), nics=())
     with pytest.raises(FormatError, match=r'^NCCL topology of node h20-node-1: expected at most 200 elements, found "'):

@@ -85,7 +85,9 @@ def test_another_text_is_refused(text: str | bytes, message: str) -> None:
 
 
 def test_the_name_of_a_node_is_checked_as_in_a_document() -> None:
-    with pytest.raises(FormatError, match=r'a\.txt: node: expected a text of printable characters, found "a\\nb"'):
+    with pytest.raises(
+        FormatError, match=r'a\.txt: node: expected a text of printable characters, at most 4096 of them, found "a\\nb"'
+    ):
         read_topology(OLD_REGISTER, node="a\nb", source="file a.txt")
 
 

@@ -14,8 +14,10 @@ from webhook.admit.allocated import (
     unknown_nodes,
     wanted_of,
 )
+from webhook.admit.budget import Budget, check_counts, count_variables
 from webhook.admit.container import PodContainer, inspect
 from webhook.admit.decide import Passed, passes, passes_unseen
+from webhook.admit.outputs import brought_outputs, disown
 from webhook.admit.permissions import check_permissions
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.request import ContainerRequest, family_of, read_requests
@@ -26,8 +28,6 @@ from webhook.admit.subject import (
     choose_carrier,
     choose_files_volume,
     choose_host_namespaces,
-    has_company,
-    is_file_open,
     reads_file,
     select_containers,
 )
@@ -35,11 +35,12 @@ from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Carrier, Profile
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import FormatError
+from webhook.model.errors import FormatError, LimitError
 from webhook.model.mark import Mark
 from webhook.model.options import Options, parse_option, resolve_options
-from webhook.model.outcome import SENTENCES, Kind, Outcome, Reason, Refused, fit, fit_all
+from webhook.model.outcome import SENTENCES, Kind, Outcome, Reason, Refused, fit, fit_all, refusal
 from webhook.model.pod import Namespace, Pod, PodSpec
+from webhook.model.references import referred_annotations
 
 
 def admit(
@@ -69,19 +70,21 @@ def admit(
     try:
         passed = passes_unseen(pod, namespace)
         if passed:
-            return _skip(passed)
+            return _leave_alone(passed, pod, namespace, policy)
         requests = read_requests(pod, policy.resources, policy.default_count)
         passed = passes(pod, namespace, requests, policy.defaults.inject)
         if passed:
-            return _skip(passed)
+            return _leave_alone(passed, pod, namespace, policy)
         options = resolve_options(policy.defaults, pod, namespace)
         facts = cluster.overruled_by(policy.versions)
         case = _Case(pod, namespace, policy, facts, requests.containers, options, nodes)
         return _apply(case, trace)
     except Refused as refused:
-        return Outcome(kind=Kind.REFUSE, reason=refused.reason, message=refused.message)
+        return refusal(refused.reason, refused.message)
+    except LimitError as error:
+        return refusal(Reason.OVER_LIMIT, str(error))
     except FormatError as error:
-        return Outcome(kind=Kind.REFUSE, reason=Reason.BAD_ANNOTATION, message=str(error))
+        return refusal(Reason.BAD_ANNOTATION, str(error))
 
 
 class _Case(msgspec.Struct, gc=False):
@@ -95,22 +98,43 @@ class _Case(msgspec.Struct, gc=False):
     options: Options
     nodes: Nodes
 
+    @property
+    def holder(self) -> str:
+        """How messages call the pod."""
+        return f"pod {self.namespace.name}/{self.pod.display_name}"
 
-def _skip(passed: Passed) -> Outcome:
+
+def _leave_alone(passed: Passed, pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Outcome:
+    """Nothing is written; what the pod brought that only we write goes, where the namespace has opted in."""
     warnings = [fit(passed.warning)] if passed.warning else []
-    return Outcome(kind=Kind.SKIP, reason=passed.reason, warnings=warnings)
+    outputs = brought_outputs(pod) if namespace.injection_enabled else []
+    if not outputs:
+        return Outcome(kind=Kind.SKIP, reason=passed.reason, warnings=warnings)
+    patch = PodPatch(pod, Budget(policy.limits, f"pod {namespace.name}/{pod.display_name}"))
+    disown(outputs, referred_annotations(pod), patch, policy)
+    if not patch.operations:
+        return Outcome(kind=Kind.SKIP, reason=passed.reason, warnings=warnings)
+    warnings.append(f"gpu-topology: {len(patch.operations)} annotations that only the webhook writes were taken off")
+    return Outcome(kind=Kind.PATCH, reason=passed.reason, operations=patch.operations, warnings=warnings)
 
 
 def _apply(case: _Case, trace: bool) -> Outcome:
     """The profile, applied or only observed."""
     selected = select_containers(case.containers, case.options, case.pod, case.namespace)
     if not selected:
-        return Outcome(kind=Kind.SKIP, reason=Reason.NO_CONTAINER_SELECTED)
+        return _leave_alone(Passed(Reason.NO_CONTAINER_SELECTED), case.pod, case.namespace, case.policy)
     if case.options.profile is Profile.OBSERVE:
         return _observe(case, selected)
-    patch = PodPatch(case.pod)
-    steps = _run_steps(_subject(case, selected, case.options.profile), patch, trace)
+    subject = _subject(case, selected, case.options.profile)
+    patch = new_patch(subject)
+    steps = _run_steps(subject, patch, trace)
     return _outcome(patch, case.options.profile, steps)
+
+
+def new_patch(subject: Subject) -> PodPatch:
+    """An empty patch, for which the limits of the configuration hold."""
+    variables = count_variables(subject.containers, subject.remap_container)
+    return PodPatch(subject.pod, Budget(subject.policy.limits, f"pod {subject.name}", variables))
 
 
 def prepare(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts, profile: Profile) -> Subject:
@@ -126,6 +150,7 @@ def prepare(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: Cluste
     Raises:
         Refused: none of its containers asks for GPUs, or an option cannot be met.
         FormatError: an option does not parse.
+        LimitError: the pod has more of something than the configuration allows.
         MalformedPod: a field has another type than in a pod.
     """
     requests = read_requests(pod, policy.resources, policy.default_count)
@@ -140,17 +165,19 @@ def prepare(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: Cluste
 
 def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
     options, family = case.options, family_of(case.containers)
+    check_counts(case.containers, options, case.policy.limits, case.holder)
     spec = case.pod.spec or PodSpec()
-    containers = [inspect(one, options.env if one.name in selected else ()) for one in case.containers]
+    containers = [
+        inspect(one, options.env) if one.name in selected else inspect(one, left_out=True) for one in case.containers
+    ]
     asking = [one for one in containers if one.request and one.name in selected]
     carrier = choose_carrier(options.remap, case.cluster)
     remap_container, remap_document = _find_remap_container(containers, spec, carrier)
+    Budget(case.policy.limits, case.holder, count_variables(containers, remap_container))
     volumes = {volume.name: volume for volume in spec.volumes or ()}
     files_volume = choose_files_volume(volumes, carrier, containers, remap_container)
     host = choose_host_namespaces(spec, options, profile)
-    one_namespace = host.pid or profile is Profile.POD_PEERS or bool(spec.share_process_namespace)
-    company = has_company(carrier, containers, remap_container, shares_processes=one_namespace)
-    keeps_file = bool(files_volume) and not is_file_open(profile, has_company=company)
+    may_read = bool(files_volume) and reads_file(case.policy, case.cluster, case.namespace, containers, remap_container)
     keys = assign_visible_devices(asking) if profile.shares_gpus else {}
     return Subject(
         pod=case.pod,
@@ -162,14 +189,13 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
         profile=profile,
         containers=containers,
         gpu_containers=asking,
-        left_out=[one for one in containers if one.request and one.name not in selected],
+        left_out=[one for one in containers if one.is_left_out],
         carrier=carrier,
         host=host,
         volumes=volumes,
         visible_device_keys=keys,
         files_volume=files_volume,
-        has_company=company,
-        reads_file=keeps_file and reads_file(case.policy, case.cluster, containers, remap_container),
+        reads_file=may_read,
         allocated=_allocated(case, family, containers, selected, keys, profile),
         family=family,
         remap_container=remap_container,
@@ -199,10 +225,21 @@ def _find_remap_container(
         return None, {}
     for index, one in enumerate(containers):  # init containers come first, so their positions are those of the list
         if one.is_init and one.name.startswith(names.REMAP_CONTAINER):
-            document = spec.init_container_documents[index]
+            document = spec.init_container_document(index)
             if document.get("command") == list(names.REMAP_COMMAND):
+                _refuse_gpus(one)
                 return one, document
     return None, {}
+
+
+def _refuse_gpus(remap_container: PodContainer) -> None:
+    """Ours never asks for GPUs: what follows from such a request would not hold once it is brought to our form."""
+    if remap_container.request:
+        raise Refused(
+            Reason.CONTRADICTS_PROFILE,
+            f"init container {remap_container.name} is the remap container, which asks for no GPU, but it has a GPU "
+            "request. Remove the container from the pod: admission adds its own",
+        )
 
 
 def _run_steps(subject: Subject, patch: PodPatch, trace: bool) -> list[Step]:
@@ -241,17 +278,21 @@ def _outcome(patch: PodPatch, profile: Profile, steps: list[Step]) -> Outcome:
 
 
 def _observe(case: _Case, selected: set[str]) -> Outcome:
-    """Change nothing but the mark, and say what the profile below ``observe`` would do."""
+    """Change nothing but annotations of ours, and say what the profile below ``observe`` would do."""
     profile = observed_profile(case.namespace, case.policy.defaults)
-    tried = PodPatch(case.pod)
     try:
-        steps = _run_steps(_subject(case, selected, profile), tried, trace=True)
+        subject = _subject(case, selected, profile)
+        tried = new_patch(subject)
+        steps = _run_steps(subject, tried, trace=True)
         warnings = [f"observe: profile {profile} would {step.purpose}" for step in steps if step.name != "mark"]
         warnings += [warning.text for warning in tried.warnings]
-    except Refused as refused:
-        warnings = [f"observe: profile {profile} would refuse it: {refused.message}"]
-    patch = PodPatch(case.pod)
+    except (Refused, LimitError) as refused:
+        warnings = [f"observe: profile {profile} would refuse it: {refused}"]
+    patch = PodPatch(case.pod, Budget(case.policy.limits, case.holder))
     patch.annotate(names.INJECTED, Mark(__version__, Profile.OBSERVE).format())
+    others = [key for key in brought_outputs(case.pod) if key != names.INJECTED]
+    if others:
+        disown(others, referred_annotations(case.pod), patch, case.policy)
     return Outcome(
         kind=Kind.PATCH if patch.operations else Kind.SKIP,
         reason=Reason.OBSERVED,

@@ -10,12 +10,12 @@ from webhook.allocation.read import allocated_node, read_allocation
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Profile
-from webhook.model.errors import FormatError
+from webhook.model.errors import FormatError, LimitError
 from webhook.model.options import Options
 from webhook.model.pod import Namespace, Pod, PodSpec
 from webhook.resolve.node import Sources, choose_node
 from webhook.resolve.outputs import all_annotations
-from webhook.resolve.resolve import UnresolvedError, resolve
+from webhook.resolve.resolve import UnresolvedError, check_size, resolve
 from webhook.resolve.wanted import GpuContainer, Requirements, Wanted
 
 Nodes = Callable[[str], Sources]
@@ -40,6 +40,9 @@ def allocated_annotations(
 
     The allocation is an annotation, so whoever creates the pod may have invented it. What shows a pod cards by that
     word alone, the list of UUIDs, needs the permission to see every GPU of a node; ``pod-peers`` is nothing without it.
+
+    Raises:
+        LimitError: the allocation holds more than the configuration allows.
     """
     trusted = namespace.allows(names.ALLOW_NODE_GPUS)
     if wanted.profile is Profile.POD_PEERS and not trusted:
@@ -49,12 +52,18 @@ def allocated_annotations(
     if node is None or assigned not in (None, "", node):
         return {}
     try:
-        allocation = read_allocation(pod.annotations, family=family, holder=f"pod {namespace.name}/{pod.display_name}")
+        holder, limits = f"pod {namespace.name}/{pod.display_name}", policy.limits
+        allocation = read_allocation(pod.annotations, family=family, holder=holder, limits=limits.allocation)
         uuids = [device.uuid for device in allocation.devices if device.uuid]
         max_age = policy.binding.topology_max_age_seconds
         known = choose_node(nodes(node), uuids, max_age=max_age, verified=not wanted.profile.shares_gpus)
-        found = all_annotations(resolve(wanted, allocation, known)) if known else {}
+        if known is None:
+            return {}
+        check_size(known, limits.node)
+        found = all_annotations(resolve(wanted, allocation, known))
         return {key: value for key, value in found.items() if trusted or key != names.VISIBLE_UUIDS}
+    except LimitError:
+        raise
     except (FormatError, UnresolvedError):
         return {}  # bind will say it
 
@@ -76,6 +85,7 @@ def gpu_containers(
             is_init=one.is_init,
             visible_key=visible_keys.get(one.name, ""),
             selected=one.name in selected,
+            keeps_gpus=not one.is_init or one.is_native_sidecar,
         )
         for one in containers
         if one.request

@@ -7,8 +7,8 @@ from webhook.model.options import Variable
 from webhook.model.pod import Container, EnvVar, InitContainer
 
 
-class PodContainer(msgspec.Struct, gc=False):
-    """What a container has, and what its user wants it to have."""
+class PodContainer(msgspec.Struct, gc=False, eq=False):
+    """What a container has, and what its user wants it to have. Two are the same if they are one object."""
 
     path: str
     """JSON pointer, ``/spec/initContainers/0``."""
@@ -29,6 +29,8 @@ class PodContainer(msgspec.Struct, gc=False):
     """What env annotations ask for and the container has not already decided."""
     mounts: dict[str, str]
     """The volume at each mount path, of GPU containers and init containers."""
+    is_left_out: bool
+    """Whether it asks for GPUs and stays as it is."""
 
     @property
     def is_init(self) -> bool:
@@ -41,8 +43,13 @@ class PodContainer(msgspec.Struct, gc=False):
         return isinstance(self.container, InitContainer) and self.container.restart_policy == "Always"
 
 
-def inspect(one: ContainerRequest, variables: tuple[Variable, ...]) -> PodContainer:
-    """Decode what the steps look at; ``variables`` is what env annotations ask for this container.
+def inspect(one: ContainerRequest, variables: tuple[Variable, ...] = (), *, left_out: bool = False) -> PodContainer:
+    """Decode what the steps look at.
+
+    Args:
+        one: The container.
+        variables: What env annotations ask for this container.
+        left_out: Whether the profile does not apply to it.
 
     Raises:
         MalformedPod: a field has another type than in a container.
@@ -67,4 +74,5 @@ def inspect(one: ContainerRequest, variables: tuple[Variable, ...]) -> PodContai
         env,
         asked,
         mounts,
+        left_out and one.request is not None,
     )

@@ -17,6 +17,7 @@ class Passed(msgspec.Struct, frozen=True, gc=False):
 
 
 _NOT_ENABLED = Passed(Reason.NAMESPACE_NOT_ENABLED)
+_MIRROR_POD = Passed(Reason.MIRROR_POD)
 _OPTED_OUT = Passed(Reason.OPTED_OUT)
 _NO_GPU = Passed(Reason.NO_GPU_REQUEST)
 _NO_GPU_BUT_ASKED = Passed(Reason.NO_GPU_REQUEST, "gpu-topology: no container asks for a GPU")
@@ -32,6 +33,9 @@ def passes_unseen(pod: Pod, namespace: Namespace) -> Passed | None:
         return Passed(Reason.NAMESPACE_UNKNOWN, text)
     if not namespace.injection_enabled:
         return _NOT_ENABLED
+    if names.CONFIG_MIRROR in pod.annotations:
+        # The kubelet runs what the file of the static pod says, whatever becomes of its image at the API server.
+        return _MIRROR_POD
     return _OPTED_OUT if pod.labels.get(names.INJECTION) == "disabled" else None
 
 

@@ -10,7 +10,7 @@ from webhook.model.pod import Reference
 
 CACHE_SIZE = 256
 SHORT = 128
-"""Characters of name and value. A user may ask for a variable of 256 KiB; those are not kept."""
+"""Characters of what a user has named. A user may write megabytes; those are not kept."""
 
 
 def literal(name: str, value: str) -> dict[str, Any]:
@@ -54,11 +54,17 @@ def reference(name: str, source: Reference) -> msgspec.Raw:
     return _encode(line_reference(name, source.volume, source.line))
 
 
-@lru_cache(CACHE_SIZE)
 def mount(volume: str, path: str, read_only: bool) -> msgspec.Raw:
-    """An entry of ``volumeMounts``."""
+    """An entry of ``volumeMounts``; the volume may be the user's."""
+    return (_short_mount if len(volume) <= SHORT else _mount)(volume, path, read_only)
+
+
+def _mount(volume: str, path: str, read_only: bool) -> msgspec.Raw:
     entry: dict[str, Any] = {"name": volume, "mountPath": path}
     return _encode(entry | {"readOnly": True} if read_only else entry)
+
+
+_short_mount = lru_cache(CACHE_SIZE)(_mount)
 
 
 @lru_cache(CACHE_SIZE)

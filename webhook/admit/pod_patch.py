@@ -11,6 +11,7 @@ import msgspec
 from jsonpointer import escape
 
 from webhook.admit import entries
+from webhook.admit.budget import Budget
 from webhook.admit.container import PodContainer
 from webhook.model.outcome import AdmissionWarning, Reason
 from webhook.model.patch import Operation, pointer
@@ -26,9 +27,15 @@ def _member(path: str, key: str) -> str:
 
 
 class PodPatch:
-    """Collects operations and warnings. What is true of the pod already adds nothing."""
+    """Collects operations and warnings. What is true of the pod already adds nothing.
 
-    def __init__(self, pod: Pod) -> None:
+    Args:
+        pod: As it is.
+        budget: What may be written. Each method raises LimitError where that is spent.
+    """
+
+    def __init__(self, pod: Pod, budget: Budget) -> None:
+        self._budget = budget
         self._metadata = pod.metadata or Metadata()
         self._spec = pod.spec or PodSpec()
         self._created: set[str] = {"/metadata"} if pod.metadata else set()
@@ -50,10 +57,12 @@ class PodPatch:
 
     def add_variable(self, one: PodContainer, name: str, value: str) -> None:
         """Append a literal to a container's ``env``."""
+        self._budget.add_variables()
         self._append(one.env_path, entries.variable(name, value), one.has_env)
 
     def add_reference(self, one: PodContainer, name: str, source: Reference) -> None:
         """Append a variable that takes its value from elsewhere to a container's ``env``."""
+        self._budget.add_variables()
         self._append(one.env_path, entries.reference(name, source), one.has_env)
 
     def replace_variable(self, one: PodContainer, index: int, name: str, value: str) -> None:
@@ -77,7 +86,7 @@ class PodPatch:
 
     def drop_resource(self, one: PodContainer, section: str, resource: str) -> None:
         """Remove a resource, which must be there, from ``section`` of a container."""
-        self.operations.append(Operation("remove", _member(f"{one.path}/resources/{section}", resource)))
+        self._write(Operation("remove", _member(f"{one.path}/resources/{section}", resource)))
 
     def annotate(self, key: str, value: str) -> None:
         """Give a pod annotation this value, whatever it had before."""
@@ -87,7 +96,7 @@ class PodPatch:
     def drop_annotation(self, key: str) -> None:
         """Remove a pod annotation, which must be there."""
         # Not a key that we chose, but one of the user's, of any length: nothing to remember.
-        self.operations.append(Operation("remove", pointer("metadata", "annotations", key)))
+        self._write(Operation("remove", pointer("metadata", "annotations", key)))
 
     def label(self, key: str, value: str) -> None:
         """Give a pod label this value, whatever it had before."""
@@ -95,7 +104,7 @@ class PodPatch:
 
     def set_spec(self, field: str, value: str | bool, *, replaces: bool = False) -> None:
         """Set one field of the pod's ``spec``; ``replaces`` an existing value."""
-        self.operations.append(Operation("replace" if replaces else "add", f"/spec/{field}", value))
+        self._write(Operation("replace" if replaces else "add", f"/spec/{field}", value))
 
     def add_affinity_term(self, field: str, term: dict[str, Any]) -> None:
         """Append a term to one of the lists of ``affinity.podAffinity``."""
@@ -109,9 +118,11 @@ class PodPatch:
     def insert_init_container(self, container: msgspec.Raw) -> None:
         """Insert a container, given as JSON, before all init containers."""
         if not is_present(self._spec.init_containers_json):
-            self.insertions.append(Operation("add", "/spec/initContainers", [container]))
+            insertion = Operation("add", "/spec/initContainers", [container])
         else:
-            self.insertions.append(Operation("add", "/spec/initContainers/0", container))
+            insertion = Operation("add", "/spec/initContainers/0", container)
+        self._budget.spend(insertion)
+        self.insertions.append(insertion)
 
     def replace_container(self, one: PodContainer, container: msgspec.Raw) -> None:
         """Replace a container that is ours by its present form, given as JSON."""
@@ -119,7 +130,7 @@ class PodPatch:
 
     def _append(self, path: str, item: Any, exists: bool) -> None:
         if exists or path in self._created:
-            self.operations.append(Operation("add", path + "/-", item))
+            self._write(Operation("add", path + "/-", item))
         else:
             self._create(path, [item])
 
@@ -128,7 +139,7 @@ class PodPatch:
             self._create(path, {key: value})
         else:
             op = "replace" if present and key in present else "add"
-            self.operations.append(Operation(op, _member(path, key), value))
+            self._write(Operation(op, _member(path, key), value))
 
     def _put_metadata(self, path: str, key: str, value: str, present: dict[str, str] | None) -> None:
         if present is None or present.get(key) != value:
@@ -136,12 +147,16 @@ class PodPatch:
             self._put(path, key, value, present)
 
     def _replace(self, path: str, value: Any) -> None:
-        self.operations.append(Operation("replace", path, value))
+        self._write(Operation("replace", path, value))
 
     def _ensure(self, path: str, exists: bool) -> None:
         if not exists and path not in self._created:
             self._create(path, {})
 
     def _create(self, path: str, value: Any) -> None:
-        self.operations.append(Operation("add", path, value))
+        self._write(Operation("add", path, value))
         self._created.add(path)
+
+    def _write(self, operation: Operation) -> None:
+        self._budget.spend(operation)
+        self.operations.append(operation)

@@ -1,7 +1,7 @@
 """The form of the remap container, and how the one of an earlier admission is recognised.
 
-It may see every GPU, so a container that only looks like ours must not pass as ours: one that has our name and our
-command is brought to exactly this form, whatever else it had.
+It may see GPUs that it did not ask for, so a container that only looks like ours must not pass as ours: one that has
+our name and our command is brought to exactly this form, whatever else it had.
 """
 
 from collections.abc import Iterator
@@ -42,6 +42,9 @@ _SECURITY_CONTEXT = {
     "seccompProfile": {"type": "RuntimeDefault"},
 }
 
+
+_USUAL = 1024
+"""Characters for the names of a pod's containers. A user may write megabytes; those are not kept."""
 
 # What the API server fills in where we say nothing.
 _DEFAULTS = (
@@ -126,7 +129,7 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         for key in self.visible_device_keys:
             number = key.removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX)
             yield field_reference(names.REMAP_CUDA_VISIBLE_DEVICES_PREFIX + number, annotation_path(key))
-        if self.profile is Profile.POD_PEERS:
+        if self.profile is Profile.POD_PEERS or self.view is View.POD:
             yield field_reference(names.REMAP_VISIBLE_UUIDS, annotation_path(names.VISIBLE_UUIDS))
 
     def visible_devices(self) -> dict[str, Any] | None:
@@ -170,10 +173,16 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.view is not View.NONE and not _same(entries[-1], self.visible_devices())
 
 
-@lru_cache(maxsize=64)
 def encode_container(container: RemapContainer) -> msgspec.Raw:
     """The container as JSON, which is the larger half of every patch."""
+    return (_encode_usual if len(container.containers) <= _USUAL else _encode)(container)
+
+
+def _encode(container: RemapContainer) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(container.build()))
+
+
+_encode_usual = lru_cache(maxsize=64)(_encode)
 
 
 def _same(found: Any, expected: Any) -> bool:

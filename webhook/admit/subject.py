@@ -63,8 +63,6 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The ``cuda-visible-devices`` annotation of each GPU container, by container name; empty without peers."""
     files_volume: str
     """The volume that the remap program writes to; empty with carrier ``binding``."""
-    has_company: bool
-    """Whether somebody can get at the remap container while it runs: :func:`has_company`."""
     reads_file: bool
     """Whether containers take values from the file there, not from annotations."""
     allocated: Mapping[str, str]
@@ -84,7 +82,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     def sources(self, key: str, line: str) -> tuple[Reference, ...]:
         """Where containers may take a value from that follows from their GPUs; the first is what we write."""
         annotation = annotation_reference(key)
-        if not self.files_volume or is_file_open(self.profile, has_company=self.has_company):
+        if not self.files_volume or not self.namespace.allows(names.ALLOW_NODE_GPUS):
             return (annotation,)
         in_file = Reference(volume=self.files_volume, line=line)
         return (in_file, annotation) if self.reads_file else (annotation, in_file)
@@ -124,12 +122,14 @@ def assign_visible_devices(gpu_containers: list[PodContainer]) -> dict[str, str]
     lowest free numbers in order.
     """
     kept: dict[str, str] = {}
+    taken: set[str] = set()
     for one in gpu_containers:
         key = visible_devices_key(one.env.get(names.ENV_CUDA_VISIBLE_DEVICES))
-        if key and key not in kept.values():
+        if key and key not in taken:
             kept[one.name] = key
+            taken.add(key)
     numbered = (f"{names.CUDA_VISIBLE_DEVICES_PREFIX}{k}" for k in count())
-    free = (key for key in numbered if key not in kept.values())
+    free = (key for key in numbered if key not in taken)
     return {one.name: kept.get(one.name) or next(free) for one in gpu_containers}
 
 
@@ -194,39 +194,23 @@ def choose_files_volume(
     return empty_dir_name(volumes, names.FILES_VOLUME, size_limit=FILES_SIZE, foreign=foreign)
 
 
-def has_company(
-    carrier: Carrier, containers: Sequence[PodContainer], ours: PodContainer | None, *, shares_processes: bool
-) -> bool:
-    """Whether the remap container runs while somebody can get at it.
-
-    A sidecar stays for as long as the pod, and whoever may ``exec`` into the pod may do so into it. An init container
-    runs alone, unless a restartable one was put before it: in one PID namespace that one reaches its files and its
-    memory through /proc if the user ids are the same (proc(5), ptrace(2)).
-    """
-    if carrier is not Carrier.INIT:
-        return carrier is Carrier.SIDECAR
-    before = containers[: containers.index(ours)] if ours else ()
-    return shares_processes and any(one.is_native_sidecar for one in before)
-
-
-def is_file_open(profile: Profile, *, has_company: bool) -> bool:
-    """Whether others than the remap program can write the env file of a pod, from which its GPUs would follow.
-
-    The containers of ``pod-peers`` share a PID namespace, so a process of the same user id finds the file below
-    /proc/<pid>/root of the remap program, wherever it is mounted.
-    """
-    return profile is Profile.POD_PEERS and has_company
-
-
 def reads_file(
-    policy: AdmitPolicy, cluster: ClusterFacts, containers: Sequence[PodContainer], ours: PodContainer | None
+    policy: AdmitPolicy,
+    cluster: ClusterFacts,
+    namespace: Namespace,
+    containers: Sequence[PodContainer],
+    ours: PodContainer | None,
 ) -> bool:
-    """Whether containers are to take values from the env file, if nobody else can write it.
+    """Whether containers are to take values from the env file.
 
-    Not where ``fileKeyRef`` is unknown: they would get none. Nor in a pod with containers that read annotations: the
-    remap program verifies those only where nothing is read from the file.
+    The remap program works the values out from the real GPUs before anybody has told it which are the pod's, so it has
+    to see all of them; and whoever can write the file chooses what the containers see. Both need the permission to see
+    every GPU of a node. Not where ``fileKeyRef`` is unknown: containers would get no value. Nor in a pod with
+    containers that read annotations: the remap program verifies those only where nothing is read from the file.
     """
     if policy.remap.environment != "file" or not cluster.has_env_files:
+        return False
+    if not namespace.allows(names.ALLOW_NODE_GPUS):
         return False
     others = (one for one in containers if one is not ours)
     return not any(_reads_annotation(variable) for one in others for variable in one.env.values())

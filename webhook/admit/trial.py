@@ -5,7 +5,7 @@ Whoever explains a pod asks the steps, so that there is no second set of rules.
 
 import msgspec
 
-from webhook.admit.pod_patch import PodPatch
+from webhook.admit.admission import new_patch
 from webhook.admit.steps import STEPS
 from webhook.admit.subject import Subject
 from webhook.model.errors import FormatError
@@ -32,7 +32,7 @@ def try_steps(subject: Subject) -> dict[str, StepTrial]:
     Raises:
         MalformedPod: a field has another type than in a pod.
     """
-    patch = PodPatch(subject.pod)
+    patch = new_patch(subject)
     trials = {}
     for step in STEPS:
         operations, insertions, warnings = len(patch.operations), len(patch.insertions), len(patch.warnings)

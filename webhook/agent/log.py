@@ -42,7 +42,7 @@ class AgentLog(Log):
 
     def bug(self, traceback: str) -> None:
         """Something happened that should not be possible."""
-        self.say("error", "bug", error=traceback)
+        self.say("error", "bug", traceback=traceback)
 
     def stopping(self, signal_name: str) -> None:
         """A signal ends the program."""

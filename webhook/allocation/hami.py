@@ -1,15 +1,17 @@
 """The annotations of HAMi: ``A:B:;C:;``, every container ended by a semicolon (HAMi pkg/device/devices.go)."""
 
 import re
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from webhook.allocation.dialect import Dialect
+from webhook.allocation.limit import BY_LENGTH, AllocationLimits
 from webhook.allocation.model import Allocation, Device
 from webhook.allocation.segments import check_read_back, read_segments, write_segments
 from webhook.allocation.strict_json import described, read_json
 from webhook.model import names
-from webhook.model.errors import FormatError
+from webhook.model.errors import FormatError, LimitError
 
 _END = ";"
 _MIG_LIST = "a list of MIG instances in JSON, each with gpuUUID"
@@ -18,13 +20,14 @@ _UNNAMED_PROFILE = "mig"
 _GPU_UUID = re.compile(r"GPU-[0-9A-Za-z-]*")
 
 
-def parse_hami(text: str, source: str) -> Allocation:
+def parse_hami(text: str, source: str, limits: AllocationLimits = BY_LENGTH) -> Allocation:
     """One segment for each container that the version of HAMi counts; the last semicolon may be missing.
 
     Raises:
         FormatError: a UUID or a number is none, or the text is longer than 64 Ki characters.
+        LimitError: there are too many segments or devices.
     """
-    return Allocation(segments=read_segments(text.removesuffix(_END), source) if text else ())
+    return Allocation(segments=read_segments(text.removesuffix(_END), source, limits) if text else ())
 
 
 def format_hami(allocation: Allocation) -> str:
@@ -46,7 +49,7 @@ DIALECT = Dialect(
 )
 
 
-def parse_mig_allocations(text: str, source: str) -> dict[str, str]:
+def parse_mig_allocations(text: str, source: str, limits: AllocationLimits = BY_LENGTH) -> dict[str, str]:
     """Read ``hami.io/vgpu-mig-allocations`` of HAMi 2.10 (pkg/device/nvidia/mig_allocations.go).
 
     Returns:
@@ -55,20 +58,22 @@ def parse_mig_allocations(text: str, source: str) -> dict[str, str]:
 
     Raises:
         FormatError: it is no list of objects with ``gpuUUID``, or a profile is no text.
+        LimitError: there are more instances than devices allowed.
     """
     instances = read_json(text, source, expected=_MIG_LIST)
     if instances is not None and not isinstance(instances, list):
         raise FormatError(source, expected=_MIG_LIST, found=described(instances), fix=_MIG_FIX)
-    profiles: dict[str, list[str]] = {}
+    limits.check_devices(len(instances or ()), source)
+    profiles: dict[str, dict[str, None]] = {}
     for position, instance in enumerate(instances or []):
         uuid, profile = _instance(instance, f"{source}: [{position}]")
-        told = profiles.setdefault(uuid, [])
-        if profile and profile not in told:
-            told.append(profile)
+        told = profiles.setdefault(uuid, {})
+        if profile:
+            told[profile] = None
     return {uuid: " or ".join(told) or _UNNAMED_PROFILE for uuid, told in profiles.items()}
 
 
-def with_mig_instances(allocation: Allocation, text: str, source: str) -> Allocation:
+def with_mig_instances(allocation: Allocation, text: str, source: str, limits: AllocationLimits) -> Allocation:
     """The allocation with those devices marked that ``hami.io/vgpu-mig-allocations`` names.
 
     HAMi never deletes that annotation, so one from an earlier attempt may stand beside an allocation of whole GPUs; it
@@ -77,9 +82,12 @@ def with_mig_instances(allocation: Allocation, text: str, source: str) -> Alloca
 
     Raises:
         FormatError: the text cannot be read, and may be about the GPUs of the allocation.
+        LimitError: there are more instances than devices allowed.
     """
     try:
-        profiles = parse_mig_allocations(text, source)
+        profiles = parse_mig_allocations(text, source, limits)
+    except LimitError:
+        raise
     except FormatError as error:
         if _names_only_others(text, allocation):
             return allocation
@@ -109,4 +117,16 @@ def _names_only_others(text: str, allocation: Allocation) -> bool:
     """A text that was cut off may end within a UUID: what could be the beginning of one of ours counts as ours."""
     named = set(_GPU_UUID.findall(text))
     ours = {device.uuid for device in allocation.devices}
-    return bool(named) and not any(a.startswith(b) or b.startswith(a) for a in named for b in ours)
+    return bool(named) and not _begins_one(named, ours) and not _begins_one(ours, named)
+
+
+def _begins_one(beginnings: Collection[str], texts: Collection[str]) -> bool:
+    """Whether one of ``texts`` begins with one of ``beginnings``: in order, it would be the first not before that."""
+    ordered = sorted(texts)
+    return any(text.startswith(one) for one in beginnings for text in _from(ordered, one))
+
+
+def _from(ordered: list[str], beginning: str) -> list[str]:
+    """The first of the ordered texts that is not before ``beginning``, if there is one."""
+    place = bisect_left(ordered, beginning)
+    return ordered[place : place + 1]

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from webhook.allocation.dialect import Dialect
+from webhook.allocation.limit import BY_LENGTH, AllocationLimits
 from webhook.allocation.model import Allocation, Device
 from webhook.allocation.segments import check_read_back
 from webhook.allocation.strict_json import described, read_json
@@ -34,13 +35,14 @@ _MAX_QUANTITY = 2**63 - 1
 _MIB = 2**20
 
 
-def parse_koordinator(text: str, source: str) -> Allocation:
+def parse_koordinator(text: str, source: str, limits: AllocationLimits = BY_LENGTH) -> Allocation:
     """One segment with all GPUs of the pod; devices of other types are ignored.
 
     ``gpu-core`` and ``gpu-memory`` are read; ``gpu-memory-ratio`` is the latter in per cent of the card.
 
     Raises:
         FormatError: it is no such JSON, a GPU has no minor number, or one stands there twice.
+        LimitError: there are too many devices.
     """
     types = read_json(text, source, expected=_JSON)
     if not isinstance(types, dict):
@@ -48,6 +50,7 @@ def parse_koordinator(text: str, source: str) -> Allocation:
     gpus = types.get(_GPUS)
     if gpus is not None and not isinstance(gpus, list):
         raise FormatError(f"{source}: {_GPUS}", expected="a list of GPUs", found=described(gpus))
+    limits.check_devices(len(gpus or ()), source)
     devices = tuple(_device(gpu, f"{source}: {_GPUS}[{position}]") for position, gpu in enumerate(gpus or []))
     _check_distinct(devices, source)
     return Allocation(segments=(devices,), of_pod=True)

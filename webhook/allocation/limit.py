@@ -1,9 +1,36 @@
-"""How long an annotation may be that is taken apart here."""
+"""How much one allocation may hold. What is too much is refused before it is taken apart."""
 
-from webhook.model.errors import FormatError
+from dataclasses import dataclass
+
+from webhook.model.errors import FormatError, LimitError
 
 MAX_CHARACTERS = 64 * 1024
 """All annotations of an object together have 256 KiB; a device takes about 60 characters."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AllocationLimits:
+    """How much the allocation of one pod may hold: the section ``limits`` of the configuration."""
+
+    segments: int = 128
+    """One for each container, more or less."""
+    devices: int = 256
+    """GPUs and parts of GPUs, all segments together; also MIG instances."""
+
+    def check_segments(self, found: int, source: str) -> None:
+        """Raises LimitError if there are more segments than that."""
+        if found > self.segments:
+            raise LimitError(source, setting="segments", most=self.segments, what="segments", found=found)
+
+    def check_devices(self, found: int, source: str) -> None:
+        """Raises LimitError if there are more devices than that."""
+        if found > self.devices:
+            raise LimitError(source, setting="devices", most=self.devices, what="devices", found=found)
+
+
+DEFAULT_LIMITS = AllocationLimits()
+BY_LENGTH = AllocationLimits(segments=MAX_CHARACTERS + 1, devices=MAX_CHARACTERS + 1)
+"""Whatever the text has room for: the remap program reads what its own pod was given, and knows no configuration."""
 
 
 def check_length(text: str, source: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from webhook.allocation import hami, koordinator, volcano
 from webhook.allocation.dialect import Dialect
+from webhook.allocation.limit import DEFAULT_LIMITS, AllocationLimits
 from webhook.allocation.model import Allocation
 from webhook.model import names
 from webhook.model.errors import FormatError
@@ -25,28 +26,32 @@ def dialect_of(family: str) -> Dialect:
     return found
 
 
-def read_allocation(annotations: Mapping[str, str], *, family: str, holder: str) -> Allocation:
+def read_allocation(
+    annotations: Mapping[str, str], *, family: str, holder: str, limits: AllocationLimits = DEFAULT_LIMITS
+) -> Allocation:
     """What the scheduler of ``family`` gave; an empty Allocation if it gave nothing yet, or no device.
 
     Args:
         annotations: Of the pod and its Binding.
         family: ``hami``, ``volcano`` or ``koordinator``.
         holder: How messages call the bearer of the annotations, for example ``pod team-a/train``.
+        limits: How much it may hold.
 
     Raises:
         FormatError: an annotation cannot be read, or there is no such family.
+        LimitError: an annotation holds too much.
     """
     dialect = dialect_of(family)
     text = annotations.get(dialect.key, "")
     if not text.strip(";"):
         return Allocation()  # also what the device plugin leaves of a list that it has served
-    allocation = dialect.parse(text, f"annotation {dialect.key} on {holder}")
+    allocation = dialect.parse(text, f"annotation {dialect.key} on {holder}", limits)
     if not any(allocation.segments):
         return Allocation()
     instances = annotations.get(names.HAMI_MIG_ALLOCATIONS)
     if dialect is hami.DIALECT and instances:
         where = f"annotation {names.HAMI_MIG_ALLOCATIONS} on {holder}"
-        return hami.with_mig_instances(allocation, instances, where)
+        return hami.with_mig_instances(allocation, instances, where, limits)
     return allocation
 
 

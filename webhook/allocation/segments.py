@@ -8,21 +8,21 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from webhook.allocation.limit import check_length
+from webhook.allocation.limit import AllocationLimits, check_length
 from webhook.allocation.model import Allocation, Device
 from webhook.model.errors import FormatError
 
 Segments = tuple[tuple[Device, ...], ...]
 
-MEMORABLE = 4096
-"""Characters of a text that is worth remembering: users can write longer ones."""
+MEMORABLE = 1024
+"""Characters of a text that is worth remembering, those of 16 GPUs: users can write longer ones."""
 _FIELDS = 4
 _UUID = re.compile(r"([!-Z\\^-~]+)(?:\[([!-Z\\^-~]+)\])?")
 """The UUID of a GPU; up to HAMi 2.9 and in Volcano brackets with group and position name a MIG instance on it."""
 _NUMBER = re.compile(r"[0-9]{1,10}")
 
 
-def read_segments(text: str, source: str) -> Segments:
+def read_segments(text: str, source: str, limits: AllocationLimits) -> Segments:
     """The pieces between semicolons, each with its devices; what follows the last semicolon is a piece, too.
 
     A device without a UUID is none: HAMi 2.5 writes ``,,0,0:`` for a container without GPUs (pkg/scheduler/score.go),
@@ -32,11 +32,15 @@ def read_segments(text: str, source: str) -> Segments:
     Args:
         text: The annotation's value.
         source: How messages call it.
+        limits: How much it may hold. All that is between two colons counts as a device.
 
     Raises:
         FormatError: a UUID or a number is none, or the text is longer than 64 Ki characters.
+        LimitError: there are too many segments or devices.
     """
     check_length(text, source)
+    limits.check_segments(text.count(";") + 1, source)
+    limits.check_devices(text.count(":"), source)
     try:
         return _known_segments(text) if len(text) <= MEMORABLE else _segments(text, _device)
     except _BadFieldError as error:

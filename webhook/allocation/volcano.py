@@ -4,6 +4,7 @@ Volcano pkg/scheduler/api/devices/nvidia/vgpu/utils.go, encodePodDevices.
 """
 
 from webhook.allocation.dialect import Dialect
+from webhook.allocation.limit import BY_LENGTH, AllocationLimits
 from webhook.allocation.model import Allocation
 from webhook.allocation.segments import check_read_back, read_segments, write_segments
 from webhook.model import names
@@ -11,13 +12,14 @@ from webhook.model import names
 _BETWEEN = ";"
 
 
-def parse_volcano(text: str, source: str) -> Allocation:
+def parse_volcano(text: str, source: str, limits: AllocationLimits = BY_LENGTH) -> Allocation:
     """One segment for each piece between semicolons, empty ones included: a semicolon at the end is such a one.
 
     Raises:
         FormatError: a UUID or a number is none, or the text is longer than 64 Ki characters.
+        LimitError: there are too many segments or devices.
     """
-    segments = read_segments(text, source)
+    segments = read_segments(text, source, limits)
     return Allocation(segments=() if segments == ((),) else segments)
 
 

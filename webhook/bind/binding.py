@@ -7,30 +7,35 @@ from operator import attrgetter
 import msgspec
 
 from webhook.admit.admission import observed_profile
+from webhook.admit.decide import passes as passes_admission
+from webhook.admit.decide import passes_unseen
+from webhook.admit.request import read_requests
 from webhook.allocation.model import Allocation, Device
 from webhook.allocation.read import allocated_node, dialect_of, read_allocation
-from webhook.bind.wanted import Wish, has_remap_container, read_wanted
+from webhook.bind.wanted import Wish, has_remap_container, injected_profile, read_wanted
 from webhook.config import AdmitPolicy
 from webhook.model import names
-from webhook.model.binding import Binding, BindOutcome, BindReason, PodEvent
+from webhook.model.binding import BIND_SENTENCES, Binding, BindOutcome, BindReason, PodEvent
 from webhook.model.choices import OnViolation, Profile
-from webhook.model.errors import FormatError, printable
-from webhook.model.mark import Mark
+from webhook.model.errors import FormatError, LimitError
 from webhook.model.options import resolve_options
 from webhook.model.outcome import Kind, Refused
-from webhook.model.pod import Namespace, Pod
+from webhook.model.pod import NAME_LIMIT, Namespace, Pod
 from webhook.model.references import referred_annotations
+from webhook.printable import fitted, printable
 from webhook.resolve.nccl import nccl_defaults
 from webhook.resolve.node import KnownNode, Origin, Sources, choose_node
 from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, nccl_annotations, satisfied_text
-from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, resolve
+from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, check_size, resolve
 
+_NOT_INJECTED = BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_INJECTED)
 _POD_GONE = BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
 _FORBIDDEN, _CONFLICT, _INVALID, _UNAVAILABLE = 403, 409, 422, 503
 ANNOTATIONS_LIMIT = 256 * 1024
 """Bytes of all keys and values: apimachinery pkg/api/validation/objectmeta.go, TotalAnnotationSizeLimitB."""
 ROOM_FOR_OTHERS = 32 * 1024
 _NUMA_NODE = attrgetter("numa_node")
+_NOT_NAMED = "the Binding does not name its pod by metadata.uid, so nothing is said about the pod's GPUs"
 _REQUIREMENT_NOT_MET, _NOT_RESOLVED = "RequirementNotMet", "NotResolved"
 
 
@@ -44,13 +49,15 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     """The node that the Binding names."""
     annotations: Mapping[str, str]
-    """Of the pod, with those of the Binding over them."""
+    """Of the pod as the API server has it, and of the Binding where that is believed."""
     wish: Wish
+    is_pending: bool = True
+    """Whether the pod waits for a node."""
 
     @property
     def is_observed(self) -> bool:
         """Whether the pod is only looked at."""
-        return self.wish.mark.profile is Profile.OBSERVE
+        return self.wish.is_observed
 
 
 def begin(pod: Pod | None, binding: Binding, namespace: Namespace, policy: AdmitPolicy) -> BindOutcome | Case:
@@ -65,16 +72,43 @@ def begin(pod: Pod | None, binding: Binding, namespace: Namespace, policy: Admit
     Raises:
         MalformedPod: a field has another type than in a pod.
     """
-    passed = passes(pod, binding)
+    passed = passes(pod, binding, namespace)
     if passed or pod is None:
         return passed or _POD_GONE
-    if not namespace.known:
-        message = f"namespace {namespace.name} is not known yet, so what it requires of its pods is not either"
-        return _refused(BindReason.NAMESPACE_UNKNOWN, _UNAVAILABLE, message)
+    is_named = binding.pod_uid == _uid(pod)
     try:
-        return read_case(pod, binding, namespace, policy)
+        injected = _injected_profile(pod, policy)
+        if injected is not None and not namespace.known:
+            return namespace_unknown(namespace)
+        if injected is None:
+            case = _begin_observed(pod, binding, namespace, policy)
+        else:
+            case = _case(pod, binding, namespace, policy, injected)
     except (FormatError, Refused) as error:
-        return _refused(BindReason.BAD_POD, _INVALID, f"pod {namespace.name}/{pod.display_name}: {error}")
+        text = str(error) if is_named else _NOT_NAMED
+        return _refused(BindReason.BAD_POD, _INVALID, f"pod {namespace.name}/{pod.display_name}: {text}")
+    return case if is_named or not isinstance(case, Case) else _not_named(case, policy)
+
+
+def _injected_profile(pod: Pod, policy: AdmitPolicy) -> Profile | None:
+    try:
+        return injected_profile(read_requests(pod, policy.resources, policy.default_count).containers)
+    except Refused:
+        return None  # admission refuses such a pod
+
+
+def _begin_observed(pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPolicy) -> BindOutcome | Case:
+    """A pod that was not injected: it is looked at if admission would observe it, and left alone else."""
+    try:
+        requests = read_requests(pod, policy.resources, policy.default_count)
+        if passes_unseen(pod, namespace) or passes_admission(pod, namespace, requests, policy.defaults.inject):
+            return _NOT_INJECTED
+        if resolve_options(policy.defaults, pod, namespace).profile is not Profile.OBSERVE:
+            return _NOT_INJECTED
+        profile = observed_profile(namespace, policy.defaults)
+        return _case(pod, binding, namespace, policy, profile, is_observed=True)
+    except (FormatError, Refused):
+        return _NOT_INJECTED
 
 
 def finish(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Sequence[Device] = ()) -> BindOutcome:
@@ -87,23 +121,24 @@ def finish(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Sequence
         peers: What the other pods of ``case.wish.group`` have on the node.
     """
     try:
-        return _resolved(case, resolve_case(case, policy, sources, peers=peers))
+        outcome = _resolved(case, resolve_case(case, policy, sources, peers=peers))
     except UnresolvedError as error:
-        return _unresolved(case, error, policy)
+        outcome = _unresolved(case, BindReason(error.reason.value), str(error), policy)
+    return outcome if case.is_pending and sources.exists else _untold(outcome)
 
 
-def passes(pod: Pod | None, binding: Binding) -> BindOutcome | None:
-    """Why the Binding is left alone, or ``None`` if the pod is ours."""
+def passes(pod: Pod | None, binding: Binding, namespace: Namespace) -> BindOutcome | None:
+    """Why the Binding is left alone whatever the pod is made of, or ``None``."""
     if pod is None:
         return _POD_GONE
-    if names.INJECTED not in pod.annotations:
-        return BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_INJECTED)
     uid = _uid(pod)
     if binding.pod_uid and uid and binding.pod_uid != uid:
         return BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_RECREATED)
     if pod.spec and pod.spec.node_name:
         return BindOutcome(kind=Kind.SKIP, reason=BindReason.ALREADY_BOUND)
-    return None
+    opted_in = namespace.injection_enabled or not namespace.known
+    opted_out = pod.labels.get(names.INJECTION) == "disabled" or pod.annotations.get(names.INJECT) == "false"
+    return None if opted_in and not opted_out else _NOT_INJECTED
 
 
 def unreadable(message: str) -> BindOutcome:
@@ -111,49 +146,63 @@ def unreadable(message: str) -> BindOutcome:
     return _refused(BindReason.POD_UNREADABLE, _UNAVAILABLE, message)
 
 
+def namespace_unknown(namespace: Namespace) -> BindOutcome:
+    """The answer where it is not known what the namespace requires."""
+    message = f"namespace {namespace.name} is not known yet, so what it requires of its pods is not either"
+    return _refused(BindReason.NAMESPACE_UNKNOWN, _UNAVAILABLE, message)
+
+
 def peer_devices(pods: Iterable[Pod], uid: str, policy: AdmitPolicy) -> tuple[Device, ...]:
     """What pods of a group have, without the one of this uid; a nameless device for what cannot be read."""
     found: list[Device] = []
+    holder, limits = "a pod of the group", policy.limits.allocation
     for other in pods:
         if uid and _uid(other) == uid:
             continue
         for family in {resources.family: None for resources in policy.resources}:
             try:
-                found += read_allocation(other.annotations, family=family, holder="a pod of the group").devices
+                found += read_allocation(other.annotations, family=family, holder=holder, limits=limits).devices
             except FormatError:
                 found.append(Device())
     return tuple(found)
 
 
-def read_case(pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPolicy) -> Case:
+def _case(
+    pod: Pod,
+    binding: Binding,
+    namespace: Namespace,
+    policy: AdmitPolicy,
+    profile: Profile,
+    *,
+    is_observed: bool = False,
+) -> Case:
     """What the pod asks for.
 
     Raises:
-        FormatError: its mark or an option does not parse.
+        FormatError: an option does not parse.
         Refused: a GPU resource or the option ``containers`` cannot be read.
         MalformedPod: a field has another type than in a pod.
     """
-    return Case(
-        holder=f"pod {namespace.name}/{pod.display_name}",
-        uid=_uid(pod),
-        node=printable(binding.node),
-        annotations={**pod.annotations, **binding.annotations} if binding.annotations else pod.annotations,
-        wish=_read_wish(pod, namespace, policy),
-    )
-
-
-def _read_wish(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Wish:
-    mark = Mark.parse(pod.annotations[names.INJECTED])
+    annotations: Mapping[str, str] = pod.annotations
+    if policy.knows_clients and binding.annotations:
+        annotations = {**annotations, **binding.annotations}
     options = resolve_options(policy.defaults, pod, namespace)
-    profile = observed_profile(namespace, policy.defaults) if mark.profile is Profile.OBSERVE else mark.profile
     wanted, family = read_wanted(pod, namespace, policy, options, profile)
-    return Wish(
-        mark=mark,
+    wish = Wish(
         options=options,
         wanted=wanted,
         family=family,
         referred=referred_annotations(pod),
-        verifies=has_remap_container(pod),
+        verifies=profile.shares_gpus and has_remap_container(pod, policy, profile),
+        is_observed=is_observed,
+    )
+    return Case(
+        holder=f"pod {namespace.name}/{pod.display_name}",
+        uid=_uid(pod),
+        node=fitted(binding.node, NAME_LIMIT),
+        annotations=annotations,
+        wish=wish,
+        is_pending=pod.is_pending,
     )
 
 
@@ -163,23 +212,27 @@ def resolve_case(case: Case, policy: AdmitPolicy, sources: Sources, *, peers: Se
     Raises:
         UnresolvedError: nothing does; the text says why.
     """
-    allocation = _read_allocation(case)
+    allocation = _read_allocation(case, policy)
     node = _choose(case, allocation, policy, sources)
+    check_size(node, policy.limits.node)
     return resolve(case.wish.wanted, allocation, node, peers=peers)
 
 
-def _read_allocation(case: Case) -> Allocation:
-    dialect = dialect_of(case.wish.family)
+def _read_allocation(case: Case, policy: AdmitPolicy) -> Allocation:
+    family, limits = case.wish.family, policy.limits.allocation
+    dialect = dialect_of(family)
     try:
-        allocation = read_allocation(case.annotations, family=case.wish.family, holder=case.holder)
+        allocation = read_allocation(case.annotations, family=family, holder=case.holder, limits=limits)
+    except LimitError as error:
+        raise UnresolvedError(Unresolved.OVER_LIMIT, str(error)) from None
     except FormatError as error:
         raise UnresolvedError(Unresolved.BAD_ALLOCATION, str(error)) from None
-    served = case.annotations.get(names.HAMI_DEVICES_TO_ALLOCATE, "") if case.wish.family == "hami" else ""
+    served = case.annotations.get(names.HAMI_DEVICES_TO_ALLOCATE, "") if family == "hami" else ""
     if served.strip(";") and served != case.annotations.get(dialect.key):
         # HAMi's scheduler writes one text to both (pkg/scheduler/scheduler.go, Filter), and its plugin reads this one.
         text = f"{dialect.key} and {names.HAMI_DEVICES_TO_ALLOCATE} name different GPUs: somebody changed one of them"
         raise UnresolvedError(Unresolved.BAD_ALLOCATION, text)
-    meant = allocated_node(case.annotations, family=case.wish.family)
+    meant = allocated_node(case.annotations, family=family)
     if meant != case.node and dialect.node_key and allocation.devices:
         text = f"the allocation was made for node {printable(meant or '(none)')}, but the pod goes to node {case.node}"
         raise UnresolvedError(Unresolved.STALE_ALLOCATION, text)
@@ -191,7 +244,7 @@ def _choose(case: Case, allocation: Allocation, policy: AdmitPolicy, sources: So
         sources,
         [device.uuid for device in allocation.devices if device.uuid],
         max_age=policy.binding.topology_max_age_seconds,
-        verified=not case.wish.profile.shares_gpus or (case.wish.verifies and policy.remap.sees_all_gpus),
+        verified=not case.wish.profile.shares_gpus or (case.wish.verifies and policy.remap.sees_gpus),
     )
     if node is None:
         raise UnresolvedError(Unresolved.NODE_UNKNOWN, _unknown_node(case.node, sources))
@@ -208,21 +261,30 @@ def _unknown_node(name: str, sources: Sources) -> str:
     return f"the topology of node {name} is not known. Is the agent running there?"
 
 
-def _unresolved(case: Case, error: UnresolvedError, policy: AdmitPolicy) -> BindOutcome:
-    reason = BindReason(error.reason.value)
-    message = f"{case.holder}: {error}"
+def _not_named(case: Case, policy: AdmitPolicy) -> BindOutcome:
+    """The answer to a Binding without the uid of its pod, which schedulers know and a forger would have to guess."""
+    return _untold(_unresolved(case, BindReason.POD_NOT_NAMED, _NOT_NAMED, policy))
+
+
+def _untold(outcome: BindOutcome) -> BindOutcome:
+    """The same without an Event: not all that it would say is known to be true."""
+    return msgspec.structs.replace(outcome, event=None) if outcome.event else outcome
+
+
+def _unresolved(case: Case, reason: BindReason, text: str, policy: AdmitPolicy) -> BindOutcome:
+    message = f"{case.holder}: {text}"
     if case.is_observed:
         return BindOutcome(kind=Kind.SKIP, reason=BindReason.OBSERVED, profile=Profile.OBSERVE, message=message)
-    event = PodEvent(_NOT_RESOLVED, message)
+    event = PodEvent(_NOT_RESOLVED, _note(case, reason, text))
     if case.wish.profile.shares_gpus:
         return BindOutcome(
             kind=Kind.REFUSE, reason=reason, profile=case.wish.profile, code=_CONFLICT, message=message, event=event
         )
-    if error.reason is Unresolved.MIG_ALLOCATION and case.wish.wanted.requirements:
+    if reason is BindReason.MIG_ALLOCATION and case.wish.wanted.requirements:
         outcome = BindOutcome(
             kind=Kind.PATCH, reason=reason, profile=case.wish.profile, annotations=_defaults(case, policy)
         )
-        return _violated(case, outcome, (str(error),))
+        return _violated(case, outcome, (text,), told=BIND_SENTENCES[reason])
     return BindOutcome(
         kind=Kind.DEGRADED,
         reason=reason,
@@ -232,6 +294,13 @@ def _unresolved(case: Case, error: UnresolvedError, policy: AdmitPolicy) -> Bind
         message=message,
         event=event,
     )
+
+
+def _note(case: Case, reason: BindReason, text: str) -> str:
+    """What an Event says: nothing that stands in an annotation, because whoever may patch the pod may write those."""
+    if reason is BindReason.NODE_UNKNOWN:
+        return f"{case.holder}: {text}"
+    return f"{case.holder} on node {case.node}: {BIND_SENTENCES[reason]}"
 
 
 def _defaults(case: Case, policy: AdmitPolicy) -> dict[str, str]:
@@ -249,7 +318,7 @@ def _resolved(case: Case, resolution: Resolution) -> BindOutcome:
     outcome = BindOutcome(
         kind=Kind.SKIP if observed else Kind.PATCH,
         reason=BindReason.OBSERVED if observed else BindReason.RESOLVED,
-        profile=case.wish.mark.profile,
+        profile=Profile.OBSERVE if observed else case.wish.profile,
         annotations={} if observed else _fitting(case, annotations(resolution, case.wish.referred)),
         warnings=list(_doubts(resolution)),
         link="" if resolution.doubt else resolution.worst.link.value,
@@ -279,9 +348,10 @@ def _size(found: Mapping[str, str]) -> int:
     return sum([len(text) if text.isascii() else len(text.encode()) for pair in found.items() for text in pair])
 
 
-def _violated(case: Case, outcome: BindOutcome, unmet: Sequence[str]) -> BindOutcome:
-    """``outcome`` for GPUs that are not what the pod requires."""
-    message = f"{case.holder} on node {case.node}: {'; '.join(unmet)}"
+def _violated(case: Case, outcome: BindOutcome, unmet: Sequence[str], *, told: str = "") -> BindOutcome:
+    """``outcome`` for GPUs that are not what the pod requires; ``told`` is what the Event says, if not all of it."""
+    where = f"{case.holder} on node {case.node}"
+    message = f"{where}: {'; '.join(unmet)}"
     denied = case.wish.options.on_violation is OnViolation.DENY
     return msgspec.structs.replace(
         outcome,
@@ -291,7 +361,7 @@ def _violated(case: Case, outcome: BindOutcome, unmet: Sequence[str]) -> BindOut
         annotations={} if denied else outcome.annotations | {names.SATISFIED: "false"},
         warnings=outcome.warnings if denied else [*outcome.warnings, message],
         message=message,
-        event=PodEvent(_REQUIREMENT_NOT_MET, message),
+        event=PodEvent(_REQUIREMENT_NOT_MET, f"{where}: {told}" if told else message),
         satisfied=False,
     )
 

@@ -1,26 +1,33 @@
-"""What an injected pod wants to know of its GPUs, read from the pod itself."""
+"""What an injected pod wants to know of its GPUs, read from the pod itself.
 
+Whether a pod was injected, and with which profile, follows from its containers, which cannot be changed once the pod
+is there. The annotation ``gpu.topology/injected`` says the same to people; nothing is decided by it.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
 
 from webhook.admit.allocated import wanted_of
 from webhook.admit.request import ContainerRequest, GpuRequest, family_of, read_requests
+from webhook.admit.steps.disable_control import disables_control
 from webhook.admit.subject import select_containers
 from webhook.config import AdmitPolicy
 from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.mark import Mark
+from webhook.model.choices import Carrier, Profile
 from webhook.model.options import Options
 from webhook.model.pod import EnvVar, InitContainer, Namespace, Pod, PodSpec, annotation_reference
 from webhook.model.references import visible_devices_key
 from webhook.resolve.wanted import GpuContainer, Wanted
 
+_NODE_TOPOLOGY = annotation_reference(names.NODE_TOPOLOGY)
+_ARGUMENTS = [["--mode", str(carrier)] for carrier in (Carrier.INIT, Carrier.SIDECAR)]
+
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """All that a pod says about its GPUs."""
 
-    mark: Mark
     options: Options
     wanted: Wanted
     family: str
@@ -29,6 +36,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """The annotations that its containers refer to."""
     verifies: bool
     """Whether a remap container compares what the pod is told with what is there."""
+    is_observed: bool = False
+    """Whether the pod is only looked at."""
 
     @property
     def profile(self) -> Profile:
@@ -38,7 +47,44 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def group(self) -> str | None:
         """The group whose pods on the node matter: only a requirement of ``node-peers`` depends on them."""
-        return self.options.group if self.wanted.requirements and self.mark.profile is Profile.NODE_PEERS else None
+        matters = self.profile is Profile.NODE_PEERS and not self.is_observed
+        return self.options.group if self.wanted.requirements and matters else None
+
+
+def injected_profile(containers: Sequence[ContainerRequest]) -> Profile | None:
+    """The profile with which admission injected a pod; None if it did not.
+
+    Every injected pod has a container of whole GPUs with HAMi's control switched off and with NCCL's two variables; in
+    the peer profiles that container reads its CUDA indices from an annotation of ours, or from our file. A pod that
+    somebody wrote like that by hand is not told more than the truth about its own GPUs.
+
+    Args:
+        containers: All of the pod.
+
+    Raises:
+        MalformedPod: a field has another type than in a container.
+    """
+    for one in containers:
+        if one.request is None:
+            continue
+        env = one.container.env or ()
+        if not _is_whole(one.request) or not disables_control(env):
+            continue
+        found = {variable.name: variable for variable in env}
+        if names.ENV_NCCL_P2P_LEVEL in found and names.ENV_NCCL_NVLS_ENABLE in found:
+            return _profile_of(found)
+    return None
+
+
+def _is_whole(request: GpuRequest) -> bool:
+    return request.is_whole or request.names.family == "koordinator"  # whose cores and memory are those of all its GPUs
+
+
+def _profile_of(env: Mapping[str, EnvVar]) -> Profile:
+    visible = env.get(names.ENV_NVIDIA_VISIBLE_DEVICES)
+    if visible is None or visible_devices_key(env.get(names.ENV_CUDA_VISIBLE_DEVICES)) is None:
+        return Profile.EXCLUSIVE
+    return Profile.NODE_PEERS if visible.value == "all" else Profile.POD_PEERS
 
 
 def read_wanted(
@@ -71,17 +117,28 @@ def _container(one: ContainerRequest, request: GpuRequest, *, selected: bool) ->
         is_init=isinstance(container, InitContainer),
         visible_key=visible_devices_key(own[-1] if own else None) or "",
         selected=selected,
+        keeps_gpus=not isinstance(container, InitContainer) or container.restart_policy == "Always",
     )
 
 
-def has_remap_container(pod: Pod) -> bool:
-    """Whether one of its init containers is the remap program, with the topology of the node to compare."""
+def has_remap_container(pod: Pod, policy: AdmitPolicy, profile: Profile) -> bool:
+    """Whether one of its init containers is the remap program as admission writes it, for this profile."""
     spec = pod.spec or PodSpec()
     return any(
-        one.name.startswith(names.REMAP_CONTAINER) and any(map(_tells_topology, one.env or ()))
-        for one in spec.init_containers or ()
+        one.name.startswith(names.REMAP_CONTAINER)
+        and _is_program(spec.init_container_document(index), policy.remap_image)
+        and _tells_all({variable.name: variable for variable in one.env or ()}, profile)
+        for index, one in enumerate(spec.init_containers or ())
     )
 
 
-def _tells_topology(variable: EnvVar) -> bool:
-    return variable.name == names.REMAP_NODE_TOPOLOGY and variable.reads(annotation_reference(names.NODE_TOPOLOGY))
+def _is_program(document: Mapping[str, object], image: str) -> bool:
+    """Whether a container with these fields runs the remap program."""
+    found = document.get("image"), document.get("command"), document.get("args")
+    return found[:2] == (image, list(names.REMAP_COMMAND)) and found[2] in _ARGUMENTS
+
+
+def _tells_all(env: Mapping[str, EnvVar], profile: Profile) -> bool:
+    """Whether the program is told the profile, and the topology of the node to compare."""
+    told, topology = env.get(names.REMAP_PROFILE), env.get(names.REMAP_NODE_TOPOLOGY)
+    return bool(told and told.value == profile and topology and topology.reads(_NODE_TOPOLOGY))

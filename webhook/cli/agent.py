@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from webhook.cli.complaint import complain
 from webhook.model import names
 
 if TYPE_CHECKING:
@@ -20,9 +21,7 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     node: Annotated[
         str, typer.Option(envvar=names.AGENT_NODE_NAME, help="Name of the Node that this machine is.")
     ] = "",
-    namespace: Annotated[
-        str, typer.Option(envvar=names.AGENT_NAMESPACE, help="Namespace of the webhook, for the ConfigMap.")
-    ] = "",
+    namespace: Annotated[str, typer.Option(envvar=names.AGENT_NAMESPACE, help="Namespace of what is published.")] = "",
     interval: Annotated[int, typer.Option(min=1, max=86400, help="Seconds between two discoveries.")] = 60,
     cordon: Annotated[
         bool, typer.Option("--cordon", help="Have HAMi (2.10 or later) allocate no GPU that is lost or has lost links.")
@@ -96,4 +95,4 @@ def _preview(node: str, terms: "Terms", root: Path) -> None:
     if topology.problem and not topology.gpus:
         raise GpuTopologyError(f"no topology of node {topology.node}: {topology.problem}")
     if topology.problem:
-        typer.echo(f"gpu-topology: incomplete: {topology.problem}", err=True)
+        complain(f"gpu-topology: incomplete: {topology.problem}")

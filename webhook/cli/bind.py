@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from webhook.cli.complaint import complain
+
 if TYPE_CHECKING:
     from webhook.model.binding import Binding, BindOutcome
     from webhook.model.pod import Pod
@@ -49,7 +51,7 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     known = read_state(state)
     target = node or _allocated_node(pod, source)
     metadata = pod.metadata or Metadata()
-    binding = Binding(Metadata(name=metadata.name, namespace=metadata.namespace), Target(target))
+    binding = Binding(Metadata(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid), Target(target))
     begun = begin(_unbound(pod), binding, namespace_in(known, metadata.namespace or namespace), policy)
     if isinstance(begun, Case):
         sources = _sources(topology, target) if topology else known.node(target) if known else _nothing()
@@ -57,15 +59,15 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     else:
         outcome = begun
     for warning in outcome.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        complain(f"warning: {warning}")
     if output is Output.JSON:
         typer.echo(_as_json(outcome, target))
     elif outcome.allowed:
         if outcome.kind is Kind.SKIP:
-            typer.echo(f"skipped: {BIND_SENTENCES[outcome.reason]}", err=True)
+            complain(f"skipped: {BIND_SENTENCES[outcome.reason]}")
         typer.echo(_as_yaml(binding, outcome), nl=False)
     if not outcome.allowed:
-        typer.echo(f"refused: {outcome.message}", err=True)
+        complain(f"refused: {outcome.message}")
         raise typer.Exit(1)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from webhook.cli.complaint import complain
 from webhook.model import names
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def _print_table(overview: "Overview") -> None:
     for event in overview.events:
         console.print(f"next: {event.when:%Y-%m-%d %H:%M} {event.what}", soft_wrap=True, highlight=False)
     for fault in overview.faults:
-        typer.echo(f"gpu-topology: {fault}", err=True)
+        complain(f"gpu-topology: {fault}")
 
 
 def _cells(row: "Row") -> tuple[str, ...]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from webhook.cli.complaint import complain
+
 if TYPE_CHECKING:
     from webhook.workload import Injection
 
@@ -37,7 +39,7 @@ def inject(
     _, policy = read_settings(config)
     injection = inject_manifest(text, source, policy, read_state(state), default_namespace=namespace)
     for line in injection.notes():
-        typer.echo(line, err=True)
+        complain(line)
     if injection.refused:
         raise typer.Exit(1)
     typer.echo(_render(output, text, source, injection), nl=False)

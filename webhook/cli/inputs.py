@@ -8,8 +8,9 @@ from webhook.config import AdmitPolicy, Config, admit_policy, parse_config
 from webhook.manifest.documents import parse_yaml, read_yaml
 from webhook.manifest.pods import decode_pod, in_namespace, to_json
 from webhook.model import names
-from webhook.model.errors import ConfigError, ManifestError, printable
+from webhook.model.errors import ConfigError, ManifestError
 from webhook.model.pod import Namespace, Pod
+from webhook.printable import printable
 from webhook.state.directory import DirectoryState, load_directory
 
 

@@ -13,6 +13,7 @@ import typer
 from certs.errors import CertsError
 from webhook import __version__
 from webhook.cli import agent, bind, certs, demo, explain, inject, remap, serve
+from webhook.cli.complaint import complain
 from webhook.cli.topology import topology
 from webhook.model.errors import GpuTopologyError
 
@@ -79,7 +80,7 @@ def _run() -> None:
 
 
 def _fail(sentence: str) -> NoReturn:
-    typer.echo(f"gpu-topology: {sentence}", err=True)
+    complain(f"gpu-topology: {sentence}")
     sys.exit(REFUSED)
 
 

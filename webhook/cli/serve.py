@@ -41,7 +41,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         str,
         typer.Option(
             envvar=names.AGENT_NAMESPACE,
-            help="Namespace of the webhook: of its certificates and, with --state kubernetes, of what agents publish.",
+            help="Namespace of the webhook: of its certificates and, unless configured, of what agents publish.",
         ),
     ] = "",
     config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
@@ -87,7 +87,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     take_over_logging(log)
     certificates = _certificates(settings, tls, ca_file, kubeconfig, namespace, log, self_signed=self_signed)
     if state == KUBERNETES:
-        cluster = _live(kubeconfig, namespace, policy, log)
+        cluster = _live(kubeconfig, settings.cluster.topology_namespace or namespace, policy, log)
     else:
         cluster = _directory(state, kubeconfig, policy)
     reviews = create_app(settings, policy, cluster.state, log, cluster.pods, cluster.events)

@@ -245,12 +245,11 @@ def _resolve(evidence: Evidence, options: Options, profile: Profile) -> tuple[Re
     except Refused as refused:
         return None, Unknown(Unresolved.NO_ALLOCATION, refused.message)
     wish = Wish(
-        mark=Mark("", profile),
         options=options,
         wanted=wanted,
         family=family,
         referred=referred_annotations(pod),
-        verifies=has_remap_container(pod),
+        verifies=has_remap_container(pod, policy, profile),
     )
     holder = f"pod {evidence.namespace.name}/{pod.display_name}"
     case = BindCase(holder=holder, uid="", node=evidence.node, annotations=pod.annotations, wish=wish)

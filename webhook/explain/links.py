@@ -1,6 +1,6 @@
 """Which GPUs does the pod have, and how are they linked?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from webhook.allocation.read import DIALECTS
@@ -35,6 +35,7 @@ _REMEDIES = {
     Unresolved.STALE_ALLOCATION: "Create the pod again",
     Unresolved.BAD_ALLOCATION: "Create the pod again",
     Unresolved.MIG_ALLOCATION: "Run the pod on a node whose GPUs are not in MIG mode",
+    Unresolved.OVER_LIMIT: "Use less, or raise the limit in the configuration of the webhook",
     Unresolved.NODE_UNKNOWN: "Run the agent on the node, or give its topology with --topology or --state",
 }
 _ADD_UUIDS = "Add the output of nvidia-smi -L to the topology"
@@ -224,6 +225,9 @@ def _requirements(case: Case) -> Finding:
     return holds(REQUIREMENTS, "what the pod requires of its GPUs is met")
 
 
+_BIND_AGAIN = "Look whether the webhook is registered for pods/binding and was running, and create the pod again"
+
+
 def _told(case: Case) -> Finding:
     """Whether the values that bind writes are those of the pod's GPUs."""
     if not case.injected:
@@ -248,11 +252,21 @@ def _told(case: Case) -> Finding:
         changed = "the node, or which pods of its group are there," if case.options.group else "the node"
         return not_needed(TOLD, f"{said}; no container reads that, but people do: {changed} may have changed since")
     if not case.profile.shares_gpus:
-        if shuts_p2p(present.get(names.NCCL_P2P_LEVEL, "")):
-            return not_needed(TOLD, f"{said}; what that does, {names.ENV_NCCL_P2P_LEVEL} says")
-        return not_needed(TOLD, f"{said}; NCCL uses NVLink with the present values too")
-    remedy = "Look whether the webhook is registered for pods/binding and was running, and create the pod again"
-    return fails(TOLD, said, remedy, stops=_shows_nothing(case))
+        return _told_alone(present, said, wrong.get(names.VISIBLE_UUIDS))
+    return fails(TOLD, said, _BIND_AGAIN, stops=_shows_nothing(case))
+
+
+def _told_alone(present: Mapping[str, str], said: str, wanted: str | None) -> Finding:
+    """In ``exclusive``: wrong values do no harm, unless the remap container is shown other GPUs than ``wanted``."""
+    shown = present.get(names.VISIBLE_UUIDS) or names.NO_VISIBLE_DEVICE
+    if wanted and shown == names.NO_VISIBLE_DEVICE:
+        said = f"{said}; the remap container is shown no GPU, so it verifies nothing"
+    elif wanted and set(shown.split(",")) != set(wanted.split(",")):
+        said = f"{said}; the remap container is shown other GPUs than the pod's, and stops the pod (exit code 12)"
+        return fails(TOLD, said, _BIND_AGAIN)
+    if shuts_p2p(present.get(names.NCCL_P2P_LEVEL, "")):
+        return not_needed(TOLD, f"{said}; what that does, {names.ENV_NCCL_P2P_LEVEL} says")
+    return not_needed(TOLD, f"{said}; NCCL uses NVLink with the present values too")
 
 
 def _shows_nothing(case: Case) -> bool:

@@ -13,11 +13,12 @@ from webhook.explain.case import Case
 from webhook.explain.findings import Finding, Verdict, fails, holds, not_needed, unknown
 from webhook.explain.words import HAVE, clause, counted, listed
 from webhook.model import names
-from webhook.model.errors import FormatError, printable
+from webhook.model.errors import FormatError
 from webhook.model.options import is_output
 from webhook.model.outcome import SENTENCES, Reason, Refused
 from webhook.model.patch import Operation
 from webhook.model.pod import Namespace
+from webhook.printable import printable
 
 OPTED_IN, INJECTED, PREPARED = "opted-in", "injected", "prepared"
 

@@ -35,6 +35,10 @@ class ApiServerAway(ApiError):
         self.retry_after = retry_after
 
 
+class AnswerTooLong(ApiServerAway):
+    """The answer is longer than it may be."""
+
+
 class ApiRefused(ApiError):
     """The API server understood the request and says no; the same request will fail again."""
 

@@ -8,8 +8,9 @@ class Scope(StrEnum):
     """Where a permission is needed."""
 
     CLUSTER = "cluster"
-    OWN_NAMESPACE = "own-namespace"
-    """The namespace of the webhook and the agent."""
+    TOPOLOGIES = "topologies"
+    """The namespace in which agents publish: of the installed webhook one of its own, because a Role cannot name the
+    objects of nodes that are not known yet, and so lets an agent write all that is there."""
     DEFAULT_NAMESPACE = "default-namespace"
     """``default``: there the API server wants the Events of objects without a namespace, such as Nodes."""
 
@@ -30,8 +31,8 @@ class Permission:
 AGENT = (
     Permission(Scope.CLUSTER, "", "nodes", ("get", "patch")),
     # Server-side apply is a patch, and the creation of what is not there yet.
-    Permission(Scope.OWN_NAMESPACE, "", "configmaps", ("create", "get", "patch")),
-    Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("create", "patch")),
+    Permission(Scope.TOPOLOGIES, "", "configmaps", ("create", "get", "patch")),
+    Permission(Scope.TOPOLOGIES, "coordination.k8s.io", "leases", ("create", "patch")),
     Permission(Scope.DEFAULT_NAMESPACE, "events.k8s.io", "events", ("create",)),
 )
 """What ``gpu-topology agent`` does. A Role cannot say *only what is its own node's*; an admission policy can."""
@@ -42,8 +43,8 @@ WEBHOOK = (
     Permission(Scope.CLUSTER, "", "namespaces", ("get", "list", "watch")),
     Permission(Scope.CLUSTER, "", "nodes", ("list", "watch")),
     Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
-    Permission(Scope.OWN_NAMESPACE, "", "configmaps", ("list", "watch")),
-    Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("list", "watch")),
+    Permission(Scope.TOPOLOGIES, "", "configmaps", ("list", "watch")),
+    Permission(Scope.TOPOLOGIES, "coordination.k8s.io", "leases", ("list", "watch")),
 )
 """What ``gpu-topology serve`` does: it reads the pod of each Binding, lists those of its group, and tells of what went
 wrong. With ``--state kubernetes`` it keeps namespaces, the metadata of Nodes, and what the agents publish; gets a

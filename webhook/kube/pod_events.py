@@ -17,6 +17,7 @@ from webhook.kube.session import Session
 from webhook.kube.status import failure
 from webhook.model import names
 from webhook.model.binding import PodEvent
+from webhook.model.bucket import Buckets, Rate
 from webhook.model.event import Reporter, digest, event_manifest
 
 ACTION = "Bind"
@@ -26,6 +27,9 @@ WINDOW = timedelta(minutes=10)
 """A refused pod is bound again every few seconds; equal Events within this time are one."""
 WAITING, REMEMBERED = 256, 4096
 DRAIN_SECONDS = 2.0
+EACH_NAMESPACE = Rate(burst=100, per_second=1)
+"""The pods of a large Job may all be told something, but not all again and again."""
+ALL_NAMESPACES = Rate(burst=500, per_second=10)
 
 
 class Fate(StrEnum):
@@ -34,6 +38,8 @@ class Fate(StrEnum):
     CREATED = "created"
     SUPPRESSED = "suppressed"
     """An equal one was told within :data:`WINDOW`."""
+    LIMITED = "limited"
+    """Too many were told of the namespace, or of all."""
     DROPPED = "dropped"
     """Too many were waiting, or the program ended."""
     FAILED = "failed"
@@ -71,6 +77,7 @@ class PodEvents:
         self._waiting: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(WAITING)
         self._told: dict[str, datetime] = {}
         """When the window of an Event began, by its name; the oldest come first."""
+        self._buckets = Buckets(each=EACH_NAMESPACE, total=ALL_NAMESPACES)
         self._poster: asyncio.Task[None] | None = None
         self.counts: Counter[Fate] = Counter()
         self.failure = ""
@@ -83,6 +90,9 @@ class PodEvents:
         began = self._told.get(key)
         if began is not None and at - began < WINDOW:
             self.counts[Fate.SUPPRESSED] += 1
+            return
+        if not self._buckets.take(pod.namespace, at.timestamp()):
+            self.counts[Fate.LIMITED] += 1
             return
         manifest = _manifest(event, pod, self._reporter, at)
         try:

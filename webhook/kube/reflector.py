@@ -17,18 +17,19 @@ from urllib.parse import quote
 
 import msgspec
 
-from webhook.kube.errors import ApiError, ApiServerAway, Expired, Malformed
+from webhook.kube.errors import AnswerTooLong, ApiError, ApiServerAway, Expired, Malformed
 from webhook.kube.resources import Resource
 from webhook.kube.seen import Seen, read_seen
 from webhook.kube.session import Session
 from webhook.kube.status import Answer, failure, failure_of_event
-from webhook.model.errors import printable
+from webhook.printable import printable
 
 FIRST_PAGE, MOST_PER_PAGE = 20, 500
 PAGE_AIM = 128 * 1024
 PAGE_BYTES = 32 * 1024 * 1024
-LINE_BYTES = 4 * 1024 * 1024
-"""More than an object may have: etcd refuses requests above 1.5 MiB (etcd server/embed/config.go)."""
+LINE_BYTES = 10 * 1024 * 1024
+"""More than an object may have: etcd refuses requests above 1.5 MiB (etcd server/embed/config.go). The API server keeps
+built-in kinds there as protobuf, and in JSON a control character takes six bytes."""
 LIST_SECONDS = 30.0
 """For one page."""
 SLICE_SECONDS = 0.00025
@@ -60,14 +61,14 @@ class Mirror(Protocol):
     def filled(self) -> bool:
         """Whether it has been complete once."""
 
-    def put(self, seen: Seen) -> None:
-        """The object was like that."""
+    def put(self, seen: Seen) -> bool:
+        """The object was like that; returns whether an object of that name is kept now."""
 
     def drop(self, seen: Seen) -> None:
         """The object was deleted; the version is that of its end."""
 
     def listed(self, version: int, names: Set[str]) -> None:
-        """At that version there were objects of these names, all of them put already, and no others."""
+        """At that version there were objects of these names, all of them put already, and no others that are kept."""
 
     def caught_up(self, version: int) -> None:
         """All that happened up to that version has been told."""
@@ -183,13 +184,19 @@ class Reflector:
         pace, limit, following = _Pace(hurry=not self._mirror.filled), FIRST_PAGE, ""
         while True:
             query = "&".join(filter(None, (self._resource.query, f"limit={limit}", following)))
-            answer = await self._session.get(
-                what,
-                f"{self._resource.path}?{query}",
-                limit=PAGE_BYTES,
-                accept=self._resource.list_form,
-                seconds=LIST_SECONDS,
-            )
+            try:
+                answer = await self._session.get(
+                    what,
+                    f"{self._resource.path}?{query}",
+                    limit=PAGE_BYTES,
+                    accept=self._resource.list_form,
+                    seconds=LIST_SECONDS,
+                )
+            except AnswerTooLong:
+                if limit == 1:
+                    raise
+                limit //= 2
+                continue
             page = _read_page(what, answer)
             if not version:
                 version = _number(what, page.metadata.resource_version)
@@ -219,14 +226,13 @@ class Reflector:
         self._mirror.forget_versions()
 
     def _put(self, document: msgspec.Raw) -> str | None:
-        """Hand an object on; returns its name if it can be told."""
+        """Hand an object on; returns its name if it is kept."""
         try:
             seen = read_seen(document)
         except ValueError as error:
             self._mirror.doubt("", str(error))
             return None
-        self._mirror.put(seen)
-        return seen.name
+        return seen.name if self._mirror.put(seen) else None
 
     async def _watch_from(self, version: int) -> None:
         """What happens after that version, until the API server ends it; a refusal is counted."""

@@ -12,9 +12,10 @@ from yarl import URL
 from webhook.kube.access import Access, find_access
 from webhook.kube.connector import Connector
 from webhook.kube.credentials import Credentials
-from webhook.kube.errors import ApiServerAway
+from webhook.kube.errors import AnswerTooLong, ApiServerAway
 from webhook.kube.status import Answer, failure
-from webhook.model.errors import ConfigError, printable
+from webhook.model.errors import ConfigError
+from webhook.printable import printable
 
 MAX_CONNECTIONS = 64
 IDLE_SECONDS = 30.0
@@ -102,7 +103,7 @@ class Session:
                 async with self._request(method, path, headers, body) as response:
                     return Answer(response.status, await _whole(response, limit), response.headers)
         except _TooLongError:
-            raise ApiServerAway(f"{what}: expected an answer of at most {limit} bytes, found more") from None
+            raise AnswerTooLong(f"{what}: expected an answer of at most {limit} bytes, found more") from None
         except TimeoutError:
             within = f"{seconds or self.seconds:g} s"
             raise ApiServerAway(f"{what}: no answer from {self._access.url} within {within}") from None

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import msgspec
 
 from webhook.kube.errors import ApiError, ApiRefused, ApiServerAway, Conflict, Denied, Expired, NotFound
-from webhook.model.errors import printable, shorten
+from webhook.model.errors import shorten
+from webhook.printable import printable
 
 _LATER = frozenset({401, 408, 429})
 """Besides 5xx: what a later request, perhaps with a newer token, may get past."""

@@ -13,8 +13,10 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.mergevalue import MergeValue
 
 from webhook.model.errors import ManifestError
+from webhook.printable import fitted
 
 MAX_NODES = 50_000
+_PROBLEM_LIMIT = 200
 _ALIAS = re.compile(r"(?:^|[\s\[{,:-])\*[^\s*]", re.MULTILINE)
 
 
@@ -113,15 +115,20 @@ def _list_offset(text: str) -> int:
     return 2 if match and len(match[2]) > len(match[1]) else 0
 
 
+def _said(problem: str | None) -> str:
+    """What ruamel says, for a message: it repeats keys as they are and, of one that stands there twice, both values."""
+    return fitted(" ".join((problem or "something else").partition(" with value ")[0].split()), _PROBLEM_LIMIT)
+
+
 def _load(yaml: YAML, text: str, source: str) -> list[Any]:
     try:
         return list(yaml.load_all(text))
     except MarkedYAMLError as error:
         line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ManifestError(f"{source}{line}: expected YAML: {error.problem or error.context}") from None
+        raise ManifestError(f"{source}{line}: expected YAML: {_said(error.problem or error.context)}") from None
     except RecursionError:
         raise ManifestError(f"{source}: expected a manifest, found YAML that is nested too deep") from None
     except YAMLError as error:
-        raise ManifestError(f"{source}: expected YAML: {error}") from None
+        raise ManifestError(f"{source}: expected YAML: {_said(str(error))}") from None
     except (ArithmeticError, LookupError, TypeError, ValueError):  # from ruamel, for 2026-02-30 or !!bool a
         raise ManifestError(f"{source}: expected YAML, found a value that is not of its type") from None

@@ -46,6 +46,7 @@ class BindReason(enum.StrEnum):
     POD_GONE = "pod-gone"
     POD_RECREATED = "pod-recreated"
     ALREADY_BOUND = "already-bound"
+    NAMESPACE_NOT_ENABLED = "namespace-not-enabled"
     OBSERVED = "observed"
     RESOLVED = "resolved"
     REQUIREMENT_NOT_MET = "requirement-not-met"
@@ -56,7 +57,9 @@ class BindReason(enum.StrEnum):
     MIG_ALLOCATION = "mig-allocation"
     NODE_UNKNOWN = "node-unknown"
     GPU_UNKNOWN = "gpu-unknown"
+    OVER_LIMIT = "over-limit"
 
+    POD_NOT_NAMED = "pod-not-named"
     NAMESPACE_UNKNOWN = "namespace-unknown"
     POD_UNREADABLE = "pod-unreadable"
     BAD_POD = "bad-pod"
@@ -68,6 +71,7 @@ BIND_SENTENCES: dict[BindReason, str] = {
     BindReason.POD_GONE: "The pod does not exist any more.",
     BindReason.POD_RECREATED: "The pod is another one than the scheduler means.",
     BindReason.ALREADY_BOUND: "The pod has a node already.",
+    BindReason.NAMESPACE_NOT_ENABLED: "The namespace has not opted in.",
     BindReason.OBSERVED: "The pod is only observed.",
     BindReason.RESOLVED: "The pod was told which GPUs it has and how they are linked.",
     BindReason.REQUIREMENT_NOT_MET: "The GPUs are not what the pod requires.",
@@ -77,9 +81,11 @@ BIND_SENTENCES: dict[BindReason, str] = {
     BindReason.MIG_ALLOCATION: "The pod was given MIG instances, which have no NVLink.",
     BindReason.NODE_UNKNOWN: "Nothing is known of the GPUs of the node.",
     BindReason.GPU_UNKNOWN: "A GPU was allocated that the node does not list.",
+    BindReason.POD_NOT_NAMED: "The Binding does not name its pod by its uid.",
+    BindReason.OVER_LIMIT: "The allocation or the node has more of something than the configuration allows.",
     BindReason.NAMESPACE_UNKNOWN: "The namespace is not known here, so its requirements are not either.",
     BindReason.POD_UNREADABLE: "The API server could not be asked for the pod.",
-    BindReason.BAD_POD: "The pod has a mark or an option that cannot be read.",
+    BindReason.BAD_POD: "The pod has an option that cannot be read.",
 }
 
 

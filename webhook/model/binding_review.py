@@ -17,8 +17,9 @@ from webhook.model.envelope import (
     decode_request,
     is_binding,
 )
-from webhook.model.outcome import fit_all
+from webhook.model.outcome import MESSAGE_LIMIT, fit_all
 from webhook.model.patch import Operation, pointer
+from webhook.printable import fitted
 
 _STATUS_REASONS = {403: "Forbidden", 409: "Conflict", 422: "Invalid", 503: "ServiceUnavailable"}
 """apimachinery pkg/apis/meta/v1/types.go, StatusReason."""
@@ -102,7 +103,7 @@ def _base64(part: bytes) -> bytes:
 
 def _status(outcome: BindOutcome) -> Status:
     message = outcome.message or BIND_SENTENCES[outcome.reason]
-    return Status(message, _STATUS_REASONS[outcome.code], outcome.code)
+    return Status(fitted(message, MESSAGE_LIMIT), _STATUS_REASONS[outcome.code], outcome.code)
 
 
 def _audit(outcome: BindOutcome) -> dict[str, str]:

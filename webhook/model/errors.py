@@ -1,5 +1,7 @@
 """Failures that we can name. Each says where it is, what was expected, what was found and what to do."""
 
+from webhook.printable import printable
+
 FOUND_LIMIT = 60
 
 
@@ -22,6 +24,21 @@ class FormatError(GpuTopologyError):
         super().__init__(f"{source}: expected {expected}, found {shorten(found)}" + (f". {fix}" if fix else ""))
 
 
+class LimitError(FormatError):
+    """Something that can be read is more than the configuration allows.
+
+    Args:
+        source: Where it stands, or whose it is.
+        setting: The field of the section ``limits`` of the configuration.
+        most: Its value.
+        what: What is counted, in the plural.
+        found: How many there are, as far as they were counted.
+    """
+
+    def __init__(self, source: str, *, setting: str, most: int, what: str, found: int) -> None:
+        super().__init__(source, expected=f"at most {most} {what} (limits.{setting})", found=str(found))
+
+
 class ManifestError(GpuTopologyError):
     """A manifest or state file cannot be read as what it should be."""
 
@@ -34,21 +51,23 @@ class StateUnknown(GpuTopologyError):
     """What has to be known of the cluster is not known yet, or cannot be asked for; the text says what."""
 
 
+class TooManyPodReads(PodsUnreadable):
+    """More pods are asked for than are read in that time."""
+
+
+class TooManyNamespaceReads(StateUnknown):
+    """More namespaces are asked for than are read in that time."""
+
+
 class ConfigError(GpuTopologyError):
     """The configuration is not usable."""
 
 
 def shorten(value: object) -> str:
-    """A quoted form of ``value`` that fits into a message, with control characters escaped."""
-    text = printable(value if isinstance(value, str) else _represented(value))
-    return f'"{text}"' if len(text) <= FOUND_LIMIT else f'"{text[:FOUND_LIMIT]}..." ({len(text)} characters)'
-
-
-def printable(text: str) -> str:
-    """``text`` with control characters, which a terminal obeys, escaped."""
-    if text.isprintable():
-        return text
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    """A quoted form of ``value`` that fits into a message, as :func:`webhook.printable.printable` has it."""
+    text = value if isinstance(value, str) else _represented(value)
+    shown = printable(text[: FOUND_LIMIT + 1])
+    return f'"{shown}"' if len(shown) <= FOUND_LIMIT else f'"{shown[:FOUND_LIMIT]}..." ({len(text)} characters)'
 
 
 def _represented(value: object) -> str:

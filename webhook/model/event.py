@@ -12,6 +12,7 @@ import msgspec
 
 from webhook.model.lease import micro_time
 from webhook.model.node_names import fitted
+from webhook.printable import printable
 
 NOTE_BYTES = 1024
 REPORTER_LIMIT = 128
@@ -71,9 +72,10 @@ def event_manifest(  # noqa: PLR0913 - the fields of an Event
 
 def shortened(note: str) -> str:
     """The note, or as much of it as an Event can hold, with ``...`` at its end."""
-    if len(note.encode()) <= NOTE_BYTES:
-        return note
-    return note.encode()[: NOTE_BYTES - 3].decode(errors="ignore") + "..."
+    shown = printable(note[: NOTE_BYTES + 1]).encode()
+    if len(shown) <= NOTE_BYTES:
+        return shown.decode()
+    return shown[: NOTE_BYTES - 3].decode(errors="ignore") + "..."
 
 
 def digest(*parts: str) -> str:

@@ -88,6 +88,7 @@ NUMA_BIND = "nvidia.com/numa-bind"
 VGPU_MODE = "nvidia.com/vgpu-mode"
 MIG_RESOURCE_PREFIX = "nvidia.com/mig-"
 POD_SECURITY_ENFORCE = "pod-security.kubernetes.io/enforce"
+CONFIG_MIRROR = "kubernetes.io/config.mirror"
 HOSTNAME_TOPOLOGY = "kubernetes.io/hostname"
 
 # Environment variables.

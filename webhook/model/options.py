@@ -158,12 +158,14 @@ def resolve_options(defaults: Options, pod: Pod, namespace: Namespace) -> Option
     variables = {variable.name: variable for variable in defaults.env}
     unknown: list[str] = []
     outputs: list[str] = []
-    for annotations, is_pod in ((namespace.annotations, False), (pod.annotations, True)):
+    for annotations, is_pod, holder in (
+        (namespace.annotations, False, f"namespace {namespace.name}"),
+        (pod.annotations, True, f"pod {namespace.name}/{pod.display_name}"),
+    ):
         for key, text in annotations.items():
             if not key.startswith(names.PREFIX):
                 continue
             name = key[len(names.PREFIX) :]
-            holder = f"pod {namespace.name}/{pod.display_name}" if is_pod else f"namespace {namespace.name}"
             source = f"annotation {key} on {holder}"
             if name in _PARSERS:
                 found[name.replace("-", "_")] = parse_option(name, text, source=source)

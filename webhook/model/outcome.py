@@ -6,10 +6,17 @@ from collections.abc import Sequence
 import msgspec
 
 from webhook.model.patch import Operation
+from webhook.printable import printable
 
 WARNING_LIMIT = 119  # admission warnings should stay under 120 characters: k8s.io/api/admission/v1, AdmissionResponse
+MESSAGE_LIMIT = 2048
+"""Characters of a refusal: what a user wrote may be in it, and be as long as the API server takes."""
 MAX_WARNINGS = 30
 """Of these at most 34 reach the user: apiserver pkg/endpoints/filters/warning.go, truncateAtTotalRunes."""
+
+
+MESSAGE_LIMIT = 4096
+"""Characters of the message of a refusal, and of an answer that is no review."""
 
 
 class Kind(enum.StrEnum):
@@ -27,6 +34,7 @@ class Reason(enum.StrEnum):
     NOT_A_CREATE = "not-a-create"
     NAMESPACE_UNKNOWN = "namespace-unknown"
     NAMESPACE_NOT_ENABLED = "namespace-not-enabled"
+    MIRROR_POD = "mirror-pod"
     OPTED_OUT = "opted-out"
     NO_GPU_REQUEST = "no-gpu-request"
     MIG_REQUEST = "mig-request"
@@ -43,6 +51,7 @@ class Reason(enum.StrEnum):
     NO_TOPOLOGY_FILE = "no-topology-file"
 
     BAD_ANNOTATION = "bad-annotation"
+    UNKNOWN_OUTPUT = "unknown-output"
     BAD_RESOURCE = "bad-resource"
     UNKNOWN_CONTAINER = "unknown-container"
     MISSING_PERMISSION = "missing-permission"
@@ -51,12 +60,14 @@ class Reason(enum.StrEnum):
     DEVICE_LIST_STRATEGY = "device-list-strategy"
     MOUNT_PATH_TAKEN = "mount-path-taken"
     CARRIER_UNAVAILABLE = "carrier-unavailable"
+    OVER_LIMIT = "over-limit"
 
 
 SENTENCES: dict[Reason, str] = {
     Reason.NOT_A_CREATE: "Only the creation of a pod is looked at.",
     Reason.NAMESPACE_UNKNOWN: "The namespace is not known here, so nothing can be said about the pod.",
     Reason.NAMESPACE_NOT_ENABLED: "The namespace has not opted in.",
+    Reason.MIRROR_POD: "The kubelet shows a static pod of its node, which runs as its file says.",
     Reason.OPTED_OUT: "The pod has opted out.",
     Reason.NO_GPU_REQUEST: "No container asks for a GPU.",
     Reason.MIG_REQUEST: "The pod asks for MIG devices, which have no NVLink.",
@@ -70,6 +81,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.INIT_CONTAINER_FAULT: "HAMi 2.10.0 will offer this pod's cards to others once its init containers finish.",
     Reason.NO_TOPOLOGY_FILE: "The remap carrier of this cluster cannot write a topology file.",
     Reason.BAD_ANNOTATION: "An annotation has a value that cannot be read.",
+    Reason.UNKNOWN_OUTPUT: "A variable takes its value from an annotation that nobody will write.",
     Reason.BAD_RESOURCE: "A GPU resource cannot be read, or containers ask for GPUs of two device plugins.",
     Reason.UNKNOWN_CONTAINER: "The pod names a container that asks for no GPU, or that it does not have.",
     Reason.MISSING_PERMISSION: "The pod needs something that its namespace is not allowed.",
@@ -78,6 +90,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.DEVICE_LIST_STRATEGY: "The profile needs the device list strategy envvar.",
     Reason.MOUNT_PATH_TAKEN: "The pod mounts something where our files have to be.",
     Reason.CARRIER_UNAVAILABLE: "The remap carrier that the pod asks for does not work on this cluster.",
+    Reason.OVER_LIMIT: "The pod has, or would get, more of something than the configuration allows.",
 }
 
 
@@ -120,8 +133,15 @@ class Refused(Exception):
 
 
 def fit(text: str) -> str:
-    """``text``, cut to the length that the API server asks of a warning."""
-    return text if len(text) <= WARNING_LIMIT else text[: WARNING_LIMIT - 3] + "..."
+    """``text``, escaped and cut to the length that the API server asks of a warning."""
+    shown = printable(text[: WARNING_LIMIT + 1])
+    return shown if len(shown) <= WARNING_LIMIT else shown[: WARNING_LIMIT - 3] + "..."
+
+
+def refusal(reason: Reason, message: str) -> Outcome:
+    """The outcome for a pod that is refused; a long message is cut."""
+    text = message if len(message) <= MESSAGE_LIMIT else f"{message[:MESSAGE_LIMIT]}..."
+    return Outcome(kind=Kind.REFUSE, reason=reason, message=text)
 
 
 def fit_all(texts: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ volumes, affinity) stays JSON until it is asked for: most pods are skipped. The 
 numbers as quantities): the API server accepts more spellings than one.
 """
 
+from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,11 +14,14 @@ import msgspec
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
 from webhook.model.shape import shape_problem
+from webhook.printable import fitted
 
 Quantity = str | int | float
 
 _T = TypeVar("_T")
 _ABSENT = (b"", b"null")
+NAME_LIMIT = 256
+"""Characters of a name in messages. Valid ones have 253 at most: apimachinery util/validation, IsDNS1123Subdomain."""
 REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED_TERMS = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -42,6 +46,7 @@ class FileKeyRef(Fields):
     volume_name: str = ""
     path: str = ""
     key: str = ""
+    optional: bool | None = None
 
 
 class EnvVarSource(Fields):
@@ -67,17 +72,25 @@ class EnvVar(Fields):
     value_from: EnvVarSource | None = None
 
     def reads(self, reference: "Reference") -> bool:
-        """Whether the value comes from there."""
+        """Whether the value comes from there, and from nowhere else.
+
+        An optional line that is missing leaves the variable to the image, which may ask for every GPU.
+        """
         source = self.value_from
         if source is None:
             return False
         if source.field_ref is not None:
-            return source.field_ref.field_path == reference.field_path
+            return bool(reference.field_path) and source.field_ref.field_path == reference.field_path
         line = source.file_key_ref
-        return line is not None and (line.volume_name, line.path, line.key) == (
-            reference.volume,
-            names.ENV_FILE,
-            reference.line,
+        return (
+            line is not None
+            and not line.optional
+            and (line.volume_name, line.path, line.key)
+            == (
+                reference.volume,
+                names.ENV_FILE,
+                reference.line,
+            )
         )
 
 
@@ -100,8 +113,8 @@ class _SecurityContext(Fields):
     privileged: bool | None = None
 
 
-class Container(Fields):
-    """A container."""
+class Container(Fields, gc=True, dict=True):
+    """A container. What is decoded when it is asked for is decoded once: a user may write megabytes of it."""
 
     name: str
     resources: Resources | None = None
@@ -109,12 +122,12 @@ class Container(Fields):
     mounts_json: msgspec.Raw = msgspec.field(name="volumeMounts", default=msgspec.Raw())
     security_context_json: msgspec.Raw = msgspec.field(name="securityContext", default=msgspec.Raw())
 
-    @property
+    @cached_property
     def env(self) -> list[EnvVar] | None:
         """``env``, decoded."""
         return _decode(self.env_json, _ENV, f"env of container {self.name}")
 
-    @property
+    @cached_property
     def volume_mounts(self) -> list[VolumeMount] | None:
         """``volumeMounts``, decoded."""
         return _decode(self.mounts_json, _MOUNTS, f"volumeMounts of container {self.name}")
@@ -163,8 +176,8 @@ class Affinity(Fields):
     pod_affinity: PodAffinity | None = None
 
 
-class PodSpec(Fields):
-    """``spec``."""
+class PodSpec(Fields, gc=True, dict=True):
+    """``spec``; decoded once, as a container is."""
 
     containers: list[Container] | None = None
     init_containers_json: msgspec.Raw = msgspec.field(name="initContainers", default=msgspec.Raw())
@@ -178,22 +191,25 @@ class PodSpec(Fields):
     node_name: str | None = None
     runtime_class_name: str | None = None
 
-    @property
+    @cached_property
     def init_containers(self) -> list[InitContainer] | None:
         """``initContainers``, decoded."""
         return _decode(self.init_containers_json, _INIT_CONTAINERS, "initContainers")
 
-    @property
-    def init_container_documents(self) -> list[dict[str, Any]]:
-        """``initContainers`` with all their fields."""
-        return _decode(self.init_containers_json, _DOCUMENTS, "initContainers") or []
+    def init_container_document(self, index: int) -> dict[str, Any]:
+        """One of ``initContainers`` with all its fields."""
+        return _decode(self._init_containers_apart[index], _DOCUMENT, f"initContainers[{index}]") or {}
 
-    @property
+    @cached_property
+    def _init_containers_apart(self) -> list[msgspec.Raw]:
+        return _decode(self.init_containers_json, _APART, "initContainers") or []
+
+    @cached_property
     def volumes(self) -> list[Volume] | None:
         """``volumes``, decoded."""
         return _decode(self.volumes_json, _VOLUMES, "volumes")
 
-    @property
+    @cached_property
     def affinity(self) -> Affinity | None:
         """``affinity``, decoded."""
         return _decode(self.affinity_json, _AFFINITY, "affinity")
@@ -208,6 +224,13 @@ class Metadata(Fields):
     uid: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
+    deletion_timestamp: str | None = None
+
+
+class PodStatus(Fields):
+    """``status``."""
+
+    phase: str | None = None
 
 
 class Pod(Fields):
@@ -215,6 +238,13 @@ class Pod(Fields):
 
     metadata: Metadata | None = None
     spec: PodSpec | None = None
+    status: PodStatus | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it may still get a node: it has not ended, and is not being deleted."""
+        phase = self.status.phase if self.status else None
+        return phase in (None, "", "Pending") and not (self.metadata and self.metadata.deletion_timestamp)
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -228,9 +258,16 @@ class Pod(Fields):
 
     @property
     def display_name(self) -> str:
-        """The name, or what it will begin with: the API server names generated pods after admission."""
+        """The name, or what it will begin with: the API server names generated pods after admission.
+
+        It checks names after admission, too, so this one may be anything; it is escaped, and bounded.
+        """
         metadata = self.metadata or Metadata()
-        return metadata.name or f"{metadata.generate_name or ''}*"
+        return (
+            fitted(metadata.name, NAME_LIMIT)
+            if metadata.name
+            else f"{fitted(metadata.generate_name or '', NAME_LIMIT)}*"
+        )
 
 
 class Namespace(msgspec.Struct, frozen=True):
@@ -285,12 +322,15 @@ def _decode(raw: msgspec.Raw, decoder: msgspec.json.Decoder[_T], place: str) -> 
         return decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedPod(f"{place}: {shape_problem(error)}") from None
+    except RecursionError:
+        raise MalformedPod(f"{place}: expected what a pod has there, found JSON that is nested too deep") from None
 
 
 _ENV = msgspec.json.Decoder(list[EnvVar])
 _MOUNTS = msgspec.json.Decoder(list[VolumeMount])
 _INIT_CONTAINERS = msgspec.json.Decoder(list[InitContainer])
-_DOCUMENTS = msgspec.json.Decoder(list[dict[str, Any]])
+_APART = msgspec.json.Decoder(list[msgspec.Raw])
+_DOCUMENT = msgspec.json.Decoder(dict[str, Any])
 _SECURITY = msgspec.json.Decoder(_SecurityContext)
 _VOLUMES = msgspec.json.Decoder(list[Volume])
 _AFFINITY = msgspec.json.Decoder(Affinity)

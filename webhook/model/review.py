@@ -11,9 +11,10 @@ from webhook.model.envelope import (
     decode_request,
     is_pod,
 )
-from webhook.model.outcome import Kind, Outcome, Reason
+from webhook.model.outcome import MESSAGE_LIMIT, Kind, Outcome, Reason
 from webhook.model.patch import Operation
 from webhook.model.pod import Pod
+from webhook.printable import fitted
 
 _FORBIDDEN = frozenset({Reason.MISSING_PERMISSION})
 
@@ -50,7 +51,9 @@ def _respond(uid: str, outcome: Outcome) -> Response:
         audit["profile"] = outcome.profile
     if outcome.kind is Kind.REFUSE:
         forbidden = outcome.reason in _FORBIDDEN
-        status = Status(outcome.message, "Forbidden" if forbidden else "Invalid", 403 if forbidden else 422)
+        status = Status(
+            fitted(outcome.message, MESSAGE_LIMIT), "Forbidden" if forbidden else "Invalid", 403 if forbidden else 422
+        )
         return Response(uid=uid, allowed=False, status=status, warnings=outcome.warnings, audit_annotations=audit)
     if not outcome.operations:
         return Response(uid=uid, allowed=True, warnings=outcome.warnings, audit_annotations=audit)

@@ -1,16 +1,33 @@
-"""The files for the other containers of the pod: each is there whole, or not at all."""
+"""The files for the other containers of the pod: each is there whole, or not at all.
+
+Whoever may ``exec`` into the container of this program can write into the directory too, under the same user id. So
+nothing that is found there is opened for writing, followed or waited for: a file is made under a name that nobody can
+foresee, and takes the place of whatever has its name.
+"""
 
 import os
+import re
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
+from types import TracebackType
 
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
+from webhook.remap.regular_file import read_regular
 
 TOPOLOGY, ENVIRONMENT, REPORT = Path(names.TOPOLOGY_FILE).name, names.ENV_FILE, "report.txt"
 READY = "ready"
+_OURS = (READY, TOPOLOGY, ENVIRONMENT, REPORT)
+_TEMPORARY = re.compile(rf"\.({'|'.join(map(re.escape, _OURS))})\.[0-9a-f]{{16}}\.new")
+_LOOKED_AT = 1000
+"""Entries of the directory among which an earlier run's temporary files are looked for."""
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MODE = 0o644
 """Other containers run as other users."""
+_MARK_LIMIT = 64
+"""Bytes: two numbers."""
 _START_TIME = 19
 """Place of ``starttime`` in /proc/<pid>/stat, counted from behind the name: proc(5)."""
 
@@ -20,23 +37,41 @@ class NotWrittenError(GpuTopologyError):
 
 
 class Files:
-    """The directory that the containers of the pod share."""
+    """The directory that the containers of the pod share; the same one until it is closed, whatever its path becomes.
+
+    Raises:
+        NotWrittenError: it cannot be opened, or is a link.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        try:
+            self._descriptor = os.open(directory, _DIRECTORY)
+        except OSError as error:
+            raise _failure(directory, "opened", error) from None
+
+    def __enter__(self) -> "Files":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
 
     def clear(self) -> None:
         """Remove what an earlier run has left, so that nobody takes it for this one's.
 
         Raises:
-            NotWrittenError: a file cannot be removed.
+            NotWrittenError: a file cannot be removed, or a directory has its name.
         """
-        for name in (READY, TOPOLOGY, ENVIRONMENT, REPORT):
-            for path in (self._directory / name, self._temporary(name)):
-                try:
-                    path.unlink(missing_ok=True)
-                except OSError as error:
-                    raise _failure(path, "removed", error) from None
+        for name in _OURS:
+            try:
+                self._remove(name)
+            except OSError as error:
+                raise _failure(self._directory / name, "removed", error) from None
+        with suppress(OSError):  # in the way of nothing
+            for name in self._temporaries():
+                self._remove(name)
 
     def write(self, name: str, text: str) -> None:
         """Write a file that all users can read.
@@ -44,18 +79,14 @@ class Files:
         Raises:
             NotWrittenError: it cannot be written; what was there stays.
         """
-        target, temporary = self._directory / name, self._temporary(name)
+        temporary = f".{name}.{os.urandom(8).hex()}.new"
         try:
-            with temporary.open("wb") as file:
-                file.write(text.encode(errors="backslashreplace"))
-                file.flush()
-                os.fchmod(file.fileno(), _MODE)  # whatever the umask
-                os.fsync(file.fileno())
-            temporary.replace(target)
+            self._make(temporary, text.encode(errors="backslashreplace"))
+            os.rename(temporary, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
         except OSError as error:
             with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise _failure(target, "written", error) from None
+                self._remove(temporary)
+            raise _failure(self._directory / name, "written", error) from None
 
     def mark_ready(self) -> None:
         """Say that this run has written everything.
@@ -66,16 +97,29 @@ class Files:
         pid = os.getpid()
         self.write(READY, f"{pid} {_started(pid)}\n")
 
-    def is_ready(self) -> bool:
-        """Whether a run that is still there has written everything; an earlier container leaves its files behind."""
-        try:
-            pid, started = (self._directory / READY).read_text(encoding="ascii").split()
-            return _started(int(pid)) == started
-        except (OSError, ValueError, IndexError):
-            return False
+    def _make(self, name: str, data: bytes) -> None:
+        with os.fdopen(os.open(name, _NEW, 0o600, dir_fd=self._descriptor), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), _MODE)  # whatever the umask
+            os.fsync(file.fileno())
 
-    def _temporary(self, name: str) -> Path:
-        return self._directory / f".{name}.new"
+    def _remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._descriptor)
+
+    def _temporaries(self) -> list[str]:
+        with os.scandir(self._descriptor) as entries:
+            return [entry.name for entry in islice(entries, _LOOKED_AT) if _TEMPORARY.fullmatch(entry.name)]
+
+
+def is_ready(directory: Path) -> bool:
+    """Whether a run that is still there has written everything; an earlier container leaves its files behind."""
+    try:
+        pid, started = read_regular(directory / READY, _MARK_LIMIT).decode("ascii").split()
+        return _started(int(pid)) == started
+    except (OSError, ValueError, IndexError):
+        return False
 
 
 def _started(pid: int) -> str:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -60,8 +61,9 @@ class Inputs:
     """What bind knew of the node; None if it wrote nothing."""
     visible_devices: Mapping[str, str] = field(default_factory=dict)
     """``CUDA_VISIBLE_DEVICES`` of containers by their annotations; empty where the annotation is missing."""
-    visible_uuids: str = ""
-    """``NVIDIA_VISIBLE_DEVICES`` of all containers in ``pod-peers``."""
+    visible_uuids: str | None = None
+    """The list of the pod's GPUs, which is the ``NVIDIA_VISIBLE_DEVICES`` of all containers in ``pod-peers``, and that
+    of this one where it may not see every GPU of the node; None where neither is so."""
     on_violation: OnViolation = OnViolation.WARN
     environment: Environment = Environment.ANNOTATIONS
 
@@ -69,6 +71,17 @@ class Inputs:
     def profile(self) -> Profile:
         """Never ``observe``."""
         return self.wanted.profile
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The UUIDs on the list of the pod's GPUs; none where there is no list, or bind has not written it."""
+        text = self.visible_uuids or names.NO_VISIBLE_DEVICE
+        return () if text == names.NO_VISIBLE_DEVICE else tuple(text.split(","))
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether this container sees the GPUs on that list and no others, and the list names none."""
+        return self.profile is Profile.EXCLUSIVE and self.visible_uuids is not None and not self.shown
 
     @property
     def scheduler(self) -> str:
@@ -104,10 +117,17 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         allocation_problem=problem,
         published=_read_topology(variables),
         visible_devices={key: variables.text(_variable_of(key), absent) for key in keys},
-        visible_uuids=variables.text(names.REMAP_VISIBLE_UUIDS, absent) if profile is Profile.POD_PEERS else "",
+        visible_uuids=_read_uuids(variables, profile, absent),
         on_violation=variables.choice(names.REMAP_ON_VIOLATION, _by_word(OnViolation), OnViolation.WARN),
         environment=source,
     )
+
+
+def _read_uuids(variables: "_Variables", profile: Profile, absent: str | None) -> str | None:
+    """In ``exclusive`` it is there where this container is shown the GPUs of the pod and no others."""
+    if profile is Profile.POD_PEERS:
+        return variables.text(names.REMAP_VISIBLE_UUIDS, absent)
+    return variables.find(names.REMAP_VISIBLE_UUIDS) if profile is Profile.EXCLUSIVE else None
 
 
 def _called(name: str) -> str:
@@ -133,6 +153,9 @@ class _Variables:
         if value is None:
             raise FormatError(_called(name), expected="to be set", found=_NOTHING, fix=_FIX)
         return value
+
+    def find(self, name: str) -> str | None:
+        return self._values.get(name)
 
     def filled(self, name: str) -> str:
         value = self.text(name)
@@ -161,7 +184,7 @@ def _read_containers(variables: _Variables) -> tuple[GpuContainer, ...]:
         ("each container", [one.name for one in found]),
         ("each number", [one.visible_key for one in found if one.visible_key]),
     ):
-        twice = next((value for value in values if values.count(value) > 1), None)
+        twice = next((value for value, count in Counter(values).items() if count > 1), None)
         if twice:
             raise FormatError(_called(name), expected=f"{what} once", found=f"{twice} twice", fix=_FIX)
     return found

@@ -1,7 +1,6 @@
-"""``gpu-topology remap``: arguments, signals, and how the program ends (docs/binding.md, section 7).
+"""``gpu-topology remap``: arguments, and how the program ends (docs/binding.md, section 7).
 
-As process 1 of a container it is sent no signal that it does not wait for, so it waits for SIGTERM before it does
-anything else. Modules are loaded where they are used: the probe runs once a second and needs hardly any.
+Modules are loaded where they are used: the probe runs once a second and needs hardly any.
 """
 
 import os
@@ -9,10 +8,12 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from threading import Thread
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webhook.model import names
+from webhook.remap.regular_file import replace_text
+from webhook.remap.watch import Watch, hold_back_sigterm
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
 INIT, SIDECAR, PROBE = "init", "sidecar", "probe"
 REASON_LIMIT = 4096
 """Bytes of a termination message: k8s.io/kubernetes pkg/kubelet/container/runtime.go."""
+DEADLINE = 50.0
+"""Seconds for a run; the startup probe of the sidecar gives up after 60, and would end it without a reason."""
+_PROBE_DEADLINE = 4.0
+"""Seconds; the kubelet waits for 5."""
 _STDOUT = 1
 _NOT_READY = 1
-_BUG = 20
+_BUG, _LATE = 20, 21
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,31 +36,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: Those behind ``gpu-topology remap``; those of this process if absent.
     """
-    given = list(sys.argv[2:] if arguments is None else arguments)
-    waiting = _end_when_told(0 if SIDECAR in given else 128 + signal.SIGTERM)
-    options = _parse(given)
+    hold_back_sigterm()
+    options = _parse(list(sys.argv[2:] if arguments is None else arguments))
+    watch = _watch(options)
     if options.mode == PROBE:
         return _probe(options)
-    code, reason, report = _run(options)
+    code, reason, report = _run(options, watch)
+    watch.begins("writing its report to standard output")
     _print(report)
     if code:
         _leave_reason(options.termination_log, reason)
     elif options.mode == SIDECAR:
-        waiting.join()
+        watch.wait_for_sigterm()
     return code
 
 
-def _end_when_told(code: int) -> Thread:
-    """End with ``code`` at SIGTERM, whatever the program is doing then, even waiting for the driver."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # of all threads: they inherit it
-    waiting = Thread(target=_wait_for_end, args=(code,), daemon=True)
-    waiting.start()
-    return waiting
-
-
-def _wait_for_end(code: int) -> None:
-    signal.sigwait({signal.SIGTERM})
-    os._exit(code)
+def _watch(options: "Namespace") -> Watch:
+    if options.mode == PROBE:
+        return Watch(told=128 + signal.SIGTERM, late=_NOT_READY, seconds=_PROBE_DEADLINE, leave=lambda _: None)
+    return Watch(
+        told=0 if options.mode == SIDECAR else 128 + signal.SIGTERM,
+        late=_LATE,
+        seconds=options.deadline,
+        leave=lambda reason: _leave_reason(options.termination_log, reason),
+    )
 
 
 def _parse(given: list[str]) -> "Namespace":
@@ -73,19 +77,28 @@ def _parse(given: list[str]) -> "Namespace":
     )
     parser.add_argument("--directory", default=names.FILES_PATH, help=f"For the files (default: {names.FILES_PATH}).")
     parser.add_argument("--termination-log", default="/dev/termination-log", help="For the reason when it fails.")
+    parser.add_argument(
+        "--deadline", type=_seconds, default=DEADLINE, help=f"Seconds for the run (default: {DEADLINE:g})."
+    )
     parser.add_argument("--root", default="/", help="Where /sys, /proc and /etc are (default: /).")
     return parser.parse_args(given)
 
 
+def _seconds(text: str) -> float:
+    """A number of seconds that the kernel can wait; ``ValueError`` for anything else."""
+    value = float(text)
+    if not 0 < value <= 86400:
+        raise ValueError(text)
+    return value
+
+
 def _probe(options: "Namespace") -> int:
-    from pathlib import Path
+    from webhook.remap.files import is_ready
 
-    from webhook.remap.files import Files
-
-    return 0 if Files(Path(options.directory)).is_ready() else _NOT_READY
+    return 0 if is_ready(Path(options.directory)) else _NOT_READY
 
 
-def _run(options: "Namespace") -> tuple[int, str, str]:
+def _run(options: "Namespace", watch: Watch) -> tuple[int, str, str]:
     """Exit code, reason in one line, and what to print."""
     try:
         from webhook.remap.run import run
@@ -95,6 +108,7 @@ def _run(options: "Namespace") -> tuple[int, str, str]:
             root=options.root,
             env_format=options.env_format,
             stays=options.mode == SIDECAR,
+            begins=watch.begins,
         )
     except Exception as error:
         sys.excepthook(type(error), error, error.__traceback__)
@@ -114,6 +128,4 @@ def _print(text: str) -> None:
 def _leave_reason(path: str, reason: str) -> None:
     """Where the kubelet looks for it. The file is there in every container; elsewhere none is made."""
     with suppress(OSError):
-        descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
-            file.write(reason.encode()[:REASON_LIMIT])
+        replace_text(Path(path), reason.encode()[:REASON_LIMIT])

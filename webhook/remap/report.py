@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from webhook.printable import printable
 from webhook.remap.inputs import Inputs
 from webhook.remap.verdict import Verdict
 from webhook.resolve.node import Origin
@@ -21,8 +22,7 @@ _ORIGINS = {
 
 def one_line(text: str) -> str:
     """The text with every character that a terminal or a log may misread escaped."""
-    escaped = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
-    return escaped.encode("ascii", "backslashreplace").decode()
+    return printable(text).encode("ascii", "backslashreplace").decode()
 
 
 def format_report(inputs: Inputs, verdict: Verdict, *, warnings: Sequence[str] = ()) -> str:

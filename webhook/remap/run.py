@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,14 @@ from webhook.model.errors import FormatError
 from webhook.remap.environment_file import EnvFormat, environment_values, format_environment
 from webhook.remap.files import ENVIRONMENT, REPORT, TOPOLOGY, Files, NotWrittenError
 from webhook.remap.inputs import Environment, Inputs, read_inputs
+from webhook.remap.regular_file import read_regular
 from webhook.remap.report import format_report, one_line
 from webhook.remap.topology_file import format_first
 from webhook.remap.verdict import ExitCode, Verdict
 from webhook.remap.verify import LIBRARY, Seen, published_here, verify
+
+_TEXT_LIMIT = 1024 * 1024
+"""Bytes. The image has no preload file of its own; one line of maps is one part of a library."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,7 @@ class End:
     """Its first line is the reason."""
 
 
-def run(*, directory: str, root: str, env_format: str, stays: bool) -> End:
+def run(*, directory: str, root: str, env_format: str, stays: bool, begins: Callable[[str], None]) -> End:
     """Verify the pod that the environment variables describe, and write its files.
 
     Args:
@@ -36,22 +41,27 @@ def run(*, directory: str, root: str, env_format: str, stays: bool) -> End:
         root: Where ``/sys``, ``/proc`` and ``/etc`` are.
         env_format: Of the file ``env``: ``1.35`` or ``1.34``.
         stays: The program goes on running, so that a probe can ask whether it has written everything.
+        begins: Called with what it does next, for the case that it never comes back from there.
     """
-    files = Files(Path(directory))
+    begins(f"opening {directory}")
     try:
-        files.clear()
-        end = _judged(files, Path(root), EnvFormat(env_format))
-        if stays and end.code is ExitCode.TRUE:
-            files.mark_ready()
+        with Files(Path(directory)) as files:
+            files.clear()
+            end = _judged(files, Path(root), EnvFormat(env_format), begins)
+            if stays and end.code is ExitCode.TRUE:
+                files.mark_ready()
     except NotWrittenError as error:
         return _ended(ExitCode.NOT_WRITTEN, str(error))
     return end
 
 
-def _judged(files: Files, root: Path, env_format: EnvFormat) -> End:
+def _judged(files: Files, root: Path, env_format: EnvFormat, begins: Callable[[str], None]) -> End:
     try:
         inputs = read_inputs(os.environ)
-        verdict = verify(inputs, look(inputs.node, root))
+        begins("waiting for the NVIDIA driver (does nvidia-smi answer on this node?)")
+        seen = look(inputs.node, root)
+        begins("comparing, and writing its files")
+        verdict = verify(inputs, seen)
         if verdict.code is ExitCode.TRUE:
             return _fulfilled(inputs, verdict, files, env_format)
     except FormatError as error:
@@ -75,7 +85,7 @@ def look(node: str, root: Path) -> Seen:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_regular(path, _TEXT_LIMIT, follow=True).decode(errors="replace")
     except OSError:
         return ""
 

@@ -27,6 +27,8 @@ class ExitCode(IntEnum):
     GPU_UNSEEN = 19
     """Host indices do not hold."""
     BUG = 20
+    LATE = 21
+    """It was not done in time, as when the driver gives no answer."""
 
 
 class State(StrEnum):

@@ -28,7 +28,8 @@ _NOT_RUN = "the binding webhook did not run"
 _SWITCH = "accept-nvidia-visible-devices-envvar-when-unprivileged"
 """nvidia-container-toolkit, api/config/v1/config.go."""
 _TOOLKIT = f"does the nvidia-container-toolkit of this node let unprivileged containers ask for GPUs ({_SWITCH})?"
-_AMBIGUOUS = "it did not run, or could not tell the GPUs (see the events of the pod)"
+_AMBIGUOUS = "did not run, or could not tell the GPUs (see the events of the pod)"
+_LIST = f"annotation {names.VISIBLE_UUIDS}, from which {names.ENV_NVIDIA_VISIBLE_DEVICES} comes"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +98,9 @@ def _resolved(inputs: Inputs, node: KnownNode | None) -> tuple[Resolution | None
 
 def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> Finding:
     """In ``exclusive`` the device plugin's list decides what is seen, so only a GPU that is not there stops the pod."""
+    if error.reason is Unresolved.GPU_UNKNOWN and _lists_others(inputs, node):
+        text = f"{_LIST}, lists other GPUs than {inputs.scheduler} allocated: {error}"
+        return failed(ExitCode.OTHER_GPUS, text)
     text = _troubled(inputs, node, error)
     if inputs.profile.shares_gpus or error.reason is Unresolved.GPU_UNKNOWN:
         return failed(_CODES[error.reason], text)
@@ -104,6 +108,15 @@ def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> Finding
     if unmet and inputs.on_violation is OnViolation.DENY:
         return failed(ExitCode.REQUIREMENT, f"a requirement is not met: {text}")
     return warning(text)
+
+
+def _lists_others(inputs: Inputs, node: KnownNode) -> bool:
+    """Whether an allocated GPU is not seen here because the list of the pod's GPUs does not name it."""
+    if not inputs.shown or inputs.environment is Environment.FILE:
+        return False
+    here = {gpu.uuid for gpu in node.topology.gpus}
+    absent = {device.uuid for device in inputs.allocation.devices if device.uuid} - here
+    return bool(absent) and absent.isdisjoint(inputs.shown)
 
 
 def _troubled(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> str:
@@ -119,6 +132,8 @@ def _troubled(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> str:
 
 def _unallocated(inputs: Inputs) -> Finding:
     text = f"annotation {inputs.dialect.key} names no GPU: {inputs.scheduler} has given this pod none"
+    if inputs.shown and inputs.environment is not Environment.FILE:
+        return failed(ExitCode.OTHER_GPUS, f"{text}, but {_LIST}, lists some")
     if not inputs.profile.shares_gpus:
         return warning(f"{text}, so nothing can be verified")
     return failed(ExitCode.NOT_BOUND if _is_unbound(inputs) else ExitCode.OTHER_GPUS, text)
@@ -134,13 +149,14 @@ def _unbound(inputs: Inputs) -> Iterator[Finding]:
         return
     values = {key: (value, names.NO_CUDA_DEVICE) for key, value in inputs.visible_devices.items()}
     if inputs.profile is Profile.POD_PEERS:
-        values[names.VISIBLE_UUIDS] = (inputs.visible_uuids, names.NO_VISIBLE_DEVICE)
+        values[names.VISIBLE_UUIDS] = (inputs.visible_uuids or "", names.NO_VISIBLE_DEVICE)
     for key, (value, default) in values.items():
-        if value == default:
-            text = f"annotation {key} still has its value from admission, {default}"
-            yield failed(ExitCode.NOT_BOUND, f"{_NOT_RUN}: {text}")
-        elif not value:
-            yield failed(ExitCode.NOT_BOUND, f"{_NOT_RUN}: annotation {key} is missing")
+        if value in ("", default):
+            yield failed(ExitCode.NOT_BOUND, f"{_NOT_RUN}: {_unwritten(key, value)}")
+
+
+def _unwritten(key: str, value: str) -> str:
+    return f"annotation {key} " + (f"still has its value from admission, {value}" if value else "is missing")
 
 
 def _preloaded(seen: Seen) -> Iterator[Finding]:
@@ -157,9 +173,9 @@ def _preloaded(seen: Seen) -> Iterator[Finding]:
 def _known(inputs: Inputs, seen: Seen, node: KnownNode | None) -> Iterator[Finding]:
     """Whether there is anything to verify with."""
     if seen.has_nvml:
-        yield ok(f"NVML lists {_counted(len(seen.topology.gpus) + len(seen.topology.lost), 'GPU')}")
+        yield ok(_counted_here(inputs, seen))
         return
-    problem = seen.topology.problem or "NVML lists no GPU"
+    problem = _blindness(inputs) or seen.topology.problem or "NVML lists no GPU"
     if node:
         told = f"annotation {names.NODE_TOPOLOGY}, which comes from {_TELLERS[node.origin]}, is believed"
         yield warning(f"the GPUs cannot be seen from here: {problem}. So {told}")
@@ -167,6 +183,23 @@ def _known(inputs: Inputs, seen: Seen, node: KnownNode | None) -> Iterator[Findi
     missing = f"annotation {names.NODE_TOPOLOGY} is {_state_of_topology(inputs)}"
     text = f"nothing to verify with: {problem}, and {missing}"
     yield failed(ExitCode.NOTHING_TO_VERIFY_WITH, text) if inputs.profile.shares_gpus else warning(text)
+
+
+def _counted_here(inputs: Inputs, seen: Seen) -> str:
+    text = f"NVML lists {_counted(len(seen.topology.gpus) + len(seen.topology.lost), 'GPU')}"
+    published = published_here(inputs)
+    hidden = unseen(published, seen.topology) if published else ()
+    if not hidden or inputs.profile is Profile.NODE_PEERS:
+        return text
+    return f"{text}; {len(hidden)} more of this node cannot be seen from here, so numbers count those that can"
+
+
+def _blindness(inputs: Inputs) -> str:
+    """Why this container is shown no GPU, if it is for want of a list."""
+    if not inputs.is_blind:
+        return ""
+    why = _unwritten(names.VISIBLE_UUIDS, inputs.visible_uuids or "")
+    return f"this container is shown no GPU, because the binding webhook {_AMBIGUOUS}: {why}"
 
 
 def _state_of_topology(inputs: Inputs) -> str:
@@ -187,18 +220,25 @@ def _hidden(inputs: Inputs, seen: Seen) -> Iterator[Finding]:
 
 
 def _values(inputs: Inputs, resolution: Resolution | None) -> Iterator[Finding]:
-    if resolution is None or not inputs.profile.shares_gpus:
+    if resolution is None:
         return
-    if inputs.profile is Profile.POD_PEERS and inputs.visible_uuids not in ("", names.NO_VISIBLE_DEVICE):
-        differs = uuids_differ(
-            inputs.visible_uuids, resolution.gpus, resolution.node.topology.gpus, scheduler=inputs.scheduler
-        )
-        text = f"annotation {names.VISIBLE_UUIDS}, from which {names.ENV_NVIDIA_VISIBLE_DEVICES} comes"
-        yield _compared(inputs, f"{text}: {differs}", ok_text=f"{text}, lists the GPUs of the pod", differs=differs)
+    if inputs.shown:
+        yield _list_of_gpus(inputs, resolution)
+    if not inputs.profile.shares_gpus:
+        return
     for one in resolution.containers:
         value = inputs.visible_devices.get(one.container.visible_key, "")
         if value not in ("", names.NO_CUDA_DEVICE):
             yield _visible_devices(inputs, one, value, resolution)
+
+
+def _list_of_gpus(inputs: Inputs, resolution: Resolution) -> Finding:
+    own = resolution.gpus
+    # Where nobody counts the GPUs by it, its order does not matter.
+    is_set = inputs.profile is Profile.EXCLUSIVE and set(inputs.shown) == {gpu.uuid for gpu in own}
+    known = resolution.node.topology.gpus
+    differs = "" if is_set else uuids_differ(",".join(inputs.shown), own, known, scheduler=inputs.scheduler)
+    return _compared(inputs, f"{_LIST}: {differs}", ok_text=f"{_LIST}, lists the GPUs of the pod", differs=differs)
 
 
 def _visible_devices(inputs: Inputs, one: ContainerGpus, value: str, resolution: Resolution) -> Finding:
@@ -236,7 +276,7 @@ def _published(inputs: Inputs, seen: Seen) -> Iterator[Finding]:
     published = inputs.published
     if published is None:
         if seen.has_nvml and not inputs.profile.shares_gpus and inputs.environment is not Environment.FILE:
-            yield warning(f"the binding webhook wrote nothing into annotation {names.NODE_TOPOLOGY}: {_AMBIGUOUS}")
+            yield warning(f"the binding webhook wrote nothing into annotation {names.NODE_TOPOLOGY}: it {_AMBIGUOUS}")
         elif inputs.profile is Profile.NODE_PEERS and seen.has_nvml and not any(_unbound(inputs)):
             text = "whether every GPU of the node is seen here is not known"
             yield warning(f"{text}: annotation {names.NODE_TOPOLOGY} is empty")

@@ -29,6 +29,18 @@ class Origin(StrEnum):
     """The driver of this machine, right now."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeLimits:
+    """How large a node may be of which something is reckoned: the section ``limits`` of the configuration.
+
+    To judge a set of GPUs takes time with the square of its size and more.
+    """
+
+    gpus: int
+    links: int
+    """Bundles of NVLinks: those of each GPU to each of its targets."""
+
+
 class Held(NamedTuple):
     """GPUs that a container was given."""
 
@@ -115,6 +127,20 @@ class KnownNode:
         labels = " ".join(f"GPU{index}" for index in one.gpus)
         return f"how {labels} of node {self.name} are linked is not known: {problem or self.topology.problem}"
 
+    def excess(self, limits: NodeLimits) -> str:
+        """Of what the node has too much, in a sentence; empty if there is nothing."""
+        for what, setting, found, most in (
+            ("GPUs", "gpus", len(self.topology.gpus), limits.gpus),
+            ("bundles of NVLinks", "links", self._bundles, limits.links),
+        ):
+            if found > most:
+                return f"node {self.name} has {found} {what}, the configuration allows {most} (limits.{setting})"
+        return ""
+
+    @cached_property
+    def _bundles(self) -> int:
+        return sum(len(gpu.nvlinks) for gpu in self.topology.gpus)
+
     @property
     def from_hami(self) -> bool:
         """Whether HAMi's annotations tell it, which know less than the driver."""
@@ -182,6 +208,8 @@ class Sources:
     """Seconds for which the agent itself said that it would hold."""
     annotated: KnownNode | None = None
     """From HAMi's annotations."""
+    exists: bool = True
+    """Whether there is such a node, as far as that is known."""
 
 
 def choose_node(sources: Sources, uuids: Sequence[str], *, max_age: float, verified: bool) -> KnownNode | None:

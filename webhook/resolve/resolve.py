@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from webhook.allocation.assignment import assign
 from webhook.allocation.model import Allocation, Device
+from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError, GpuTopologyError
 from webhook.resolve.nccl import nccl_values
-from webhook.resolve.node import Held, KnownNode
+from webhook.resolve.node import Held, KnownNode, NodeLimits
 from webhook.resolve.requirements import unmet
 from webhook.resolve.wanted import GpuContainer, Wanted
 from webhook.topology.model import Gpu, MigMode
@@ -28,6 +29,7 @@ class Unresolved(StrEnum):
     MIG_ALLOCATION = "mig-allocation"
     NODE_UNKNOWN = "node-unknown"
     GPU_UNKNOWN = "gpu-unknown"
+    OVER_LIMIT = "over-limit"
 
 
 class UnresolvedError(GpuTopologyError):
@@ -81,8 +83,16 @@ class Resolution(NamedTuple):
 
     @property
     def visible_uuids(self) -> str:
-        """The UUIDs of all GPUs, as ``NVIDIA_VISIBLE_DEVICES`` lists them."""
-        return ",".join(gpu.uuid for gpu in self.gpus)
+        """The UUIDs of the GPUs that stay the pod's, as ``NVIDIA_VISIBLE_DEVICES`` lists them; ``none`` if none do."""
+        kept = {gpu.uuid for one in self.containers if one.container.keeps_gpus for gpu in one.gpus}
+        return ",".join([gpu.uuid for gpu in self.gpus if gpu.uuid in kept]) or names.NO_VISIBLE_DEVICE
+
+
+def check_size(node: KnownNode, limits: NodeLimits) -> None:
+    """Raises UnresolvedError if the node is too large for anything to be reckoned."""
+    excess = node.excess(limits)
+    if excess:
+        raise UnresolvedError(Unresolved.OVER_LIMIT, excess)
 
 
 def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: Sequence[Device] = ()) -> Resolution:
@@ -153,7 +163,7 @@ def _held(devices: Sequence[Device], node: KnownNode) -> Held:
     try:
         return node.held(tuple([device.uuid or device.minor for device in devices]))
     except LookupError:
-        raise next(filter(None, [_not_held(device, node) for device in devices])) from None
+        raise next(filter(None, (_not_held(device, node) for device in devices))) from None
 
 
 def _not_held(device: Device, node: KnownNode) -> UnresolvedError | None:

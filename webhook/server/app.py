@@ -58,10 +58,13 @@ def create_app(
     )
 
 
-def create_ops_app(ready: Callable[[], str], counts: Counts, vitals: Callable[[], Vitals]) -> LateApplication:
+def create_ops_app(
+    stalled: Callable[[], str], ready: Callable[[], str], counts: Counts, vitals: Callable[[], Vitals]
+) -> LateApplication:
     """The plain application of probes and metrics.
 
     Args:
+        stalled: Says why the server should be replaced, or nothing when it is alive.
         ready: Says why the server is not ready, or nothing when it is.
         counts: What the metrics are made of.
         vitals: The rest of them, as it is when somebody asks.
@@ -70,7 +73,7 @@ def create_ops_app(ready: Callable[[], str], counts: Counts, vitals: Callable[[]
     def create() -> Application:
         from webhook.server import http  # noqa: PLC0415 - see LateApplication
 
-        return http.create_ops_app(ready, counts, vitals)
+        return http.create_ops_app(stalled, ready, counts, vitals)
 
     return LateApplication(create)
 

@@ -8,11 +8,11 @@ from typing import TypeVar
 import msgspec
 
 from webhook.allocation.model import Device
-from webhook.bind.binding import Case, begin, finish, peer_devices, unreadable
+from webhook.bind.binding import Case, begin, finish, namespace_unknown, peer_devices, unreadable
 from webhook.config import AdmitPolicy
 from webhook.model.binding import Binding, BindOutcome, BindReason
 from webhook.model.binding_review import BindingRequest, decode_binding_review, encode_binding_reply
-from webhook.model.errors import PodsUnreadable
+from webhook.model.errors import PodsUnreadable, TooManyPodReads
 from webhook.model.outcome import Kind
 from webhook.model.pod import MalformedPod, Namespace, Pod
 from webhook.server.counts import Counts
@@ -21,6 +21,7 @@ from webhook.server.log import ReviewLog
 from webhook.state import Pods, State
 
 _NOT_A_BINDING = BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_A_BINDING)
+_NOT_ENABLED = BindOutcome(kind=Kind.SKIP, reason=BindReason.NAMESPACE_NOT_ENABLED)
 _T = TypeVar("_T")
 _decoder = msgspec.json.Decoder(Pod)
 
@@ -54,17 +55,21 @@ class BindingReviews:
         self._log.bound(request, outcome, microseconds=taken // 1000, waiting=reading.waited // 1000)
         if not request.dry_run:
             self._counts.bound(outcome, seconds=taken / 1e9, waiting=reading.waited / 1e9)
-            if outcome.event:
+            if outcome.event and uid:
                 self._events.tell(request.namespace, request.pod_name, uid, outcome.event)
         return reply
 
     async def _decide(self, request: BindingRequest, reading: "_Reading") -> tuple[BindOutcome, str]:
-        """The outcome, and the uid of the pod as far as it is known."""
+        """The outcome, and the uid of the pod as the API server has it; empty if it does not matter."""
         binding = request.object
         if request.operation != "CREATE" or binding is None or not binding.node or not request.pod_name:
             return _NOT_A_BINDING, ""
         found = self._state.namespace(request.namespace)
         namespace = found if isinstance(found, Namespace) else await found
+        if not namespace.known:
+            return namespace_unknown(namespace), ""
+        if not namespace.injection_enabled:  # the API server asks about no Binding there
+            return _NOT_ENABLED, ""
         try:
             pod = await reading.pod(request.namespace, request.pod_name)
             case = begin(pod, binding, namespace, self._policy)
@@ -73,7 +78,7 @@ class BindingReviews:
             peers = await self._peers(case, namespace, reading)
         except PodsUnreadable as error:
             return unreadable(str(error)), ""
-        return finish(case, self._policy, self._state.node(case.node), peers=peers), case.uid or binding.pod_uid
+        return finish(case, self._policy, self._state.node(case.node), peers=peers), case.uid
 
     async def _peers(self, case: Case, namespace: Namespace, reading: "_Reading") -> tuple[Device, ...]:
         group = case.wish.group
@@ -117,6 +122,9 @@ class _Reading:
         started = perf_counter_ns()
         try:
             return await answer
+        except TooManyPodReads:
+            self._counts.limited_reads[what] += 1
+            raise
         except PodsUnreadable:
             self._counts.failed_reads[what] += 1
             raise

@@ -80,7 +80,7 @@ class ClusterCaches:
             try:
                 await work()
             except Exception:
-                self._log.say("error", "bug", error=traceback.format_exc())
+                self._log.say("error", "bug", traceback=traceback.format_exc())
             await asyncio.sleep(_between(RETRY_SECONDS))
 
     async def _watch_versions(self) -> None:

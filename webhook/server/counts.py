@@ -6,9 +6,15 @@ from collections.abc import Callable
 
 from webhook.model.binding import BindOutcome, BindReason
 from webhook.model.outcome import Outcome
+from webhook.server.connections import Cause
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper bounds of the buckets of durations. The API server waits for five seconds at most."""
+
+
+SLOW_SECONDS = 1.0
+"""A review that takes so long is worth a line of its own."""
+PORTS = ("reviews", "ops")
 
 
 class Durations:
@@ -48,8 +54,14 @@ class Counts:
         """Bindings by whether all GPUs are on one NUMA node."""
         self.rejected: Counter[int] = Counter()
         """Requests to the paths of reviews that got no review as an answer, by HTTP status."""
+        self.closed: Counter[tuple[str, str]] = Counter({(port, cause): 0 for port in PORTS for cause in Cause})
+        """Connections that the server ended, by port and cause. Each port counts in a thread of its own."""
+        self.slow: Counter[str] = Counter()
+        """Reviews that took :data:`SLOW_SECONDS` or more once they had arrived, by their path."""
         self.failed_reads: Counter[str] = Counter()
         """By what was read: ``pod`` or ``group``."""
+        self.limited_reads: Counter[str] = Counter()
+        """Reads that were not done because there were too many: of a ``namespace``, a ``pod`` or a ``group``."""
         self.binding_seconds = Durations()
         """Likewise of a Binding."""
         self.waiting_seconds = Durations()

@@ -17,10 +17,13 @@ def create_reviews_app() -> FastAPI:
     return FastAPI(title="gpu-topology-webhook", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
 
 
-def create_ops_app(ready: Callable[[], str], counts: Counts, vitals: Callable[[], Vitals]) -> FastAPI:
-    """The plain application of probes and metrics.
+def create_ops_app(
+    stalled: Callable[[], str], ready: Callable[[], str], counts: Counts, vitals: Callable[[], Vitals]
+) -> FastAPI:
+    """The plain application of probes and metrics. It answers in a thread of its own.
 
     Args:
+        stalled: Says why the server should be replaced, or nothing when it is alive.
         ready: Says why the server is not ready, or nothing when it is.
         counts: What the metrics are made of.
         vitals: The rest of them, as it is when somebody asks.
@@ -30,7 +33,8 @@ def create_ops_app(ready: Callable[[], str], counts: Counts, vitals: Callable[[]
 
     @application.get("/healthz")
     async def healthz() -> Response:
-        return JSONResponse({"status": "ok", "version": __version__})
+        reason = stalled()
+        return JSONResponse({"status": reason or "ok", "version": __version__}, status_code=503 if reason else 200)
 
     @application.get("/readyz")
     async def readyz() -> Response:

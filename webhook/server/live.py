@@ -10,6 +10,7 @@ from webhook.log import Log
 from webhook.model.binding import PodEvent
 from webhook.model.cluster import ClusterFacts
 from webhook.server.caches import ClusterCaches
+from webhook.server.limited import LimitedPods
 
 USER_AGENT = f"gpu-topology-webhook/{__version__}"
 
@@ -29,7 +30,7 @@ class LiveCluster:
     def __init__(self, kubeconfig: Path | None, *, seconds: float) -> None:
         self._session = connect(kubeconfig, user_agent=USER_AGENT, seconds=seconds)
         self._events = PodEvents(self._session)
-        self.pods = LivePods(self._session)
+        self.pods = LimitedPods(LivePods(self._session))
 
     def caches(self, namespace: str, *, configured: ClusterFacts, max_age: float, log: Log) -> ClusterCaches:
         """The state of the cluster, to be closed before this; arguments are those of :class:`ClusterCaches`."""
@@ -38,7 +39,7 @@ class LiveCluster:
     @property
     def lost(self) -> int:
         """How many Events could not be written so far."""
-        return self._events.counts[Fate.FAILED] + self._events.counts[Fate.DROPPED]
+        return sum(self._events.counts[fate] for fate in (Fate.FAILED, Fate.DROPPED, Fate.LIMITED))
 
     def tell(self, namespace: str, name: str, uid: str, event: PodEvent) -> None:
         """Have an Event written about the pod of that namespace, name and uid."""

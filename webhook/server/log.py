@@ -1,5 +1,6 @@
 """One JSON line for each review, with names and reasons but never the value of a variable."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
@@ -98,6 +99,14 @@ class ReviewLog(Log):
         """A request was no review that we can answer."""
         self.say("warning", "rejected", status=status, error=error)
 
+    def slow(self, path: str, status: int, *, size: int, microseconds: int) -> None:
+        """The answer to a request of so many bytes took long once it had arrived."""
+        self.say("warning", "slow", path=path, status=status, bytes=size, microseconds=microseconds)
+
+    def closed(self, port: str, causes: Mapping[str, int]) -> None:
+        """So many connections of a port were ended since this was said last."""
+        self.say("warning", "closed", port=port, causes=dict(causes))
+
     def failed(self, traceback: str) -> None:
         """A review met a bug of ours."""
-        self.say("error", "bug", status=500, error=traceback)
+        self.say("error", "bug", traceback=traceback, status=500)

@@ -8,6 +8,7 @@ from prometheus_client.core import Metric
 
 from webhook import __version__
 from webhook.exposition import counter, gauge, histogram, info
+from webhook.model.envelope import BINDINGS_PATH, PODS_PATH
 from webhook.server.counts import SECONDS, Counts, Durations
 from webhook.server.vitals import Vitals
 from webhook.topology.sets import LinkClass
@@ -22,6 +23,7 @@ def families(counts: Counts, vitals: Vitals) -> Iterator[Metric]:
     yield from _reviews(counts)
     yield from _bindings(counts)
     yield from _program(vitals)
+    yield from _connections(counts, vitals)
     yield from _cluster(vitals)
 
 
@@ -32,7 +34,13 @@ def _reviews(counts: Counts) -> Iterator[Metric]:
         "rejected_requests",
         "Requests that got no review as an answer.",
         ("status",),
-        {(str(status),): number for status, number in sorted((_REJECTED | counts.rejected).items())},
+        {(str(status),): number for status, number in sorted((_REJECTED | dict(counts.rejected)).items())},
+    )
+    yield counter(
+        "slow_reviews",
+        "Reviews that took a second or longer once they had arrived.",
+        ("path",),
+        _words((PODS_PATH, BINDINGS_PATH), counts.slow),
     )
     yield counter("events_lost", "Events about pods that could not be written.", (), {(): counts.events_lost()})
 
@@ -62,6 +70,12 @@ def _bindings(counts: Counts) -> Iterator[Metric]:
         ("read",),
         _words(("pod", "group"), counts.failed_reads),
     )
+    yield counter(
+        "limited_reads",
+        "Reads of namespaces and pods that were not done because too many were asked for.",
+        ("read",),
+        _words(("namespace", "pod", "group"), counts.limited_reads),
+    )
 
 
 def _program(vitals: Vitals) -> Iterator[Metric]:
@@ -90,6 +104,27 @@ def _program(vitals: Vitals) -> Iterator[Metric]:
     )
 
 
+def _connections(counts: Counts, vitals: Vitals) -> Iterator[Metric]:
+    yield gauge(
+        "connections",
+        "Connections of clients by what they are at.",
+        ("port", "phase"),
+        {(port, phase): number for (port, phase), number in vitals.connections.items()},
+    )
+    yield gauge(
+        "unfinished_bytes",
+        "Bytes in memory of requests without an answer, and of answers that no client takes.",
+        ("port",),
+        {(port,): held for port, held in vitals.unfinished_bytes.items()},
+    )
+    yield counter(
+        "closed_connections",
+        "Connections that the server ended before their client did.",
+        ("port", "cause"),
+        _flat(counts.closed),
+    )
+
+
 def _cluster(vitals: Vitals) -> Iterator[Metric]:
     yield info(
         "cluster",
@@ -102,6 +137,12 @@ def _cluster(vitals: Vitals) -> Iterator[Metric]:
         "cache_objects", "Objects of the cluster in memory.", ("cache",), {(c.name,): c.objects for c in caches}
     )
     yield gauge("cache_bytes", "Bytes that they take, about.", ("cache",), {(c.name,): c.bytes for c in caches})
+    yield counter(
+        "cache_left_out",
+        "States of objects that were not kept because a cache was full.",
+        ("cache",),
+        {(c.name,): c.left_out for c in caches},
+    )
     yield gauge(
         "cache_age_seconds",
         "Seconds since a cache was last known to be what the cluster has.",
@@ -129,7 +170,8 @@ def _cluster(vitals: Vitals) -> Iterator[Metric]:
 
 
 def _flat(values: Mapping[Any, int]) -> dict[tuple[str, ...], float]:
-    return {tuple(map(str, key)): number for key, number in sorted(values.items())}
+    # A copy first: the loop of the reviews may count something new meanwhile.
+    return {tuple(map(str, key)): number for key, number in sorted(dict(values).items())}
 
 
 def _words(words: Iterable[str], values: Mapping[str, int]) -> dict[tuple[str, ...], float]:
@@ -141,4 +183,4 @@ def _yes_or_no(values: Mapping[bool, int]) -> dict[tuple[str, ...], float]:
 
 
 def _durations(name: str, text: str, durations: Durations) -> Metric:
-    return histogram(name, text, SECONDS, durations.buckets, durations.total)
+    return histogram(name, text, SECONDS, tuple(durations.buckets), durations.total)

@@ -4,14 +4,17 @@ A FastAPI route costs 53 us of CPU for each request even with raw bodies, more t
 so reviews never reach it.
 """
 
+import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter_ns
 
 from webhook.model.envelope import MalformedReview
-from webhook.model.errors import StateUnknown
+from webhook.model.errors import StateUnknown, TooManyNamespaceReads
+from webhook.model.outcome import MESSAGE_LIMIT
+from webhook.printable import fitted
 from webhook.server.asgi import Application, Receive, Scope, Send
-from webhook.server.counts import Counts
+from webhook.server.counts import SLOW_SECONDS, Counts
 from webhook.server.log import ReviewLog
 
 Answer = Callable[[bytes, int], bytes | Awaitable[bytes]]
@@ -20,6 +23,8 @@ Answer = Callable[[bytes, int], bytes | Awaitable[bytes]]
 _JSON = (b"content-type", b"application/json")
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _CLOSE = (b"connection", b"close")
+_PIECE_BYTES = 64 * 1024
+_SLOW_NS = int(SLOW_SECONDS * 1e9)
 
 
 class BadRequest(Exception):
@@ -65,27 +70,38 @@ class Reviews:
         if reply is None:
             await self._application(scope, receive, send)
             return
-        started = perf_counter_ns()
+        started = arrived = perf_counter_ns()
+        size = 0
         try:
             if scope["method"] != "POST":
                 raise BadRequest(405, f"{scope['path']}: expected POST, found {scope['method']}")
-            answer = reply(await _read_body(scope, receive, self._max_review_bytes), started)
+            body = await _read_body(scope, receive, self._max_review_bytes)
+            arrived, size = perf_counter_ns(), len(body)
+            answer = reply(body, started)
+            del body  # while something is waited for nothing holds it
             if not isinstance(answer, bytes):
                 answer = await answer
             status, kind = 200, _JSON
         except (BadRequest, MalformedReview) as error:
             status = error.status if isinstance(error, BadRequest) else 400
-            kind, answer = _TEXT, str(error).encode()
+            kind, answer = _TEXT, fitted(str(error), MESSAGE_LIMIT).encode()
             self.counts.rejected[status] += 1
             self.log.rejected(status, str(error))
         except StateUnknown as error:  # no answer is better than one from half of the cluster
-            status, kind, answer = 503, _TEXT, str(error).encode()
+            if isinstance(error, TooManyNamespaceReads):
+                self.counts.limited_reads["namespace"] += 1
+            status, kind, answer = 503, _TEXT, fitted(str(error), MESSAGE_LIMIT).encode()
             self.counts.rejected[status] += 1
             self.log.rejected(status, str(error))
+        except asyncio.CancelledError:  # the server has let go of the connection: there is no one to answer
+            return
         except Exception:  # the one catch-all: a bug is a 500, and the operator's failurePolicy decides
             status, kind, answer = 500, _TEXT, b"internal error; the log has the details"
             self.counts.rejected[status] += 1
             self.log.failed(traceback.format_exc())
+        if (taken := perf_counter_ns() - arrived) >= _SLOW_NS:
+            self.counts.slow[scope["path"]] += 1
+            self.log.slow(scope["path"], status, size=size, microseconds=taken // 1000)
         await self._answer(send, status, kind, answer)
 
     async def _answer(self, send: Send, status: int, kind: tuple[bytes, bytes], body: bytes) -> None:
@@ -93,7 +109,10 @@ class Reviews:
         if self.draining:
             headers.append(_CLOSE)
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        # In pieces, since TLS takes in one write whatever it is given, and says only at the next that it was too much.
+        for begin in range(0, len(body), _PIECE_BYTES):
+            end = begin + _PIECE_BYTES
+            await send({"type": "http.response.body", "body": body[begin:end], "more_body": end < len(body)})
 
 
 async def _read_body(scope: Scope, receive: Receive, limit: int) -> bytes:

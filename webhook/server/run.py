@@ -1,4 +1,4 @@
-"""Runs the applications under uvicorn, and stops them without losing a review.
+"""Runs the applications under uvicorn, probes in a thread of their own, and stops them without losing a review.
 
 uvicorn's own stop closes idle connections at once, with requests already on the wire. So a stop first *drains*: for a
 while every answer carries ``Connection: close`` and readiness fails, clients move away, and only then do the
@@ -9,25 +9,25 @@ import asyncio
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
+from time import monotonic
 from typing import Any, Protocol
-
-import uvicorn
 
 from webhook import __version__
 from webhook.config import Config, ServerSettings
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import GpuTopologyError
 from webhook.server.app import create_ops_app
-from webhook.server.asgi import Application
+from webhook.server.connections import Connections, Limits, Phase
+from webhook.server.heartbeat import Heartbeat
+from webhook.server.listener import BACKLOG, Server, server_config
+from webhook.server.ops import OpsThread
 from webhook.server.reviews import Reviews
 from webhook.server.vitals import Vitals
 from webhook.state import State
-
-CLOSE_SECONDS = 0.5
-"""How long a client may take to answer the end of its idle TLS connection."""
 
 
 class Background(Protocol):
@@ -38,23 +38,6 @@ class Background(Protocol):
 
     async def close(self) -> None:
         """End. The server has answered its last review."""
-
-
-class _Server(uvicorn.Server):
-    """A uvicorn server whose signals somebody else handles, and whose stop does not wait for idle clients."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        yield
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close idle connections, wait for requests in flight, and drop clients that do not answer the close."""
-        stop = asyncio.create_task(super().shutdown(sockets))
-        await asyncio.wait({stop}, timeout=CLOSE_SECONDS)
-        for connection in list(self.server_state.connections):
-            if connection.transport.is_closing():
-                connection.transport.abort()
-        await stop
 
 
 def run(
@@ -79,9 +62,11 @@ def run(
             stopped. One that is still opening when the stop comes is cancelled.
     """
     runner = _Runner(config.server, reviews, state, context, vitals)
-    loop_factory = runner.tls.config.get_loop_factory()
-    with asyncio.Runner(loop_factory=loop_factory) as loop:
-        loop.run(runner.serve(background))
+    try:
+        with asyncio.Runner(loop_factory=runner.tls.config.get_loop_factory()) as loop:
+            loop.run(runner.serve(background))
+    finally:
+        runner.close()
 
 
 class _Runner:
@@ -105,36 +90,58 @@ class _Runner:
         self._stop = asyncio.Event()
         self._listening = False
         """Whether reviews are taken; nobody is told so before the log is."""
-        self.tls = _server(settings, reviews, settings.port, ssl_context_factory=lambda *_: context)
-        ops = create_ops_app(self._unready, reviews.counts, self._vitals_now)
-        self._ops = _server(settings, ops, settings.ops_port)
+        self._heart = Heartbeat()
+        self._sockets = tuple(bind(settings.host, port) for port in (settings.port, settings.ops_port))
+        closed = reviews.counts.closed
+        limits = _limits(settings)
+        self.tls = Server(
+            server_config(reviews, context),
+            Connections(limits, "reviews", closed, monotonic),
+            self._sockets[0],
+            partial(self._log.closed, "reviews"),
+        )
+        ops = create_ops_app(self._stalled, self._unready, reviews.counts, self._vitals_now)
+        limits = replace(limits, connections=settings.max_ops_connections, body_bytes=0)
+        self._ops = Server(
+            server_config(ops),
+            Connections(limits, "ops", closed, monotonic),
+            self._sockets[1],
+            partial(self._log.closed, "ops"),
+        )
+        self._ops_thread = OpsThread(self._ops)
 
     async def serve(self, background: Sequence[Background]) -> None:
-        """Start both servers, wait for a signal, stop both."""
+        """Start both servers, wait for a signal, stop that of the reviews."""
         self._handle_signals()
-        tls, ops = (_bind(self._settings.host, port) for port in (self._settings.port, self._settings.ops_port))
-        servers = [asyncio.create_task(self._ops.serve([ops]))]
+        self._heart.start(asyncio.get_running_loop())
+        self._sockets[1].listen(BACKLOG)
+        self._ops_thread.start()
+        servers: list[asyncio.Task[None]] = []
         stopping = asyncio.create_task(self._stop.wait())
         started = asyncio.create_task(self._started())
         try:
             async with AsyncExitStack() as stack:
                 opening = asyncio.create_task(_open(stack, background))
-                await asyncio.wait({opening, stopping, *servers}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({opening, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 if opening.done():
                     await opening
-                    servers.append(asyncio.create_task(self.tls.serve([tls])))
+                    servers.append(asyncio.create_task(self.tls.serve()))
                     await asyncio.wait({stopping, *servers}, return_when=asyncio.FIRST_COMPLETED)
                 await _cancel(opening, started)
                 await self._end(servers)
         finally:
             await _cancel(stopping, started)
             await self._end(servers)
-            tls.close()
-            self._log.say("info", "stopped")
+
+    def close(self) -> None:
+        """End the probes too, when the reviews have ended."""
+        self._ops_thread.stop()
+        for bound in self._sockets:
+            bound.close()
+        self._log.say("info", "stopped")
 
     async def _end(self, servers: Sequence[asyncio.Task[None]]) -> None:
-        for server in (self.tls, self._ops):
-            server.should_exit = True
+        self.tls.should_exit = True
         await asyncio.gather(*servers)
 
     async def _started(self) -> None:
@@ -149,6 +156,11 @@ class _Runner:
             probes=f"http://{settings.host}:{settings.ops_port}",
         )
         self._listening = True
+
+    def _stalled(self) -> str:
+        """Why this process should be replaced; in the thread of the probes, like the two that follow."""
+        silent = self._heart.silent_seconds
+        return f"reviews have stood still for {silent:.0f} s" if silent > self._settings.stall_seconds else ""
 
     def _unready(self) -> str:
         reason = ""
@@ -169,9 +181,18 @@ class _Runner:
             self._vitals(),
             ready=not self._unready(),
             draining=self._reviews.draining,
+            connections=self._connections(),
+            unfinished_bytes={port: server.room.held for port, server in self._servers()},
             hami=str(known.hami or ""),
             kubernetes=str(known.kubernetes or ""),
         )
+
+    def _connections(self) -> dict[tuple[str, str], int]:
+        phases = {port: server.room.phases() for port, server in self._servers()}
+        return {(port, phase.value): counted[phase] for port, counted in phases.items() for phase in Phase}
+
+    def _servers(self) -> tuple[tuple[str, Server], ...]:
+        return ("reviews", self.tls), ("ops", self._ops)
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -200,8 +221,12 @@ async def _cancel(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _bind(host: str, port: int) -> socket.socket:
-    """A socket at that address, which takes connections only once a server listens there."""
+def bind(host: str, port: int) -> socket.socket:
+    """A socket at that address, which takes connections only once a server listens there.
+
+    Raises:
+        GpuTopologyError: the address cannot be had.
+    """
     bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -214,24 +239,15 @@ def _bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-def _server(settings: ServerSettings, application: Application, port: int, **options: Any) -> _Server:
-    return _Server(
-        uvicorn.Config(
-            application,
-            host=settings.host,
-            port=port,
-            loop="uvloop",
-            http="httptools",
-            ws="none",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            log_level="warning",
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=settings.keep_alive_seconds,
-            timeout_graceful_shutdown=10,
-            **options,
-        )
+def _limits(settings: ServerSettings) -> Limits:
+    return Limits(
+        connections=settings.max_connections,
+        unfinished_bytes=settings.max_unfinished_bytes,
+        header_bytes=settings.max_header_bytes,
+        body_bytes=settings.max_review_bytes,
+        handshake_seconds=settings.handshake_seconds,
+        header_seconds=settings.header_seconds,
+        body_seconds=settings.body_seconds,
+        answer_seconds=settings.answer_seconds,
+        idle_seconds=settings.keep_alive_seconds,
     )

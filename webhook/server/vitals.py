@@ -14,6 +14,10 @@ class Vitals:
     """Whether reviews can be answered, as ``/readyz`` says."""
     draining: bool = False
     """Whether a stop has begun."""
+    connections: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """By port and :class:`webhook.server.connections.Phase`."""
+    unfinished_bytes: Mapping[str, int] = field(default_factory=dict)
+    """What they hold, by port."""
     hami: str = ""
     """The version of HAMi, as known; empty if it is not."""
     kubernetes: str = ""

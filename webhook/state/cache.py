@@ -8,7 +8,8 @@ to that version has been told. A list is taken object by object, so that a resyn
 from collections.abc import Callable, Mapping, Set
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from webhook.model.errors import GpuTopologyError, printable
+from webhook.model.errors import GpuTopologyError
+from webhook.printable import printable
 
 Document = bytes | bytearray | memoryview
 
@@ -38,6 +39,13 @@ class _Entry(NamedTuple, Generic[T]):
     weight: int
 
 
+class Limit(NamedTuple):
+    """How much a cache keeps. What comes beyond is left out, and counted."""
+
+    objects: int
+    bytes: int
+
+
 class Cache(Generic[T]):
     """What is kept of the objects of one kind, by their names.
 
@@ -46,6 +54,7 @@ class Cache(Generic[T]):
         read: Makes of an object's JSON, its name and the value that was kept before what is to be kept. It raises
             :class:`GpuTopologyError` for an object that it cannot read.
         weigh: Bytes of a value.
+        limit: How much is kept.
         tell: Takes what somebody should read in the log.
         clock: Seconds that never go back.
     """
@@ -56,6 +65,7 @@ class Cache(Generic[T]):
         read: Callable[[Document, str, T | None], T],
         weigh: Callable[[T], int],
         *,
+        limit: Limit,
         tell: Callable[[str], None],
         clock: Callable[[], float],
     ) -> None:
@@ -66,6 +76,10 @@ class Cache(Generic[T]):
         """Why the API server cannot be asked at the moment; empty when it can."""
         self.weight = 0
         """Bytes that are kept, without those that Python adds."""
+        self.left_out = 0
+        """How often a state of an object was not kept because of the limit."""
+        self._limit = limit
+        self._is_full = False
         self._read = read
         self._weigh = weigh
         self._tell = tell
@@ -92,23 +106,29 @@ class Cache(Generic[T]):
         """All of them, by name; a copy."""
         return {name: entry.value for name, entry in list(self._entries.items()) if entry.value is not None}
 
-    def put(self, seen: Seen) -> None:
-        """The object was like that."""
+    def put(self, seen: Seen) -> bool:
+        """The object was like that; returns whether an object of that name is kept now."""
         name, version = seen.name, seen.version
         before = self._entries.get(name)
         if version <= (before.version if before else max(self._floor, self._gone.get(name, 0))):
-            return
+            return before is not None
         try:
             value = self._read(seen.document, name, before.value if before else None)
+            entry: _Entry[T] = _Entry(version, value, len(name) + self._weigh(value))
+            problem = ""
         except GpuTopologyError as error:
-            self.doubt(name, str(error))
-            entry: _Entry[T] = _Entry(version, None, len(name))
+            entry, problem = _Entry(version, None, len(name)), str(error)
+        self._gone.pop(name, None)
+        if not self._has_room(entry, before):
+            self._remove(name)  # the state from before is no longer true
+            return False
+        if problem:
+            self.doubt(name, problem)
         else:
             self._faults.pop(name, None)
-            entry = _Entry(version, value, len(name) + self._weigh(value))
-        self._gone.pop(name, None)
         self._entries[name] = entry
         self.weight += entry.weight - (before.weight if before else 0)
+        return True
 
     def drop(self, seen: Seen) -> None:
         """The object was deleted; the version is that of its end."""
@@ -121,7 +141,8 @@ class Cache(Generic[T]):
         self._remove(name)
 
     def listed(self, version: int, names: Set[str]) -> None:
-        """At that version there were objects of these names, all of them put already, and no others."""
+        """At that version there were objects of these names, all of them put already, and no others that are kept."""
+        self._is_full = False
         for name in [name for name, entry in self._entries.items() if entry.version <= version and name not in names]:
             self._remove(name)
         self.caught_up(version)
@@ -154,6 +175,22 @@ class Cache(Generic[T]):
         if bool(problem) != bool(self.problem):
             self._tell(problem or f"{self.kind}: the API server answers again")
         self.problem = problem
+
+    def _has_room(self, entry: _Entry[T], before: _Entry[T] | None) -> bool:
+        """Whether ``entry`` fits in the place of ``before``; counts what does not, and says so once for each list."""
+        most = self._limit
+        objects = len(self._entries) + (before is None)
+        weight = self.weight + entry.weight - (before.weight if before else 0)
+        if objects <= most.objects and weight <= most.bytes:
+            return True
+        self.left_out += 1
+        if not self._is_full:
+            self._is_full = True
+            self._tell(
+                f"{self.kind}: expected at most {most.objects} objects and {most.bytes} bytes, found more; what is "
+                "beyond is left out"
+            )
+        return False
 
     def _remove(self, name: str) -> None:
         entry = self._entries.pop(name, None)

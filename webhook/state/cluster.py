@@ -4,19 +4,24 @@ Whoever fills the mirrors runs on the event loop of the reviews; answers may be 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from math import inf
 from time import monotonic, time
 from typing import Protocol
 
+from webhook.model.bucket import Rate, TokenBucket
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import StateUnknown
+from webhook.model.errors import ManifestError, StateUnknown, TooManyNamespaceReads
 from webhook.model.node_names import config_map_name
 from webhook.model.pod import Namespace
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.state.cache import Cache, Seen
 from webhook.state.kept import (
+    LEASES,
+    NAMESPACES,
     NO_TEXTS,
+    NODES,
+    TOPOLOGIES,
     Packed,
     Sign,
     lease_reader,
@@ -31,6 +36,9 @@ from webhook.topology.readers.hami import read_hami
 
 ASK_AGAIN_SECONDS = 1.0
 """For so long what the API server said of a namespace in doubt is taken for true."""
+NAMESPACE_READS = Rate(burst=50, per_second=20)
+"""Of namespaces that the mirror does not have, and as many of those that it has without the label of the opt-in. The
+mirror is milliseconds behind, so real ones are few; reviews that anybody may forge can be about any name."""
 VERSIONS = "versions"
 
 
@@ -70,6 +78,9 @@ class ClusterState:
         self._clock = clock
         self._asked: dict[str, float] = {}
         """When the API server was asked for a namespace last."""
+        self._absent: dict[str, float] = {}
+        """When the API server said last that there is no such namespace."""
+        self._unknown_reads, self._doubtful_reads = TokenBucket(NAMESPACE_READS), TokenBucket(NAMESPACE_READS)
         self._asking: dict[str, asyncio.Task[Namespace]] = {}
         """Questions about namespaces that wait for their answer; who else wants to know waits with them."""
         self._ready = False
@@ -78,11 +89,17 @@ class ClusterState:
         self.versions_problem = ""
         """Why no versions are there."""
 
-        self.namespaces = Cache[Namespace]("namespaces", read_namespace, _weigh_namespace, tell=tell, clock=clock)
-        self.nodes = Cache[Packed]("nodes", read_node, _weigh_packed, tell=tell, clock=clock)
-        self.topologies = Cache[Packed]("configmaps", read_config_map, _weigh_packed, tell=tell, clock=clock)
+        self.namespaces = Cache[Namespace](
+            "namespaces", read_namespace, _weigh_namespace, limit=NAMESPACES, tell=tell, clock=clock
+        )
+        self.nodes = Cache[Packed]("nodes", read_node, _weigh_packed, limit=NODES, tell=tell, clock=clock)
+        self.topologies = Cache[Packed](
+            "configmaps", read_config_map, _weigh_packed, limit=TOPOLOGIES, tell=tell, clock=clock
+        )
         read_lease = lease_reader(clock=clock, wall=wall, heard=lambda: self.leases.confirmed)
-        self.leases = Cache[Sign]("leases", read_lease, lambda sign: len(sign.renewed), tell=tell, clock=clock)
+        self.leases = Cache[Sign](
+            "leases", read_lease, lambda sign: len(sign.renewed), limit=LEASES, tell=tell, clock=clock
+        )
         self._published = Parsed(self.topologies, _published)
         self._annotated = Parsed(self.nodes, _annotated)
 
@@ -112,15 +129,18 @@ class ClusterState:
         """The namespace.
 
         The API server asks about pods of namespaces with the label of the opt-in. If the mirror knows of no such label,
-        it is probably behind: somebody has just created or labelled the namespace. Then the API server is asked.
+        it is probably behind: somebody has just created or labelled the namespace. Then the API server is asked, at a
+        bounded rate.
 
         Raises:
-            StateUnknown: not all is known yet.
+            StateUnknown: not all is known yet. What is waited for also raises TooManyNamespaceReads.
         """
         self._require()
         found = self.namespaces.get(name)
-        if found is not None and (found.injection_enabled or self._is_fresh(name)):
+        if found is not None and (found.injection_enabled or self._is_fresh(self._asked, name)):
             return found
+        if found is None and self._is_fresh(self._absent, name):
+            return Namespace(name, known=False)
         return self._ask_once(name, found)
 
     def cluster(self) -> ClusterFacts:
@@ -150,6 +170,7 @@ class ClusterState:
             age=self._age(sign) if published else None,
             lasts=sign.lasts if sign else 0.0,
             annotated=self._annotated.get(name),
+            exists=self.nodes.get(name) is not None,
         )
 
     def detected(self, facts: ClusterFacts) -> None:
@@ -165,6 +186,7 @@ class ClusterState:
                 name=cache.kind,
                 objects=len(cache),
                 bytes=cache.weight,
+                left_out=cache.left_out,
                 filled=cache.filled,
                 confirmed_seconds=None if cache.confirmed is None else now - cache.confirmed,
             )
@@ -176,6 +198,7 @@ class ClusterState:
                 name=VERSIONS,
                 objects=sum(version is not None for version in (facts.hami, facts.kubernetes)),
                 bytes=0,
+                left_out=0,
                 filled=self._facts is not None,
                 confirmed_seconds=None if at is None else now - at,
             )
@@ -202,14 +225,17 @@ class ClusterState:
         if not self.ready:
             raise StateUnknown(f"waiting for {self.waiting_for}")
 
-    def _is_fresh(self, name: str) -> bool:
-        asked = self._asked.get(name)
+    def _is_fresh(self, answers: Mapping[str, float], name: str) -> bool:
+        asked = answers.get(name)
         return asked is not None and self._clock() - asked < ASK_AGAIN_SECONDS
 
     async def _ask_once(self, name: str, known: Namespace | None) -> Namespace:
         """As :meth:`_ask`; pods of one namespace come in bursts, and one question answers all of them."""
         asking = self._asking.get(name)
         if asking is None:
+            reads = self._unknown_reads if known is None else self._doubtful_reads
+            if not reads.take(self._clock()):
+                raise TooManyNamespaceReads(f"get namespace {name}: too many namespaces are asked for")
             asking = asyncio.create_task(self._ask(name, known))
             self._asking[name] = asking
             asking.add_done_callback(lambda _: self._asking.pop(name, None))
@@ -229,8 +255,14 @@ class ClusterState:
                 raise
             return known
         if seen is None:
+            self._absent = {key: at for key, at in self._absent.items() if self._is_fresh(self._absent, key)}
+            self._absent[name] = self._clock()
             return Namespace(name, known=False)
+        self._absent.pop(name, None)
+        left_out = self.namespaces.left_out
         self.namespaces.put(seen)
+        if self.namespaces.left_out > left_out:  # there is no room for it, and it is asked for each time
+            return _unkept(seen)
         self._asked[name] = self._clock()
         if len(self._asked) > len(self.namespaces):
             self._asked = {key: at for key, at in self._asked.items() if self.namespaces.get(key)}
@@ -238,6 +270,14 @@ class ClusterState:
         if found is None:
             raise StateUnknown(f"get namespace {name}: it was deleted, or cannot be read")
         return found
+
+
+def _unkept(seen: Seen) -> Namespace:
+    """Raises StateUnknown if it cannot be read."""
+    try:
+        return read_namespace(seen.document, seen.name, None)
+    except ManifestError as error:
+        raise StateUnknown(f"get namespace {seen.name}: {error}") from None
 
 
 def _published(texts: tuple[str, ...], name: str) -> KnownNode:

@@ -9,10 +9,11 @@ import msgspec
 
 from webhook.manifest.documents import read_yaml
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import ManifestError, printable
+from webhook.model.errors import ManifestError
 from webhook.model.pod import Fields, Metadata, Namespace
 from webhook.model.shape import shape_problem
 from webhook.model.version import Version
+from webhook.printable import printable
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.state.nodes import load_nodes
 from webhook.topology.model import NodeTopology

@@ -13,9 +13,17 @@ from webhook.model.errors import FormatError, ManifestError
 from webhook.model.lease import renewed_at
 from webhook.model.pod import Namespace
 from webhook.model.shape import shape_problem
-from webhook.state.cache import Document
+from webhook.state.cache import Document, Limit
 
 _T = TypeVar("_T")
+MOST_CHARACTERS = 256 * 1024
+"""Of a text that is taken apart here. All annotations of an object together have so much (apimachinery pkg/api/
+validation/objectmeta.go, TotalAnnotationSizeLimitB); a topology of 16 GPUs has a tenth of it."""
+NAMESPACES = Limit(objects=100_000, bytes=32 * 1024 * 1024)
+NODES = Limit(objects=20_000, bytes=64 * 1024 * 1024)
+TOPOLOGIES = Limit(objects=20_000, bytes=64 * 1024 * 1024)
+LEASES = Limit(objects=20_000, bytes=8 * 1024 * 1024)
+"""Four times the 5,000 nodes that Kubernetes supports: kubernetes.io, "Considerations for large clusters"."""
 _NAMESPACE_KEYS = (names.POD_SECURITY_ENFORCE,)
 
 
@@ -107,11 +115,12 @@ def read_config_map(document: Document, name: str, before: Packed | None) -> Pac
 
     Raises:
         ManifestError: it is no ConfigMap.
-        FormatError: it has none.
+        FormatError: it has none, or a longer one than :data:`MOST_CHARACTERS`.
     """
     data = _decode(document, _ConfigMap, f"ConfigMap {name}").data
     if data is None or data.topology is None:
         raise FormatError(f"ConfigMap {name}: data", expected=names.TOPOLOGY_KEY, found="none of that name")
+    _check_length(f"ConfigMap {name}: data {names.TOPOLOGY_KEY}", data.topology)
     return pack(before, data.topology)
 
 
@@ -120,10 +129,13 @@ def read_node(document: Document, name: str, before: Packed | None) -> Packed:
 
     Raises:
         ManifestError: it is no Node.
+        FormatError: an annotation is longer than :data:`MOST_CHARACTERS`.
     """
     found = _decode(document, _Node, f"Node {name}").metadata.annotations
     if found is None or not found.register:
         return NO_TEXTS
+    for key, text in ((names.HAMI_NODE_REGISTER, found.register), (names.HAMI_NODE_SCORE, found.score or "")):
+        _check_length(f"Node {name}: annotation {key}", text)
     return pack(before, found.register, found.score or "")
 
 
@@ -169,6 +181,11 @@ def pack(before: Packed | None, *texts: str) -> Packed:
     plain = text.encode(errors="replace")
     digest = blake2b(plain, digest_size=16).digest()
     return before if before and before.digest == digest else Packed(digest, zlib.compress(plain, 6))
+
+
+def _check_length(where: str, text: str) -> None:
+    if len(text) > MOST_CHARACTERS:
+        raise FormatError(where, expected=f"at most {MOST_CHARACTERS} characters", found=str(len(text)))
 
 
 def _ours(members: dict[str, str] | None) -> dict[str, str]:

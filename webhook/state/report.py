@@ -11,6 +11,8 @@ class CacheReport:
     objects: int
     bytes: int
     """That are kept, without those that Python adds."""
+    left_out: int
+    """How often a state of an object was not kept, because more is not kept of one kind."""
     filled: bool
     """Whether it was complete once."""
     confirmed_seconds: float | None

@@ -73,22 +73,22 @@ class Connections:
     """The connections between the GPUs of a node. GPUs are named by their index.
 
     Args:
-        topology: The node; a pair of its GPUs is reckoned once, here.
+        topology: The node; a pair of its GPUs is reckoned once, when it is first asked for.
     """
 
     def __init__(self, topology: NodeTopology) -> None:
         self.gpus = {gpu.index: gpu for gpu in topology.gpus}
-        tree = PcieTree(topology)
-        self._direct = {
-            (one.index, other.index): _connect(one, other, tree)
-            for one in topology.gpus
-            for other in topology.gpus
-            if one is not other
-        }
+        self._tree = PcieTree(topology)
+        self._direct: dict[tuple[int, int], Connection] = {}
+        self._neighbours: dict[int, frozenset[int]] = {}
 
     def direct(self, one: int, other: int) -> Connection:
         """From ``one`` to ``other`` without the help of a third GPU."""
-        return self._direct[one, other]
+        connection = self._direct.get((one, other))
+        if connection is None:
+            connection = _connect(self.gpus[one], self.gpus[other], self._tree)
+            self._direct[one, other] = connection
+        return connection
 
     def within(self, one: int, other: int, members: Sequence[int]) -> Connection:
         """From ``one`` to ``other`` in a job that uses ``members``.
@@ -96,15 +96,25 @@ class Connections:
         Without NVLink of their own they may use that of a third member: type ``NVB``, the lesser of both hops, which
         NCCL prefers to any PCIe path (src/graph/paths.cc, ncclTopoSetPaths).
         """
-        direct = self._direct[one, other]
-        if direct.type is PathType.NVL:
+        direct = self.direct(one, other)
+        if direct.type is PathType.NVL or len(members) <= 2:
             return direct
-        bridged = max((self._hop(one, middle, other) for middle in members if middle not in (one, other)), default=0.0)
+        between = (self._linked_to(one) & self._linked_to(other)).intersection(members)
+        bridged = max((self._hop(one, middle, other) for middle in between), default=0.0)
         return Connection(PathType.NVB, bridged, 0, direct.pcie) if bridged else direct
 
+    def _linked_to(self, one: int) -> frozenset[int]:
+        """The GPUs to which ``one`` has NVLink of its own; they have it back."""
+        found = self._neighbours.get(one)
+        if found is None:
+            found = frozenset(
+                other for other in self.gpus if other != one and self.direct(one, other).type is PathType.NVL
+            )
+            self._neighbours[one] = found
+        return found
+
     def _hop(self, one: int, middle: int, other: int) -> float:
-        hops = (self._direct[one, middle], self._direct[middle, other])
-        return min(hop.bandwidth for hop in hops) if all(hop.type is PathType.NVL for hop in hops) else 0.0
+        return min(self.direct(one, middle).bandwidth, self.direct(middle, other).bandwidth)
 
 
 def _connect(one: Gpu, other: Gpu, tree: PcieTree) -> Connection:

@@ -2,10 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from webhook.model.errors import FormatError
+from webhook.model.node_names import NAME_LIMIT
 from webhook.topology.model import NVSWITCH, UNKNOWN, Cpu, Gpu, LostGpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
 from webhook.topology.pcie import PciePath
 
@@ -15,6 +16,7 @@ _HOST_BRIDGE = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}")
 _CPU_LIST = re.compile(r"[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*")
 _CPU_VENDOR = re.compile(r"[A-Za-z0-9 !]{0,12}")
 """Twelve characters of CPUID. They go into the NCCL file, which knows no escapes."""
+_PATHS = frozenset(PciePath)
 _CPU_ARCHITECTURES = ("x86_64", "arm64", "ppc64")
 
 MAX_GPUS = 64
@@ -23,6 +25,11 @@ MAX_NICS = 128
 MAX_GENERATION, MAX_WIDTH = 8, 32
 """PCIe: no device is of a later generation than 6, and none has more lanes (PCI Express Base Specification)."""
 MAX_SWITCHES = 512
+MAX_DEPTH = 32
+"""PCIe switches above each other: a machine has three or four, and each pair of devices asks for all of them."""
+MAX_NAME = 128
+"""Characters of a UUID or of a device's name: NVML's names have less than 96 (``NVML_DEVICE_NAME_V2_BUFFER_SIZE``,
+nvml.h), those of InfiniBand devices less than 64 (``IB_DEVICE_NAME_MAX``, Linux include/rdma/ib_verbs.h)."""
 MAX_LINKS = 72
 """Twice the 36 links of a GPU that NVML counts (``NVML_NVLINK_MAX_LINKS``, nvml.h): newer drivers may count more."""
 
@@ -38,6 +45,7 @@ def checked(topology: NodeTopology, *, source: str) -> NodeTopology:
         FormatError: two devices share an index, UUID, bus id or name; a bus id, link, parent or path cannot be.
     """
     _check_sizes(topology, source)
+    _check_names(topology, source)
     _check_identities(topology, source)
     for gpu in topology.gpus:
         _check_gpu(gpu, source)
@@ -58,6 +66,23 @@ def _check_sizes(topology: NodeTopology, source: str) -> None:
     ):
         if found > most:
             raise FormatError(source, expected=f"at most {most} {what}", found=found)
+    for gpu in topology.gpus:
+        if len(gpu.nvlinks) > MAX_GPUS + 1:  # all others, NVSwitches, and what is not known
+            where, expected = f"{source}: links of {gpu.label}", f"at most {MAX_GPUS + 1} targets"
+            raise FormatError(where, expected=expected, found=len(gpu.nvlinks))
+
+
+def _check_names(topology: NodeTopology, source: str) -> None:
+    """Messages list devices by what they are called."""
+    gpus: tuple[Gpu | LostGpu, ...] = (*topology.gpus, *topology.lost)
+    called = [gpu.name for gpu in topology.gpus] + [nic.name for nic in topology.nics]
+    for name in (*called, *(gpu.uuid for gpu in gpus)):
+        if len(name) > MAX_NAME:
+            raise FormatError(source, expected=f"names and UUIDs of at most {MAX_NAME} characters", found=name)
+    if len(topology.node) > NAME_LIMIT:
+        raise FormatError(
+            source, expected=f"the name of a node, of at most {NAME_LIMIT} characters", found=topology.node
+        )
 
 
 def _check_identities(topology: NodeTopology, source: str) -> None:
@@ -121,15 +146,16 @@ def _check_cpu_list(cpus: str, where: str) -> None:
 
 
 def _check_links(topology: NodeTopology, source: str) -> None:
-    gpus = {gpu.label: gpu for gpu in topology.gpus}
+    targets = {gpu.label: {link.target for link in gpu.nvlinks} for gpu in topology.gpus}
     for gpu in topology.gpus:
         where = f"{source}: links of {gpu.label}"
         _check_unique(where, "target", [link.target for link in gpu.nvlinks])
         for link in gpu.nvlinks:
-            _check_link(gpu, link, gpus, where)
+            _check_link(gpu, link, targets, where)
 
 
-def _check_link(gpu: Gpu, link: NvLink, gpus: dict[str, Gpu], where: str) -> None:
+def _check_link(gpu: Gpu, link: NvLink, targets: Mapping[str, Set[str]], where: str) -> None:
+    """``targets`` are those of each GPU, by its label."""
     if not (0 <= link.active <= link.count and 1 <= link.count <= MAX_LINKS):
         raise FormatError(
             where, expected="1 or more links, active ones among them", found=f"{link.active}/{link.count}"
@@ -138,22 +164,27 @@ def _check_link(gpu: Gpu, link: NvLink, gpus: dict[str, Gpu], where: str) -> Non
         raise FormatError(where, expected="no active links to an unknown target", found=f"{link.active}")
     if link.target in (NVSWITCH, UNKNOWN):
         return
-    if link.target not in gpus or link.target == gpu.label:
+    if link.target not in targets or link.target == gpu.label:
         raise FormatError(where, expected=f"another GPU, {NVSWITCH} or {UNKNOWN}", found=link.target)
-    if all(back.target != gpu.label for back in gpus[link.target].nvlinks):
+    if gpu.label not in targets[link.target]:
         raise FormatError(where, expected=f"links back from {link.target}", found="none")
 
 
 def _check_parents(topology: NodeTopology, source: str) -> None:
     parents = {switch.pci_bus_id: switch.parent for switch in topology.switches}
+    depths = {"": 0}
     for device in _devices(topology):
-        above, seen = device.parent, set[str]()
-        while above:
-            if above not in parents or above in seen:
+        above, path = device.parent, dict[str, None]()
+        while above not in depths:
+            if above not in parents or above in path:
                 expected = "PCIe switches of the list, and a CPU at the top"
                 raise FormatError(f"{source}: above {_name(device)}", expected=expected, found=above)
-            seen.add(above)
+            path[above] = None
             above = parents[above]
+        depths |= {switch: depth for depth, switch in enumerate(reversed(path), start=depths[above] + 1)}
+        if depths[device.parent] > MAX_DEPTH:
+            expected, found = f"at most {MAX_DEPTH} PCIe switches", depths[device.parent]
+            raise FormatError(f"{source}: above {_name(device)}", expected=expected, found=found)
 
 
 def _check_distances(topology: NodeTopology, source: str) -> None:
@@ -167,8 +198,10 @@ def _check_distances(topology: NodeTopology, source: str) -> None:
         where = f"{source}: path from {label}"
         if other not in labels or other == label:
             raise FormatError(where, expected="the label of another GPU or NIC", found=other)
-        if word not in list(PciePath):
+        if word not in _PATHS:
             raise FormatError(f"{where} to {other}", expected=" or ".join(PciePath), found=word)
+    for (label, other), word in paths.items():
+        where = f"{source}: path from {label}"
         if paths.get((other, label), word) != word:
             raise FormatError(f"{where} to {other}", expected=f"{paths[other, label]}, as on the way back", found=word)
 

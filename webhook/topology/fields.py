@@ -10,12 +10,15 @@ T = TypeVar("T")
 MAX_INTEGER = 2**53
 """Beyond it JSON readers of other languages lose digits."""
 
-_TEXT = "a text of printable characters"
+MAX_TEXT = 4096
+"""Characters of a text. A sentence about a node has a few hundred; messages repeat such texts, and have to end."""
+
+_TEXT = f"a text of printable characters, at most {MAX_TEXT} of them"
 
 
 def _is_text(value: Any) -> bool:
     """Control characters would reach a terminal when the topology is shown."""
-    return isinstance(value, str) and value.isprintable()
+    return isinstance(value, str) and len(value) <= MAX_TEXT and value.isprintable()
 
 
 class Fields:

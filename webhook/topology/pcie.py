@@ -1,6 +1,6 @@
 """PCIe: the path between two devices of a node, and what goes through it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from webhook.topology.model import Cpu, Gpu, Nic, NodeTopology, Pcie, PciSwitch
@@ -75,6 +75,10 @@ class PcieTree:
     def __init__(self, topology: NodeTopology) -> None:
         self._switches = {switch.pci_bus_id: switch for switch in topology.switches}
         self._labels = dict(zip((nic.name for nic in topology.nics), topology.nic_labels, strict=True))
+        devices: tuple[Gpu | Nic, ...] = (*topology.gpus, *topology.nics)
+        self._said = {self.label(device): dict(device.distance) for device in devices}
+        self._chains: dict[str, dict[str, PciSwitch]] = {}
+        """The switches above a device, by the switch that it is attached to."""
         self.between_sockets = socket_bandwidth(topology)
         """GB/s per direction."""
 
@@ -82,20 +86,19 @@ class PcieTree:
         """How two devices are joined. Where the tree is not known, what the source said; else their NUMA nodes."""
         if one.root and other.root:
             return self._path_in_tree(one, other)
-        said = dict(one.distance).get(self.label(other)) or dict(other.distance).get(self.label(one))
+        label, other_label = self.label(one), self.label(other)
+        said = self._said[label].get(other_label) or self._said[other_label].get(label)
         if said:
             return PciePath(said)
         return PciePath.NODE if one.numa_node == other.numa_node is not None else PciePath.SYS
 
     def bandwidth(self, one: Gpu | Nic, other: Gpu | Nic) -> float:
         """GB/s per direction: the least of the links on the way, and of what joins the sockets."""
-        shared = {switch.pci_bus_id for switch in self._above(one)} & {
-            switch.pci_bus_id for switch in self._above(other)
-        }
+        shared = self._above(one).keys() & self._above(other).keys()
         links = [
             link_bandwidth(device.pcie)
             for end in (one, other)
-            for device in (end, *(switch for switch in self._above(end) if switch.pci_bus_id not in shared))
+            for device in (end, *(switch for name, switch in self._above(end).items() if name not in shared))
         ]
         if self.path(one, other) is PciePath.SYS:
             links.append(self.between_sockets)
@@ -108,14 +111,21 @@ class PcieTree:
     def _path_in_tree(self, one: Gpu | Nic, other: Gpu | Nic) -> PciePath:
         if (one.parent and one.parent == other.parent) or _is_one_card(one, other):
             return PciePath.PIX
-        if {switch.pci_bus_id for switch in self._above(one)} & {switch.pci_bus_id for switch in self._above(other)}:
+        if not self._above(one).keys().isdisjoint(self._above(other)):
             return PciePath.PXB
         if one.root == other.root:
             return PciePath.PHB
         return PciePath.NODE if one.numa_node == other.numa_node else PciePath.SYS
 
-    def _above(self, device: Gpu | Nic) -> Iterator[PciSwitch]:
-        above = device.parent
+    def _above(self, device: Gpu | Nic) -> Mapping[str, PciSwitch]:
+        """The switches above a device by their bus ids, the nearest first."""
+        chain = self._chains.get(device.parent)
+        if chain is None:
+            chain = {switch.pci_bus_id: switch for switch in self._climb(device.parent)}
+            self._chains[device.parent] = chain
+        return chain
+
+    def _climb(self, above: str) -> Iterator[PciSwitch]:
         while above:
             switch = self._switches[above]
             yield switch

@@ -131,15 +131,16 @@ def _greedy(hops: Matrix, worths: Matrix) -> list[int]:
 
 
 def _improved(order: list[int], hops: Matrix, worths: Matrix) -> tuple[int, ...]:
-    """2-opt: turns stretches of the ring round for as long as that helps."""
+    """2-opt: turns stretches of the ring round for as long as that helps, and at most once over it per member."""
     best, worth = order, _worth(order, hops, worths)
-    improved = True
-    while improved:
+    for _ in order:
         improved = False
         for start, end in combinations(range(1, len(order)), 2):
             turned = best[:start] + best[start : end + 1][::-1] + best[end + 1 :]
             if (found := _worth(turned, hops, worths)) > worth:
                 best, worth, improved = turned, found, True
+        if not improved:
+            break
     return tuple(best)
 
 

@@ -25,6 +25,15 @@ app.kubernetes.io/component: {{ .component }}
 {{- int (dig "server" "opsPort" 8080 .Values.config) -}}
 {{- end }}
 
+{{- /* Where agents publish. A Role cannot name the objects of nodes, so what agents may write has a namespace of its own. */ -}}
+{{- define "gpu-topology.topologies" -}}
+{{- if .Values.agent.enabled -}}
+{{- .Values.agent.namespace | default (printf "%s-nodes" .Release.Namespace) -}}
+{{- else -}}
+{{- .Release.Namespace -}}
+{{- end -}}
+{{- end }}
+
 {{- /* The roles of the chart are for these names. */ -}}
 {{- define "gpu-topology.check-names" -}}
 {{- range $setting, $name := dict "secret" "gpu-topology-webhook-tls" "service" "gpu-topology-webhook" "webhookConfiguration" "gpu-topology-webhook" }}
@@ -39,7 +48,24 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "gpu-topology.config" -}}
 {{- include "gpu-topology.check-names" . -}}
 {{- $remap := dict "image" (include "gpu-topology.image" .) "imagePullPolicy" .Values.image.pullPolicy -}}
-{{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) -}}
+{{- $topologies := include "gpu-topology.topologies" . -}}
+{{- $found := dig "cluster" "topologyNamespace" "" .Values.config -}}
+{{- if and $found (ne $found $topologies) }}
+{{- fail (printf "config.cluster.topologyNamespace: expected %s, where agents publish, found %s. Leave it out, or set agent.namespace" $topologies $found) }}
+{{- end }}
+{{- $cluster := dict "topologyNamespace" $topologies -}}
+{{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) (dict "cluster" $cluster) -}}
+{{- with .Values.admission.clientCertificate }}
+{{- if .enabled }}
+{{- if eq (empty .configMap) (empty .secret) }}
+{{- fail "admission.clientCertificate: expected the name of a ConfigMap or of a Secret with the authority, found both or none" }}
+{{- end }}
+{{- if dig "server" "clientAuthority" "" $config }}
+{{- fail "config.server.clientAuthority: admission.clientCertificate sets it. Leave it out" }}
+{{- end }}
+{{- $config = mergeOverwrite $config (dict "server" (dict "clientAuthority" (printf "/etc/gpu-topology-clients/%s" .key))) -}}
+{{- end }}
+{{- end }}
 {{- toPrettyJson $config -}}
 {{- end }}
 
@@ -99,5 +125,26 @@ subjects:
 {{- $scopes := get (.root.Files.Get "files/roles.yaml" | fromYaml) .program | default dict }}
 {{- include "gpu-topology.role" (merge (dict "rules" $scopes.cluster "namespace" "") .) }}
 {{- include "gpu-topology.role" (merge (dict "rules" $scopes.ownNamespace "namespace" .root.Release.Namespace) .) }}
+{{- include "gpu-topology.role" (merge (dict "rules" $scopes.topologies "namespace" (include "gpu-topology.topologies" .root)) .) }}
 {{- include "gpu-topology.role" (merge (dict "rules" $scopes.defaultNamespace "namespace" "default") .) }}
+{{- end }}
+
+{{- /* The annotations that only the webhook writes, and the beginnings of some: webhook/model/names.py. */ -}}
+{{- define "gpu-topology.outputs" -}}
+{{- range $index, $name := list "bandwidth" "injected" "link" "nccl-nvls" "nccl-p2p-level" "node-topology" "numa" "ring-order" "satisfied" "visible-uuids" }}
+{{- if $index }}, {{ end }}'gpu.topology/{{ $name }}'
+{{- end }}
+{{- end }}
+
+{{- /* Whether "key" is one of them. Most keys are not ours, and only the first question is asked about those. */ -}}
+{{- define "gpu-topology.is-output" -}}
+key.startsWith('gpu.topology/') && (key in [{{ include "gpu-topology.outputs" . }}]
+|| key.startsWith('gpu.topology/cuda-visible-devices.') || key.startsWith('gpu.topology/nccl-env.'))
+{{- end }}
+
+{{- /* What the schedulers and device plugins of HAMi, Volcano and Koordinator write about what they gave to a pod. */ -}}
+{{- define "gpu-topology.allocations" -}}
+{{- range $index, $name := list "hami.io/bind-phase" "hami.io/bind-time" "hami.io/vgpu-devices-allocated" "hami.io/vgpu-devices-to-allocate" "hami.io/vgpu-mig-allocations" "hami.io/vgpu-node" "hami.io/vgpu-time" "scheduling.koordinator.sh/device-allocated" "volcano.sh/bind-phase" "volcano.sh/bind-time" "volcano.sh/devices-to-allocate" "volcano.sh/vgpu-ids-new" "volcano.sh/vgpu-node" "volcano.sh/vgpu-time" }}
+{{- if $index }}, {{ end }}'{{ $name }}'
+{{- end }}
 {{- end }}

@@ -12,7 +12,8 @@ from tests.cluster.hami.device_plugin import running_device_plugin
 from tests.cluster.hami.nodes import create_node
 from tests.cluster.hami.scheduler import Hami, Programs, running_hami
 from tests.cluster.hami.team import OPTED_IN, PERMISSIONS, create_namespace
-from tests.cluster.installation import Installation, installed
+from tests.cluster.installation import PROBED, Installation, installed
+from tests.cluster.protection import protected
 from tests.nvml import machines as played
 from tests.topology.machines import a100_pcie_bridged, h20
 from webhook.topology.model import NodeTopology
@@ -41,7 +42,7 @@ class Cluster:
 def running_cluster(
     binaries: Binaries, programs: Programs, release: str, directory: Path, nvml: Path, *, overwrite_env: bool = False
 ) -> Iterator[Cluster]:
-    """Starts everything; nothing of ours is registered yet.
+    """Starts everything; of ours only the policy is registered yet.
 
     Raises:
         NotRunningError: a program ended or does not become ready.
@@ -61,6 +62,7 @@ def running_cluster(
             teams = {frozenset(labels.items()): create_namespace(admin, labels) for labels in USUAL}
         machines = {H20: played.h20(), BRIDGED: _bridged_machine()}
         ours = stack.enter_context(installed(control_plane, directory / "ours", machines, nvml, hami=release))
+        stack.enter_context(protected(control_plane, PROBED))
         yield Cluster(control_plane, hami, ours, teams)
 
 

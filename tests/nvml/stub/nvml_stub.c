@@ -6,12 +6,16 @@
  * nvmlInit that starts NVML, so that one process can play one machine after another. Without the variable no driver is
  * loaded (9). A file that cannot be read is an unknown error (999), and stderr says which line is wrong.
  *
+ * It also does what the container runtime does for a driver's library: of NVIDIA_VISIBLE_DEVICES, where that is set, it
+ * shows the GPUs whose UUIDs are listed, numbered anew in the machine's order; all of them for "all".
+ *
  * One fact for each line; words are separated by blanks; # begins a comment; a text runs to the end of its line.
  *
  *   driver TEXT                        version of the driver
  *   cuda NUMBER                        12080 for 12.8
  *   error FUNCTION CODE                this function returns this error, for all GPUs; 13 stands for a symbol that an
  *                                      old driver does not have
+ *   hang FUNCTION                      this function says so on stderr and never returns
  *   p2p ONE OTHER STATUS               two GPUs have this nvmlGpuP2PStatus_t, both ways; 0 unless said
  *   ancestor ONE OTHER LEVEL           and this nvmlGpuTopologyLevel_t; not supported (3) unless said
  *   gpu N uuid TEXT                    N counts from 0 without gaps; each of these lines creates the GPU
@@ -44,6 +48,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define API __attribute__((visibility("default")))
 
@@ -125,7 +130,7 @@ struct error {
 };
 
 static struct {
-    char driver[TEXT];
+    char driver[TEXT], hanging[TEXT];
     int cuda;
     unsigned int gpu_count, error_count;
     struct gpu gpus[MAX_GPUS];
@@ -318,9 +323,44 @@ static int read_line(char *line)
         return copy_text(machine.driver, rest_of(line, 1)), 1;
     if (strcmp(key, "cuda") == 0)
         return sscanf(line, "cuda %d", &machine.cuda) == 1;
+    if (strcmp(key, "hang") == 0)
+        return copy_text(machine.hanging, rest_of(line, 1)), 1;
     if (strcmp(key, "error") == 0)
         return sscanf(line, "error %255s %u", function, &code) == 2 && add_error(-1, function, 0, code);
     return (strcmp(key, "p2p") == 0 || strcmp(key, "ancestor") == 0) && read_pair(line);
+}
+
+static int is_listed(const char *list, const char *uuid)
+{
+    size_t length = strlen(uuid);
+    for (const char *entry = list; *entry; entry += strcspn(entry, ","), entry += *entry == ',')
+        if (length && strcspn(entry, ",") == length && strncmp(entry, uuid, length) == 0)
+            return 1;
+    return 0;
+}
+
+static void hide_gpus(const char *list)
+{
+    unsigned int shown[MAX_GPUS], count = 0;
+    for (unsigned int index = 0; index < machine.gpu_count; index++)
+        if (is_listed(list, machine.gpus[index].uuid))
+            shown[count++] = index;
+    for (unsigned int place = 0; place < machine.error_count; place++) {
+        struct error *error = &machine.errors[place];
+        int before = error->gpu;
+        error->gpu = before < 0 ? before : MAX_GPUS; /* of no GPU that is shown */
+        for (unsigned int index = 0; index < count; index++)
+            if (before == (int)shown[index])
+                error->gpu = (int)index;
+    }
+    for (unsigned int one = 0; one < count; one++) { /* shown[one] >= one: nothing is lost on the way */
+        machine.gpus[one] = machine.gpus[shown[one]];
+        for (unsigned int other = 0; other < count; other++) {
+            machine.p2p[one][other] = machine.p2p[shown[one]][shown[other]];
+            machine.ancestor[one][other] = machine.ancestor[shown[one]][shown[other]];
+        }
+    }
+    machine.gpu_count = count;
 }
 
 static nvml_return read_machine(void)
@@ -344,6 +384,9 @@ static nvml_return read_machine(void)
         }
     }
     fclose(file);
+    const char *list = getenv("NVIDIA_VISIBLE_DEVICES");
+    if (list && strcmp(list, "all") != 0)
+        hide_gpus(list);
     return SUCCESS;
 }
 
@@ -351,6 +394,11 @@ static nvml_return read_machine(void)
 
 static nvml_return refusal(const char *function, int gpu)
 {
+    if (strcmp(machine.hanging, function) == 0) {
+        fprintf(stderr, "nvml_stub: %s hangs\n", function);
+        for (;;)
+            pause();
+    }
     for (unsigned int place = 0; place < machine.error_count; place++) {
         const struct error *error = &machine.errors[place];
         int named = strcmp(error->function, function) == 0 || (gpu >= 0 && strcmp(error->function, "*") == 0);

@@ -39,11 +39,11 @@ def plan(subject: Subject, patch: PodPatch) -> None:
             patch.add_affinity_term(REQUIRED_TERMS, term)
     else:
         weighted = affinity.terms(PREFERRED_TERMS) or []
-        if not any(_same(term, other.get("podAffinityTerm") or {}) for other in weighted):
+        if not any(_same(term, other.get("podAffinityTerm")) for other in weighted):
             weight = {"weight": PREFERRED_WEIGHT, "podAffinityTerm": term}
             patch.add_affinity_term(PREFERRED_TERMS, weight)
 
 
-def _same(term: dict[str, Any], other: dict[str, Any]) -> bool:
+def _same(term: dict[str, Any], other: Any) -> bool:
     """Whether ``other`` says what ``term`` says; the API server may have added defaults to it."""
-    return all(other.get(key) == value for key, value in term.items())
+    return isinstance(other, dict) and all(other.get(key) == value for key, value in term.items())

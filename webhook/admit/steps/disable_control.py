@@ -24,7 +24,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     """The variable for every container but those that keep their slice."""
     _refuse_mixed_cards(subject)
     for one in subject.containers:
-        if one in subject.left_out:
+        if one.is_left_out:
             continue
         if names.ENV_DISABLE_CONTROL not in one.env:
             patch.add_variable(one, names.ENV_DISABLE_CONTROL, "true")

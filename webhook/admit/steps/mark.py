@@ -1,10 +1,10 @@
-"""The mark: which version of us prepared the pod, and for which profile. Bind looks only at pods that carry it.
+"""The mark: which version of us prepared the pod, and for which profile. It is for people: nothing is decided by it.
 
-Output annotations that a user wrote go: whoever reads them must find what we wrote. One that a container still refers
-to stays, because without it the variable would be empty: NCCL misreads that, and CUDA sees no GPU.
+Output annotations that no step wrote, and so somebody else, go.
 """
 
 from webhook import __version__
+from webhook.admit.outputs import brought_outputs, disown
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.model import names
@@ -24,11 +24,9 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     for key, value in subject.allocated.items():
         if key in FOR_PEOPLE:
             patch.annotate(key, value)
-    stale = [key for key in subject.options.outputs if key not in patch.annotated]
-    referred = _referred(subject) if stale else frozenset()
-    for key in stale:
-        if key not in referred:
-            patch.drop_annotation(key)
+    stale = [key for key in brought_outputs(subject.pod) if key not in patch.annotated]
+    if stale:
+        disown(stale, _referred(subject), patch, subject.policy)
 
 
 def _referred(subject: Subject) -> frozenset[str]:

@@ -71,14 +71,16 @@ def wanted_variables(subject: Subject) -> list[NcclVariable]:
 def _level(subject: Subject) -> P2pLevel:
     """The level that was asked for.
 
-    The option and the output share one annotation: where a container refers to it, an earlier admission has replaced
-    ``auto`` by its default.
+    The option and the output share one annotation: where a variable takes its value from it, it is the output, which
+    an earlier admission, or a user, has put into the place of the option.
     """
+    if subject.options.nccl_p2p_level is P2pLevel.AUTO:
+        return P2pLevel.AUTO
     annotation = annotation_reference(names.NCCL_P2P_LEVEL)
-    for one in subject.gpu_containers:
-        own = one.env.get(names.ENV_NCCL_P2P_LEVEL)
-        if own is not None and own.reads(annotation):
-            return P2pLevel.AUTO
+    for one in subject.containers:
+        for variable in one.env.values():
+            if variable.reads(annotation):
+                return P2pLevel.AUTO
     return subject.options.nccl_p2p_level
 
 

@@ -1,5 +1,8 @@
 """The remap container, which verifies the binding's values on the node and writes the topology file.
 
+It sees the cards of its pod and no others, unless the namespace may see every GPU of a node: whoever may ``exec`` into
+the pod may do so into this container too, be it for the milliseconds that an init container takes.
+
 HAMi up to 2.9 and fixed 2.10 releases get an init container; HAMi 2.10.0, which gives a pod's cards away once its init
 containers finish, gets a restartable one, which never finishes.
 """
@@ -7,7 +10,7 @@ containers finish, gets a restartable one, which never finishes.
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.remap_container import RemapContainer, View, encode_container
-from webhook.admit.subject import FILES_SIZE, Subject, is_file_open
+from webhook.admit.subject import FILES_SIZE, Subject
 from webhook.admit.variables import offer_value
 from webhook.admit.volumes import numbered
 from webhook.model import names
@@ -61,8 +64,8 @@ def _environment(subject: Subject, patch: PodPatch) -> None:
         why = "needs a remap container, which this pod does not get"
     elif not subject.cluster.has_env_files:
         why = f"needs Kubernetes 1.35, this is {subject.cluster.kubernetes or 'one of unknown version'}"
-    elif is_file_open(subject.profile, has_company=subject.has_company):
-        why = "changes nothing: in this pod other containers could write that file"
+    elif not subject.namespace.allows(names.ALLOW_NODE_GPUS):
+        why = f"changes nothing: the namespace is not labelled {names.ALLOW_NODE_GPUS}"
     else:
         why = "changes nothing in pods that read the annotations already"
     patch.warn(f"remap.environment: file {why}")
@@ -70,13 +73,13 @@ def _environment(subject: Subject, patch: PodPatch) -> None:
 
 def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
     settings, options = subject.policy.remap, subject.options
-    keys = subject.visible_device_keys
+    keys, view = subject.visible_device_keys, _view(subject)
     return RemapContainer(
         name=name,
         volume=volume,
         image=subject.policy.remap_image,
         image_pull_policy=settings.image_pull_policy,
-        view=_view(subject),
+        view=view,
         carrier=subject.carrier,
         profile=subject.profile,
         require_nvlink=options.require_nvlink,
@@ -85,16 +88,15 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         reads_file=subject.reads_file,
         family=subject.family,
         nccl=subject.policy.remap_nccl,
-        containers=",".join([_entry(one, keys, one in subject.left_out) for one in subject.containers if one.request]),
+        containers=",".join([_entry(one, keys, view) for one in subject.containers if one.request]),
         visible_device_keys=tuple(keys.values()),
     )
 
 
 def _view(subject: Subject) -> View:
-    """Every GPU of the node only while nobody else can get at the container, or where the namespace may see them."""
-    if not subject.policy.remap.sees_all_gpus:
+    if not subject.policy.remap.sees_gpus:
         return View.NONE
-    return View.POD if subject.has_company and not subject.namespace.allows(names.ALLOW_NODE_GPUS) else View.NODE
+    return View.NODE if subject.namespace.allows(names.ALLOW_NODE_GPUS) else View.POD
 
 
 def _exact(number: float) -> str:
@@ -102,10 +104,19 @@ def _exact(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
-def _entry(one: PodContainer, keys: dict[str, str], left_out: bool) -> str:
+def _entry(one: PodContainer, keys: dict[str, str], view: View) -> str:
     number = keys[one.name].removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX) if one.name in keys else ""
-    flags = "+".join([flag for flag, holds in (("init", one.is_init), ("left-out", left_out)) if holds])
+    flags = "+".join([flag for flag, holds in (("init", one.is_init), ("left-out", _is_unseen(one, view))) if holds])
     return f"{one.name}:{one.request.count if one.request else 0}:{number}" + (f":{flags}" if flags else "")
+
+
+def _is_unseen(one: PodContainer, view: View) -> bool:
+    """Whether the remap container sees none of its cards.
+
+    Others may have the cards of an ordinary init container once that has finished, and a sidecar would go on seeing
+    them.
+    """
+    return one.is_left_out or (view is View.POD and one.is_init and not one.is_native_sidecar)
 
 
 def _mend(patch: PodPatch, subject: Subject, present: PodContainer, wanted: RemapContainer) -> None:

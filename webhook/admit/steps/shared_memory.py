@@ -18,20 +18,21 @@ PURPOSE = "give it enough shared memory"
 def plan(subject: Subject, patch: PodPatch) -> None:
     """A mount for each GPU container without one, and the volume."""
     bare: list[PodContainer] = []
-    volumes: list[str] = []
+    found: dict[str, None] = {}
     for one in subject.gpu_containers:
         volume = one.mounts.get(names.SHARED_MEMORY_PATH)
         if volume is None:
             bare.append(one)
-        elif volume not in volumes:
-            volumes.append(volume)
+        else:
+            found[volume] = None
+    volumes = list(found)
     if subject.profile is Profile.NODE_PEERS and subject.host.ipc and volumes:
         raise _refused(subject, f"volume {volumes[0]}", "pods then have different devices there, and NCCL drops P2P")
     if subject.host.ipc:
         return
     if subject.profile is Profile.POD_PEERS and volumes:
         if len(volumes) > 1:
-            raise _refused(subject, f"volumes {' and '.join(volumes)}", "peers need one and the same")
+            raise _refused(subject, f"volumes {volumes[0]} and {volumes[1]}", "peers need one and the same")
         _mount(patch, bare, volumes[0])
     elif bare:
         size = subject.options.shm_size

@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from webhook import __version__
+from webhook.cli.complaint import complain
 from webhook.cli.explain.known import Known, read_pod
 from webhook.explain.evidence import Reading
 from webhook.kube.api_server import ApiServer, Object, connect_objects
@@ -19,11 +20,12 @@ from webhook.kube.errors import ApiRefused, NotFound
 from webhook.manifest.pods import to_json
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import GpuTopologyError, printable
+from webhook.model.errors import GpuTopologyError
 from webhook.model.lease import lasts, renewed_at
 from webhook.model.node_names import node_label
 from webhook.model.pod import Namespace, Pod
 from webhook.model.version import Version
+from webhook.printable import printable
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.state.published import topology_of_config_map, topology_of_node
 
@@ -100,7 +102,7 @@ def _try(ask: Callable[[], _T], otherwise: _T) -> tuple[_T, str]:
         return ask(), ""
     except GpuTopologyError as error:
         said = printable(str(error))
-        typer.echo(f"gpu-topology: left out: {said}", err=True)
+        complain(f"gpu-topology: left out: {said}")
         refused = isinstance(error, ApiRefused) and not isinstance(error, NotFound)
         return otherwise, said if refused else ""
 
@@ -131,15 +133,22 @@ def _group(cluster: _Cluster, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | N
 
 
 def _node(cluster: _Cluster, name: str) -> tuple[Sources, Reading]:
-    published, reading = _published(cluster, name)
-    annotated, problem = _try(lambda: _annotated(cluster, name), None)
+    node, problem = _try(lambda: cluster.ask(cluster.api.node(name)), None)
+    published, reading = _published(cluster, name, node)
+    annotated, _ = _try(lambda: _annotated(node), None) if node else (None, "")
     problems = "; ".join(filter(None, (reading.node_problem, problem)))
     return replace(published, annotated=annotated), msgspec.structs.replace(reading, node_problem=problems)
 
 
-def _published(cluster: _Cluster, name: str) -> tuple[Sources, Reading]:
-    """What the agent published, and how many seconds ago it was true; the agent's Lease says that."""
+def _published(cluster: _Cluster, name: str, node: Object | None) -> tuple[Sources, Reading]:
+    """What the agent published, and how many seconds ago it was true; the agent's Lease says that.
+
+    All namespaces are looked through, and whoever may create ConfigMaps in one of them could pose as an agent. So only
+    what the Node owns is believed, by its uid, if that may be read.
+    """
     found, problem = _try(lambda: cluster.ask(cluster.api.config_maps(label=f"{names.NODE}={node_label(name)}")), _NONE)
+    if uid := (node or {}).get("metadata", {}).get("uid"):
+        found = [one for one in found if uid in _owners(one)]
     if not found:
         return Sources(), Reading(node_problem=problem)
     if len(found) > 1:
@@ -155,6 +164,11 @@ def _published(cluster: _Cluster, name: str) -> tuple[Sources, Reading]:
     return Sources(published=known, age=age, lasts=promised), Reading(age_problem=problem)
 
 
+def _owners(manifest: Object) -> set[str]:
+    """The uids of the owners of an object."""
+    return {owner.get("uid", "") for owner in manifest["metadata"].get("ownerReferences") or []}
+
+
 def _age(cluster: _Cluster, metadata: Object) -> tuple[float | None, float, str]:
     """Seconds since the agent's last sign of life, and for how many it vouched with it; or why they are not known."""
     where = f"{metadata['namespace']}/{metadata['name']}"
@@ -165,8 +179,7 @@ def _age(cluster: _Cluster, metadata: Object) -> tuple[float | None, float, str]
     return (datetime.now(UTC) - renewed).total_seconds(), lasts(lease), ""
 
 
-def _annotated(cluster: _Cluster, name: str) -> KnownNode | None:
-    node = cluster.ask(cluster.api.node(name))
+def _annotated(node: Object) -> KnownNode | None:
     if names.HAMI_NODE_REGISTER not in (node.get("metadata", {}).get("annotations") or {}):
         return None
     return KnownNode(topology_of_node(node, _SOURCE), origin=Origin.HAMI)

@@ -12,8 +12,9 @@ from webhook.manifest.documents import parse_yaml, read_yaml
 from webhook.manifest.pods import to_json
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import FormatError, ManifestError, printable, shorten
+from webhook.model.errors import FormatError, ManifestError, shorten
 from webhook.model.pod import Namespace, Pod
+from webhook.printable import printable
 from webhook.resolve.node import Sources
 from webhook.state.directory import DirectoryState, load_directory
 

@@ -10,9 +10,9 @@ from webhook.config import AdmitPolicy
 from webhook.explain.evidence import Evidence, Reading, containers_with_env_from, group_of, node_of
 from webhook.manifest.pods import decode_pod, in_namespace
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import printable
 from webhook.model.pod import Namespace, Pod
 from webhook.model.version import Version
+from webhook.printable import printable
 from webhook.resolve.node import KnownNode, Origin, Sources
 
 DEFAULT_NAMESPACE = "default"

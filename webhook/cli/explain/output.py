@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from webhook.explain.findings import Finding, Report, Verdict
+from webhook.printable import printable
 
 _MARKS = {Verdict.HOLDS: "ok", Verdict.FAILS: "FAIL", Verdict.UNKNOWN: "?", Verdict.NOT_NEEDED: "-"}
 _INDENT = " " * 10
@@ -12,7 +13,7 @@ _INDENT = " " * 10
 
 def as_text(report: Report) -> str:
     """The conditions, numbered, and one sentence. Control characters, which a terminal obeys, are escaped."""
-    return "".join(_escaped(line) + "\n" for line in _lines(report))
+    return "".join(printable(line) + "\n" for line in _lines(report))
 
 
 def as_json(report: Report) -> str:
@@ -50,9 +51,3 @@ def _lines(report: Report) -> Iterator[str]:
                 yield f"{_INDENT}-> {finding.remedy}"
     yield ""
     yield report.conclusion
-
-
-def _escaped(line: str) -> str:
-    if line.isprintable():
-        return line
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in line)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from webhook.cli.complaint import complain
 from webhook.cli.topology.output import UNMET, Output
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def check(
     report = check_nccl(data)
     typer.echo(_json(report) if output is Output.JSON else str(report))
     if not report.clean:
-        typer.echo(f"gpu-topology: {source}: {_verdict(report)}", err=True)
+        complain(f"gpu-topology: {source}: {_verdict(report)}")
         raise typer.Exit(UNMET)
 
 

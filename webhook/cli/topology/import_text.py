@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from webhook.cli.complaint import complain
 from webhook.cli.topology.source import FORMATS, Node
 
 
@@ -25,4 +26,4 @@ def import_text(
     topology = read_text(file, node)
     typer.echo(format_topology(topology, indent=2))
     if topology.problem:
-        typer.echo(topology.problem, err=True)
+        complain(topology.problem)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from webhook.cli.complaint import complain
 from webhook.cli.topology.output import UNMET, Output
 from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
 
@@ -205,7 +206,7 @@ def _print_notes(topologies: Sequence["NodeTopology"]) -> None:
 
     for topology in topologies:
         for note in notes(topology):
-            typer.echo(f"node {topology.node}: {note}", err=True)
+            complain(f"node {topology.node}: {note}")
 
 
 def _print_document(document: dict[str, Any]) -> None:
@@ -228,6 +229,6 @@ def _report_unmet(choices: Mapping[str, "Choice"]) -> None:
     """Say which constraints were given up, and end with exit code 1 if there are any."""
     unmet = [(node, one) for node, choice in choices.items() for one in choice.unmet]
     for node, one in unmet:
-        typer.echo(f"gpu-topology: node {node}: {one.constraint} is not met: {one.evidence}", err=True)
+        complain(f"gpu-topology: node {node}: {one.constraint} is not met: {one.evidence}")
     if unmet:
         raise typer.Exit(UNMET)

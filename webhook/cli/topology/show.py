@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from webhook.cli.complaint import complain
 from webhook.cli.topology.source import File, Node, State
 
 if TYPE_CHECKING:
@@ -92,4 +93,4 @@ def _print_notes(topology: "NodeTopology") -> None:
     from webhook.draw.sentences import notes
 
     for note in notes(topology):
-        typer.echo(note, err=True)
+        complain(note)

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from webhook.cli.complaint import complain
 from webhook.cli.topology.source import File, Node, State
 
 
@@ -22,4 +23,4 @@ def xml(
     topology = read_source(file, state, node)
     typer.echo(format_nccl_topology(topology, host_indices=dev), nl=False)
     if topology.problem:
-        typer.echo(topology.problem, err=True)
+        complain(topology.problem)

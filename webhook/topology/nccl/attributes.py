@@ -15,6 +15,7 @@ from webhook.topology.nccl.values import (
     ARCHITECTURES,
     HIDDEN_SWITCH,
     INTEL,
+    MAX_DEVICES,
     MAX_MASK_WORDS,
     VENDORS,
     ZHAOXIN,
@@ -77,8 +78,6 @@ _HEXADECIMAL = ("vendor", "device", "subsystem_vendor", "subsystem_device")
 _NUMA_ID = re.compile(r"-1|0|[1-9][0-9]*")
 _PCI_ID = re.compile(r"0x[0-9a-fA-F]{1,4}")
 _BUS_ID_FORM = "a lower-case bus id such as 0000:1b:00.0"
-MAX_DEVICES = 32
-"""GPUs in NCCL's table of NVML's P2P states: ncclNvmlDevicePairs in src/include/nvmlwrap.h."""
 _SM = range(30, 200)
 """Compute capabilities that CUDA GPUs have or will have for some time, as major * 10 + minor."""
 

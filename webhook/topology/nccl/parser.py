@@ -7,8 +7,9 @@ looked at here, but for the version, which NCCL checks while it reads.
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from webhook.printable import printable
 from webhook.topology.nccl.reader import MAX_RECURSION, Kind, Reader, Tag, Unreadable
-from webhook.topology.nccl.report import Finding, Severity, fails, printable, quoted
+from webhook.topology.nccl.report import Finding, Severity, fails, quoted
 from webhook.topology.nccl.values import integer
 
 MAX_ELEMENTS = 255

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from webhook.printable import printable
 from webhook.topology.nccl.parser import Element
-from webhook.topology.nccl.report import Finding, Severity, printable
+from webhook.topology.nccl.report import Finding, Severity
 from webhook.topology.nccl.values import PciKind, pci_kind
 
 IDENTITY = {"cpu": "numaid", "pci": "busid", "net": "name"}

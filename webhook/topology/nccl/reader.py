@@ -10,7 +10,8 @@ from enum import Enum, auto
 from typing import NoReturn
 
 from webhook.model.errors import GpuTopologyError
-from webhook.topology.nccl.report import Finding, Severity, fails, printable, quoted
+from webhook.printable import printable
+from webhook.topology.nccl.report import Finding, Severity, fails, quoted
 from webhook.topology.nccl.values import MAX_TEXT
 
 MAX_ATTRIBUTES = 16

@@ -99,12 +99,7 @@ class Report:
 
 def quoted(value: str) -> str:
     """``value`` as messages show it: printable, in quotes, and cut."""
-    return shorten(printable(value))
-
-
-def printable(text: str) -> str:
-    """``text`` without characters that a terminal would obey."""
-    return text if text.isprintable() else repr(text)[1:-1]
+    return shorten(value)
 
 
 def fails(words: str, result: str = "ncclInternalError") -> str:

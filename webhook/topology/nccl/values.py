@@ -18,6 +18,8 @@ HIDDEN_SWITCH = "fffffff:ffff:ff"
 """Target of links to a switch that a virtual machine hides: src/graph/xml.cc, ncclTopoGetXmlFromGpu."""
 MAX_MASK_WORDS = 32
 """Words of an affinity mask: CPU_SETSIZE in src/include/cpuset.h."""
+MAX_DEVICES = 32
+"""GPUs in NCCL's table of NVML's P2P states: ncclNvmlDevicePairs in src/include/nvmlwrap.h."""
 _BUS_ID_DIGITS = 16
 _LONG = 2**63
 _INT = 2**31

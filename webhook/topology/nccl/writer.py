@@ -12,7 +12,7 @@ from itertools import combinations
 
 from webhook.model.errors import FormatError
 from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology, Pcie
-from webhook.topology.nccl.values import HIDDEN_SWITCH, MAX_TEXT
+from webhook.topology.nccl.values import HIDDEN_SWITCH, MAX_DEVICES, MAX_TEXT
 from webhook.topology.pcie import UNKNOWN_LINK
 
 ADVISED_ELEMENTS = 200
@@ -60,10 +60,13 @@ def format_nccl_topology(topology: NodeTopology, *, host_indices: bool = False) 
 
     Raises:
         FormatError: no GPU can be written; a bus id, the vendor of the CPUs, the NVLinks of a GPU or the PCIe tree
-            between two without NVLink are unknown; or the machine is too large for NCCL's parser.
+            between two without NVLink are unknown; an index is none that NCCL takes; or the machine is too large for
+            NCCL's parser.
     """
     where = f"NCCL topology of node {topology.node}"
     gpus = _usable(topology, where)
+    if host_indices:
+        _check_indices(gpus, where)
     _check_cpus(topology, where)
     _check_ways(gpus, topology, where)
     for nics in (topology.nics, ()):  # NCCL finds NICs by itself
@@ -83,6 +86,13 @@ def _usable(topology: NodeTopology, where: str) -> tuple[Gpu, ...]:
     if not gpus:
         raise FormatError(where, expected="a GPU outside of MIG mode", found=topology.problem or "none")
     return gpus
+
+
+def _check_indices(gpus: Sequence[Gpu], where: str) -> None:
+    """NCCL keeps a table of P2P states by index, and reads outside of it: src/include/nvmlwrap.h."""
+    found = next((gpu.index for gpu in gpus if gpu.index >= MAX_DEVICES), None)
+    if found is not None:
+        raise FormatError(where, expected=f"GPUs with an index below {MAX_DEVICES}", found=found)
 
 
 def _check_cpus(topology: NodeTopology, where: str) -> None:

@@ -52,7 +52,8 @@ def read_hami(register: str, score: str | None, *, node: str, source: str) -> No
     healthy = {index: gpu for index, gpu in registered.items() if gpu.healthy}
     rated = f"{source}: annotation {names.HAMI_NODE_SCORE}"
     scores = _scores(healthy, parse_scores(score, source=rated) if score else {})
-    gpus = [_gpu(index, gpu, scores) for index, gpu in healthy.items()]
+    paths = _paths(healthy, scores)
+    gpus = [_gpu(index, gpu, paths[index]) for index, gpu in healthy.items()]
     counts = {} if _is_blind(healthy, scores) else {pair: score.links for pair, score in scores.items() if score.rated}
     links = links_by_gpu(counts, {gpu.index: gpu.sm for gpu in gpus}, source=rated)
     lost = (
@@ -96,7 +97,17 @@ def _is_blind(gpus: _Gpus, scores: _Scores) -> bool:
     return rated and not any(score.links for score in scores.values())
 
 
-def _gpu(index: int, gpu: RegisteredGpu, scores: _Scores) -> Gpu:
+def _paths(gpus: _Gpus, scores: _Scores) -> dict[int, list[tuple[str, str]]]:
+    """For each GPU the labels of those to which the PCIe path is known, each with the path."""
+    found: dict[int, list[tuple[str, str]]] = {index: [] for index in gpus}
+    for (one, other), score in scores.items():
+        if score.path:
+            found[one].append((f"GPU{other}", score.path.value))
+            found[other].append((f"GPU{one}", score.path.value))
+    return found
+
+
+def _gpu(index: int, gpu: RegisteredGpu, paths: list[tuple[str, str]]) -> Gpu:
     known = product(gpu.name)
     return Gpu(
         index=index,
@@ -107,11 +118,7 @@ def _gpu(index: int, gpu: RegisteredGpu, scores: _Scores) -> Gpu:
         numa_node=gpu.numa_node,
         mig_mode=MigMode.ENABLED if gpu.mode == _MIG else MigMode.UNSUPPORTED,
         pcie=known.pcie,
-        distance=tuple(
-            (f"GPU{one if other == index else other}", score.path.value)
-            for (one, other), score in scores.items()
-            if index in (one, other) and score.path
-        ),
+        distance=tuple(paths),
     )
 
 

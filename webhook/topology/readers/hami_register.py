@@ -59,10 +59,7 @@ def parse_register(text: str, *, source: str) -> list[RegisteredGpu]:
     """
     check_length(text, source)
     text = text.strip()
-    gpus = _read_new(text, source) if text.startswith("[") else _read_old(text, source)
-    if len(gpus) > MAX_GPUS:
-        raise FormatError(source, expected=f"at most {MAX_GPUS} GPUs", found=len(gpus))
-    return gpus
+    return _read_new(text, source) if text.startswith("[") else _read_old(text, source)
 
 
 def plain_name(name: str) -> str:
@@ -70,10 +67,16 @@ def plain_name(name: str) -> str:
     return name.removeprefix(_PREFIX)
 
 
+def _check_count(gpus: int, source: str) -> None:
+    if gpus > MAX_GPUS:
+        raise FormatError(source, expected=f"at most {MAX_GPUS} GPUs", found=gpus)
+
+
 def _read_old(text: str, source: str) -> list[RegisteredGpu]:
     *gpus, rest = text.split(":")
     if rest:
         raise FormatError(source, expected=_ENDS_IN_COLON, found=rest, fix=_TRUNCATED)
+    _check_count(len(gpus), source)
     return [_read_fields(gpu, f"{source}: GPU {position + 1}") for position, gpu in enumerate(gpus)]
 
 
@@ -108,6 +111,7 @@ def _read_new(text: str, source: str) -> list[RegisteredGpu]:
         gpus = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise FormatError(source, expected="a list of GPUs in JSON", found=str(error), fix=_TRUNCATED) from None
+    _check_count(len(gpus), source)
     return [_read_object(gpu, f"[{position}]", source) for position, gpu in enumerate(gpus)]
 
 

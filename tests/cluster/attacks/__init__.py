@@ -1,0 +1,1 @@
+"""Attacks on the webhook at a real API server: what they come to, and what becomes of everybody else meanwhile."""

@@ -1,0 +1,54 @@
+"""``python -m tests.cluster.attacks [NUMBER...]``: attacks on the webhook at a real API server, with figures.
+
+While each of them happens, somebody else creates pods in another namespace. Memory is the most that was resident; it
+and all times describe this machine, which everything shares.
+
+Exit codes: 0 every attack held off, 1 one was not, or a program failed.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.cluster.attacks.catalogue import ATTACKS
+from tests.cluster.attacks.replay import replay
+from tests.cluster.attacks.report import report
+from tests.cluster.attacks.stage import running_stage
+from tests.cluster.control_plane import Binaries
+from tests.cluster.processes import NotRunningError
+from tests.nvml.stub import compile_stub
+from tests.programs.build import required
+from tests.programs.catalogue import ETCD, KUBE_APISERVER
+
+
+def main(arguments: list[str]) -> int:
+    """Returns the exit code."""
+    attacks = {attack.number: attack for attack in ATTACKS}
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster.attacks", description=__doc__.partition("\n")[0])
+    parser.add_argument("numbers", nargs="*", type=int, metavar="NUMBER", help=f"up to {len(attacks)}; all if none is")
+    numbers = parser.parse_args(arguments).numbers or list(attacks)
+    if unknown := set(numbers) - attacks.keys():
+        parser.error(f"there is no attack {min(unknown)}")
+    directory = Path(tempfile.mkdtemp(prefix="gpu-topology-attacks-"))
+    try:
+        compile_stub(directory / "nvml")
+        (directory / "stage").mkdir()
+        binaries = Binaries(etcd=required(ETCD), kube_apiserver=required(KUBE_APISERVER))
+        with running_stage(binaries, directory / "stage", directory / "nvml") as stage:
+            all_figures = []
+            for number in numbers:
+                print(f"{number}. {attacks[number].name} ...", flush=True)
+                all_figures.append(replay(attacks[number], stage))
+        report(all_figures)
+        return 1 if any(figures.faults for figures in all_figures) else 0
+    except (LookupError, NotRunningError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        shutil.rmtree(directory)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

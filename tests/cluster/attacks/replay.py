@@ -1,0 +1,86 @@
+"""An attack and its figures: what it came to, and what it cost everybody else."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.proc import forget_peak, peak_mib
+from tests.cluster.attacks.stage import Stage, honest_tenant
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an attack came to.
+
+    Attributes:
+        said: For a reader, in few words.
+        faults: What should not be; nothing here is about time.
+    """
+
+    said: str
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One of the attacks.
+
+    Attributes:
+        number: Its place in the list.
+        name: For a reader.
+        run: Does it.
+        memory_mib: What the replica may have at most meanwhile.
+    """
+
+    number: int
+    name: str
+    run: Callable[[Stage], Found]
+    memory_mib: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """An attack, and what was seen meanwhile.
+
+    Attributes:
+        largest_reply: Bytes of the largest reply of the replica to the API server, TLS included.
+        replica_mib: The most resident memory of the replica.
+        api_server_mib: That of kube-apiserver.
+        longest: Seconds that one of the honest tenant's pods waited at most.
+        probes: How many pods they created.
+    """
+
+    attack: Attack
+    found: Found
+    largest_reply: int
+    replica_mib: float
+    api_server_mib: float
+    longest: float
+    probes: int
+    disturbed: tuple[str, ...]
+
+    @property
+    def faults(self) -> list[str]:
+        """What is not as it should be; nothing here is about time."""
+        faults = [*self.found.faults, *(f"the other namespace: {fault}" for fault in self.disturbed)]
+        if self.replica_mib > self.attack.memory_mib:
+            faults.append(f"the replica had {self.replica_mib:.0f} MiB, at most {self.attack.memory_mib:.0f} are meant")
+        return faults
+
+
+def replay(attack: Attack, stage: Stage) -> Figures:
+    """Do it to a fresh replica, while somebody creates pods in the other namespace."""
+    stage.begin_anew()
+    stage.traffic.largest_reply = 0
+    forget_peak(stage.api_server)
+    with honest_tenant(stage) as probes:
+        found = attack.run(stage)
+    return Figures(
+        attack=attack,
+        found=found,
+        largest_reply=stage.traffic.largest_reply,
+        replica_mib=peak_mib(stage.replica),
+        api_server_mib=peak_mib(stage.api_server),
+        longest=probes.longest,
+        probes=probes.sent,
+        disturbed=tuple(probes.faults),
+    )

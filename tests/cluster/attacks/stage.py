@@ -1,0 +1,231 @@
+"""Where the attacks happen: a control plane of its own, one replica, two namespaces that have opted in."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kubernetes.client import (
+    CoreV1Api,
+    RbacAuthorizationV1Api,
+    RbacV1Subject,
+    V1ClusterRole,
+    V1ClusterRoleBinding,
+    V1Namespace,
+    V1ObjectMeta,
+    V1PolicyRule,
+    V1RoleBinding,
+    V1RoleRef,
+    V1ServiceAccount,
+)
+
+from tests.chart.helm import INSTALL, documents
+from tests.cluster.accounts import RBAC
+from tests.cluster.attacks.people import Neighbour, Person
+from tests.cluster.attacks.probes import probing
+from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane, wait_until_allowed
+from tests.cluster.hami.scheduler import ACCOUNT as HAMI_ACCOUNT
+from tests.cluster.hami.scheduler import NAMESPACE as HAMI_NAMESPACE
+from tests.cluster.hami.scheduler import ROLE as HAMI_ROLE
+from tests.cluster.hami.scheduler import USER as HAMI_USER
+from tests.cluster.hami.team import OPTED_IN, annotations_of, create_namespace
+from tests.cluster.installation import Installation, installed, registered
+from tests.cluster.load.nodes import create_nodes
+from tests.cluster.manifests import apply
+from tests.cluster.scheduling import NODE
+from tests.cluster.service import Traffic, running_service
+from tests.server.conftest import until
+from tests.topology.machines import H20_UUIDS, h20
+
+POLICY_KINDS = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
+CREATE = V1ClusterRole(
+    metadata=V1ObjectMeta(name="may-create-pods"),
+    rules=[V1PolicyRule(api_groups=[""], resources=["pods"], verbs=["create", "get"])],
+)
+EDIT = "system:aggregate-to-edit"
+"""What the controller manager makes the built-in role ``edit`` of: there is no controller manager here."""
+ALLOCATION = {
+    "hami.io/vgpu-node": NODE,
+    "hami.io/vgpu-devices-allocated": "".join(f"{uuid},NVIDIA,97871,100:" for uuid in H20_UUIDS[:2]) + ";",
+    "hami.io/bind-phase": "allocating",
+}
+KNOWN = 'gpu_topology_nodes{topology="fresh"} 1.0'
+
+
+@dataclass(frozen=True)
+class Stage:
+    """All that runs.
+
+    Attributes:
+        ours: The installation; only its first replica is asked, and the other one does not run.
+        traffic: Between the API server and that replica.
+        api_server: Process number of kube-apiserver.
+        nvml: Directory of the stand-in for NVML.
+        team: Namespace of the tenant who attacks. It has no permission of ours.
+        others: Namespace of the honest tenant.
+        creator: May create and get pods in ``team``.
+        editor: Has the built-in role ``edit`` there.
+        hami: The service account of HAMi's scheduler.
+        administrator: May do everything.
+    """
+
+    ours: Installation
+    traffic: Traffic
+    api_server: int
+    nvml: Path
+    team: str
+    others: str
+    creator: Person
+    editor: Person
+    hami: Person
+    administrator: Person
+
+    @property
+    def control_plane(self) -> ControlPlane:
+        """Where all of it is."""
+        return self.ours.control_plane
+
+    @property
+    def replica(self) -> int:
+        """Process number of the replica."""
+        return self.ours.replicas[0].process.pid
+
+    @property
+    def log(self) -> Path:
+        """What the replica writes."""
+        return self.ours.replicas[0].log
+
+    @property
+    def neighbour(self) -> Neighbour:
+        """Somebody who reaches the replica without the API server."""
+        port, ops_port = self.ours.ports[0]
+        return Neighbour(port, ops_port, self.ours.authority)
+
+    def annotations(self, pod: str) -> dict[str, str]:
+        """Those of a pod of the team."""
+        answer = self.administrator.asks("GET", f"/api/v1/namespaces/{self.team}/pods/{pod}")
+        assert answer.status == 200, answer.short
+        return annotations_of(answer.body)
+
+    def schedules(self, pod: str) -> None:
+        """What HAMi's scheduler does with a pod of the team: it chooses two cards, and binds."""
+        path = f"/api/v1/namespaces/{self.team}/pods/{pod}"
+        uid = self.administrator.asks("GET", path).body["metadata"]["uid"]
+        allocated = self.hami.annotates(self.team, pod, dict(ALLOCATION))
+        assert allocated.status == 200, allocated.short
+        binding = {"metadata": {"name": pod, "uid": uid}, "target": {"kind": "Node", "name": NODE}}
+        bound = self.hami.asks("POST", f"{path}/binding", binding)
+        assert bound.status == 201, bound.short
+
+    def begin_anew(self) -> None:
+        """A replica that remembers nothing, also in its memory."""
+        self.ours.kill(0)
+        self.ours.start(0)
+        _wait_for_node(self.ours)
+
+
+@contextmanager
+def running_stage(binaries: Binaries, directory: Path, nvml: Path) -> Iterator[Stage]:
+    """Starts everything, as the chart installs it: registration and admission policies, too.
+
+    Args:
+        binaries: Of the control plane.
+        directory: Empty; takes all data, keys and logs.
+        nvml: Directory of the stand-in for NVML.
+
+    Raises:
+        NotRunningError: a program ended or does not become ready.
+    """
+    for part in ("control-plane", "ours"):
+        (directory / part).mkdir()
+    with ExitStack() as stack:
+        plane = stack.enter_context(running_control_plane(binaries, directory / "control-plane"))
+        ours = stack.enter_context(installed(plane, directory / "ours", {}, nvml, hami="2.9.0"))
+        ours.kill(1)
+        create_nodes(plane, (h20(),))
+        _wait_for_node(ours)
+        _apply_policies(plane)
+        traffic = Traffic()
+        port = stack.enter_context(running_service([ours.ports[0][0]], traffic))
+        asked = replace(ours, url=f"https://127.0.0.1:{port}")
+        stack.enter_context(registered(ours, asked.registration(scheduler=HAMI_USER)))
+        admin = CoreV1Api(stack.enter_context(plane.client()))
+        team, others = create_namespace(admin, OPTED_IN), create_namespace(admin, OPTED_IN)
+        RbacAuthorizationV1Api(admin.api_client).create_cluster_role(CREATE)
+        people = {
+            "creator": _tenant(admin, plane, team, "creator", "may-create-pods"),
+            "editor": _tenant(admin, plane, team, "editor", EDIT),
+            "hami": _hami(admin, plane),
+            "administrator": Person(plane, _token(plane.kubeconfig)),
+        }
+        for person in people.values():
+            stack.callback(person.close)
+        yield Stage(ours, traffic, _process_of(plane), nvml, team, others, **people)
+
+
+def honest_tenant(stage: Stage) -> Any:
+    """A context in which somebody creates pods in the other namespace."""
+    return probing(stage.control_plane, _token(stage.control_plane.kubeconfig), stage.others)
+
+
+def _wait_for_node(ours: Installation) -> None:
+    until(lambda: KNOWN in ours.replica_metrics(0), "a replica that knows the node")
+
+
+def _apply_policies(plane: ControlPlane) -> None:
+    for one in documents(INSTALL.read_text(encoding="utf-8")):
+        if one["kind"] in POLICY_KINDS:
+            answer = apply(plane, one)
+            assert answer.status_code == 201, answer.text
+
+
+def _tenant(admin: CoreV1Api, plane: ControlPlane, namespace: str, name: str, role: str) -> Person:
+    """A service account with a role in its namespace."""
+    rbac = RbacAuthorizationV1Api(admin.api_client)
+    admin.create_namespaced_service_account(namespace, V1ServiceAccount(metadata=V1ObjectMeta(name=name)))
+    reference = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=role)
+    subjects = [RbacV1Subject(kind="ServiceAccount", name=name, namespace=namespace)]
+    binding = V1RoleBinding(metadata=V1ObjectMeta(name=name), role_ref=reference, subjects=subjects)
+    rbac.create_namespaced_role_binding(namespace, binding)
+    return _person(plane, namespace, name, place=namespace, verb="create")
+
+
+def _hami(admin: CoreV1Api, plane: ControlPlane) -> Person:
+    """HAMi's scheduler, with the roles of its chart."""
+    rbac = RbacAuthorizationV1Api(admin.api_client)
+    admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=HAMI_NAMESPACE)))
+    admin.create_namespaced_service_account(HAMI_NAMESPACE, V1ServiceAccount(metadata=V1ObjectMeta(name=HAMI_ACCOUNT)))
+    rbac.create_cluster_role(HAMI_ROLE)
+    subjects = [RbacV1Subject(kind="ServiceAccount", name=HAMI_ACCOUNT, namespace=HAMI_NAMESPACE)]
+    reference = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=HAMI_ACCOUNT)
+    rbac.create_cluster_role_binding(
+        V1ClusterRoleBinding(metadata=V1ObjectMeta(name=HAMI_ACCOUNT), role_ref=reference, subjects=subjects)
+    )
+    return _person(plane, HAMI_NAMESPACE, HAMI_ACCOUNT, place="", verb="patch")
+
+
+def _person(plane: ControlPlane, namespace: str, account: str, *, place: str, verb: str) -> Person:
+    """The service account, once it may do that with pods; everywhere if ``place`` is empty."""
+    kubeconfig = plane.kubeconfig_for(namespace, account)
+    with plane.client(kubeconfig) as client:
+        wait_until_allowed(client, place, verb, "pods")
+    return Person(plane, _token(kubeconfig))
+
+
+def _token(kubeconfig: Path) -> str:
+    token: str = json.loads(kubeconfig.read_text())["users"][0]["user"]["token"]
+    return token
+
+
+def _process_of(plane: ControlPlane) -> int:
+    """The number of the process that listens as this API server."""
+    wanted = f"--secure-port={plane.url.rpartition(':')[2]}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (process / "cmdline").read_bytes().split(b"\0"):
+                return int(process.name)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    raise ProcessLookupError(plane.url)

@@ -1,0 +1,116 @@
+"""The remap container as a real API server keeps it, and what it does with what it is told there."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes.client import CoreV1Api
+
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.registration import create_pod, created, gpu_container, gpu_pod, registered
+from tests.cluster.scheduling import allocate, bind, stored_pod
+from tests.nvml.machines import h20
+from tests.nvml.stub import compile_stub
+from tests.pods import annotation_reference, effective_env
+from tests.remap.processes import Node
+from tests.server.conftest import RunningServer
+from tests.topology.machines import H20_UUIDS
+from webhook.cli.demo.cluster import environment_of
+
+pytestmark = pytest.mark.cluster
+
+OURS = "gpu-topology-remap"
+PEERS = (gpu_container("prefill"), gpu_container("decode"))
+GIVEN = (), (6, 3), (1, 4)
+OWN = [H20_UUIDS[index] for index in (1, 3, 4, 6)]
+FOREIGN = [H20_UUIDS[index] for index in (0, 2, 5, 7)]
+
+
+@pytest.fixture(autouse=True)
+def webhook(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[RunningServer]:
+    """Our server, in whose eyes the namespace may not see every GPU of a node; the configuration asks for the file."""
+    labels = {"gpu.topology/allow-node-gpus": "false"}
+    with registered(
+        control_plane, namespace, tmp_path / "server", config="remap: {environment: file}\n", labels=labels
+    ) as server:
+        yield server
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    """The machine on which the pod starts."""
+    compile_stub(tmp_path / "driver")
+    return Node(tmp_path / "driver", tmp_path, h20())
+
+
+def bound(control_plane: ControlPlane, admin: CoreV1Api, namespace: str, options: dict[str, str]) -> dict[str, Any]:
+    """A pod with four cards of the node, as the kubelet gets it."""
+    created(control_plane, namespace, gpu_pod("serve", options, *PEERS))
+    allocate(admin, namespace, "serve", *GIVEN)
+    bind(admin, namespace, "serve")
+    return stored_pod(admin, namespace, "serve")
+
+
+@pytest.mark.parametrize("carrier", ["init", "sidecar"])
+@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
+def test_it_is_told_of_the_cards_of_its_pod_and_no_others(
+    control_plane: ControlPlane, admin: CoreV1Api, namespace: str, node: Node, profile: str, carrier: str
+) -> None:
+    pod = bound(control_plane, admin, namespace, {"gpu.topology/profile": profile, "gpu.topology/remap": carrier})
+    seen = effective_env(pod, OURS)["NVIDIA_VISIBLE_DEVICES"]
+    assert seen["fieldRef"]["fieldPath"] == "metadata.annotations['gpu.topology/visible-uuids']"
+    assert pod["metadata"]["annotations"]["gpu.topology/visible-uuids"] == ",".join(OWN)
+    for name in ("ready", "env", "nccl-topo.xml", "report.txt"):
+        (node.shared / name).symlink_to(node.shared / "theirs")
+    done = node.remap(environment_of(pod["spec"]["initContainers"][0], pod))
+    assert (done.code, done.err) == (0, "")
+    assert "warning" not in done.out
+    assert all(uuid in done.out for uuid in OWN)
+    assert not any(uuid in done.out for uuid in FOREIGN)
+    assert node.files() == ["env", "nccl-topo.xml", "report.txt"]
+
+
+def test_a_shell_that_plants_a_fifo_gains_no_time_and_no_card(
+    control_plane: ControlPlane, admin: CoreV1Api, namespace: str, node: Node
+) -> None:
+    pod = bound(control_plane, admin, namespace, {"gpu.topology/remap": "init"})
+    for name in ("ready", "env", "nccl-topo.xml", "report.txt", ".report.txt.new", ".env.new"):
+        os.mkfifo(node.shared / name)
+    assert node.remap(environment_of(pod["spec"]["initContainers"][0], pod)).code == 0
+
+
+@pytest.mark.parametrize("carrier", ["init", "sidecar"])
+def test_before_the_binding_it_sees_nothing_whatever_the_user_wrote(
+    control_plane: ControlPlane, admin: CoreV1Api, namespace: str, carrier: str
+) -> None:
+    forged = {"gpu.topology/remap": carrier, "gpu.topology/visible-uuids": "all"}
+    created(control_plane, namespace, gpu_pod("serve", forged))
+    pod = stored_pod(admin, namespace, "serve")
+    assert pod["metadata"]["annotations"]["gpu.topology/visible-uuids"] == "none"
+    seen = effective_env(pod, OURS)["NVIDIA_VISIBLE_DEVICES"]
+    assert seen["fieldRef"]["fieldPath"] == "metadata.annotations['gpu.topology/visible-uuids']"
+
+
+def test_without_the_permission_containers_read_annotations_and_a_warning_says_so(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    answer = create_pod(control_plane, namespace, gpu_pod("serve", {"gpu.topology/profile": "pod-peers"}, *PEERS))
+    assert answer.status == 201
+    foretold = "remap.environment: file changes nothing: the namespace is not labelled gpu.topology/allow-node-gpus"
+    assert [warning.split('"')[1] for warning in answer.warnings] == [foretold]
+    assert effective_env(answer.body, "prefill")["NVIDIA_VISIBLE_DEVICES"] == annotation_reference(
+        "gpu.topology/visible-uuids"
+    ) | {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.annotations['gpu.topology/visible-uuids']"}}
+
+
+def test_a_list_of_gpus_from_a_line_that_may_be_missing_is_refused(control_plane: ControlPlane, namespace: str) -> None:
+    line = {"volumeName": "gpu-topology", "path": "env", "key": "NVIDIA_VISIBLE_DEVICES", "optional": True}
+    source = {"fileKeyRef": line}
+    own = gpu_container(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": source}])
+    pod = gpu_pod("serve", {"gpu.topology/profile": "pod-peers"}, own)
+    pod["spec"]["volumes"] = [{"name": "gpu-topology", "emptyDir": {"sizeLimit": "8Mi"}}]
+    answer = create_pod(control_plane, namespace, pod)
+    assert answer.status == 403
+    assert "gpu.topology/allow-node-gpus" in answer.message

@@ -1,0 +1,125 @@
+"""What holds whatever the input is. Each function fails with what it found."""
+
+import enum
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+from zlib import crc32
+
+from webhook.allocation.model import Allocation, Device
+from webhook.model.choices import Profile
+from webhook.model.errors import FormatError
+from webhook.resolve.node import KnownNode, Origin
+from webhook.resolve.outputs import all_annotations
+from webhook.resolve.resolve import UnresolvedError, resolve
+from webhook.resolve.wanted import GpuContainer, Requirements, Wanted
+from webhook.topology.document import format_topology, parse_topology
+from webhook.topology.matrix import format_matrix, matrix
+from webhook.topology.model import NodeTopology
+from webhook.topology.nccl.check import check
+from webhook.topology.nccl.writer import format_nccl_topology
+
+MESSAGE_LIMIT = 8192
+"""Characters of a message: some list the GPUs of a node."""
+LINE_LIMIT = 16 * 1024
+"""Bytes of a line of the log."""
+PATCH_LIMIT = 1024 * 1024
+"""Bytes of a patch; in a reply it is in base64."""
+ENVELOPE = 64 * 1024
+"""Bytes of a reply beside its patch."""
+
+
+class Law(enum.Enum):
+    """Laws that were written before the code that keeps them."""
+
+    BOUNDED_REPLY = enum.auto()
+    BOUNDED_NAMES = enum.auto()
+    OUTPUTS_ARE_OURS = enum.auto()
+    REMAP_SEES_ITS_OWN = enum.auto()
+    ALLOCATION_OF_THE_POD = enum.auto()
+    REVIEW_BUDGET = enum.auto()
+
+
+AWAITED = frozenset({Law.OUTPUTS_ARE_OURS, Law.REMAP_SEES_ITS_OWN, Law.ALLOCATION_OF_THE_POD})
+"""Those that the code does not keep yet."""
+
+
+def check_message(text: str) -> None:
+    """A message says something, obeys no terminal, and has an end."""
+    assert text.strip(), "nothing is said"
+    assert text.isprintable(), f"not printable: {text[:300]!r}"
+    assert len(text) <= MESSAGE_LIMIT, f"{len(text)} characters: {text[:300]!r}"
+
+
+def check_review_message(text: str) -> None:
+    """A message about a review, which may repeat what stands in it."""
+    assert text.strip(), "nothing is said"
+    if Law.BOUNDED_NAMES not in AWAITED:
+        check_message(text)
+
+
+def check_log_line(line: bytes) -> None:
+    """A line of the log obeys no terminal, and has an end."""
+    text = line.decode()
+    json.loads(text)
+    assert "\n" not in text
+    if Law.BOUNDED_NAMES not in AWAITED:
+        assert text.isprintable(), f"not printable: {text[:300]!r}"
+        assert len(line) <= LINE_LIMIT, f"{len(line)} bytes: {text[:300]!r}"
+
+
+def check_topology(topology: NodeTopology) -> None:
+    """A topology that was read can be written, read again, shown and used.
+
+    Of the uses that cost most each topology is put to one: a file with or without host indices, a pod of one profile.
+    """
+    text = format_topology(topology)
+    assert parse_topology(text, source="the same") == topology
+    for part in (topology.problem, topology.node, *re.split(r"[\t\n]", format_matrix(matrix(topology)))):
+        assert part.isprintable(), part[:300]
+    turn = crc32(text.encode())
+    _check_file(topology, host_indices=bool(turn & 1))
+    origins = list(Origin)
+    node = KnownNode(topology, origin=origins[(turn >> 1) % len(origins)])
+    _check_known(node, *_USES[(turn >> 3) % len(_USES)])
+
+
+_USES = ((Profile.EXCLUSIVE, 1), (Profile.EXCLUSIVE, 64), (Profile.POD_PEERS, 2), (Profile.NODE_PEERS, 3))
+"""Profiles, each with a number of GPUs."""
+
+
+def _check_file(topology: NodeTopology, *, host_indices: bool) -> None:
+    try:
+        file = format_nccl_topology(topology, host_indices=host_indices)
+    except FormatError as error:
+        check_message(str(error))
+    else:
+        report = check(file)
+        assert report.accepted, str(report)[:2000]
+
+
+def _check_known(node: KnownNode, profile: Profile, count: int) -> None:
+    devices = [Device(uuid=gpu.uuid, minor=gpu.minor) for gpu in node.topology.gpus]
+    given = tuple(devices[:count])
+    container = GpuContainer(name="a", count=len(given), visible_key="gpu.topology/cuda-visible-devices.0")
+    wanted = Wanted(profile=profile, containers=(container,), requirements=Requirements(nvlink=True))
+    try:
+        resolution = resolve(wanted, Allocation(segments=(given,)), node, peers=devices[-1:])
+    except UnresolvedError as error:
+        check_message(str(error))
+        return
+    check_written(all_annotations(resolution).items())
+    for sentence in (*resolution.unmet, resolution.doubt or "-"):
+        check_message(sentence)
+
+
+def check_written(annotations: Iterable[tuple[str, Any]]) -> None:
+    """Annotations that bind writes: texts that people can look at, of keys that are ours."""
+    size = 0
+    for key, value in annotations:
+        assert key.startswith("gpu.topology/"), key
+        assert isinstance(value, str)
+        assert value.isprintable(), f"{key}: {value[:300]!r}"
+        size += len(key) + len(value)
+    assert size <= 256 * 1024, f"{size} characters of annotations"

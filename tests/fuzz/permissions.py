@@ -1,0 +1,165 @@
+"""What a pod may become without its administrator's word: an oracle that shares no code with the decisions."""
+
+import re
+from typing import Any
+
+from tests.fuzz.laws import AWAITED, Law
+
+Manifest = dict[str, Any]
+
+_OUTPUT = re.compile(
+    r"gpu\.topology/(injected|visible-uuids|nccl-nvls|node-topology|link|bandwidth|ring-order|numa|satisfied"
+    r"|cuda-visible-devices\..*|nccl-env\..*)",
+    re.DOTALL,
+)
+_HOST = {"hostIPC": "allow-host-ipc", "hostPID": "allow-host-pid", "hostNetwork": "allow-host-network"}
+_NOTHING = (None, "", "none", "void")
+_OWN_CARDS = "metadata.annotations['gpu.topology/visible-uuids']"
+_KEPT = ("name", "image", "command", "args", "securityContext", "lifecycle", "ports")
+"""Fields of users' containers that stay as they are."""
+_CONTAINER = r"/spec/(init)?[cC]ontainers/\d+"
+_DOCUMENTED = tuple(
+    re.compile(pattern, re.DOTALL)
+    for pattern in (
+        r"(add|replace|remove) /metadata/annotations/gpu\.topology~1.*",
+        r"(add|replace) /metadata/annotations/(hami\.io~1gpu-scheduler-policy|nvidia\.com~1numa-bind)",
+        r"add /metadata(/annotations|/labels)?",
+        r"(add|replace) /metadata/labels/gpu\.topology~1group",
+        r"(add|replace) /spec/(hostIPC|hostPID|hostNetwork|shareProcessNamespace|dnsPolicy|runtimeClassName)",
+        rf"(add|replace) {_CONTAINER}/(env|volumeMounts)(/\d+|/-)?",
+        rf"(add|replace|remove) {_CONTAINER}/resources(/(limits|requests)(/[^/]*)?)?",
+        r"(add|replace) /spec/initContainers(/\d+|/-)?",
+        r"(add|replace) /spec/volumes(/-)?",
+        r"(add|replace) /spec/affinity(/podAffinity(/[a-zA-Z]*(/-)?)?)?",
+    )
+)
+
+
+def outputs(pod: Manifest) -> Manifest:
+    """The annotations that only we write."""
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    return {key: value for key, value in annotations.items() if _OUTPUT.fullmatch(key)}
+
+
+def with_other_outputs(pod: Manifest) -> Manifest:
+    """The pod as if something else had been written into what only we write."""
+    found = outputs(pod)
+    if not found:
+        return pod
+    annotations = pod["metadata"]["annotations"] | dict.fromkeys(found, "forged")
+    return pod | {"metadata": pod["metadata"] | {"annotations": annotations}}
+
+
+def check_operations(operations: list[Manifest]) -> None:
+    """A patch touches only what docs/injection.md names."""
+    for operation in operations:
+        text = f"{operation['op']} {operation['path']}"
+        assert any(pattern.fullmatch(text) for pattern in _DOCUMENTED), f"a patch that {text[:300]}"
+
+
+def check_permissions(before: Manifest, after: Manifest, labels: Manifest) -> None:
+    """Nothing reaches beyond the pod unless a label of its namespace allows it."""
+    old, new = before.get("spec") or {}, after.get("spec") or {}
+    for field, label in _HOST.items():
+        if not _allows(labels, label):
+            assert not new.get(field) or old.get(field), f"{field} without {label}"
+    _check_volumes(old.get("volumes") or [], new.get("volumes") or [])
+    ours = _check_containers(old, new)
+    if not _allows(labels, "allow-node-gpus"):
+        _check_gpus(before, after, ours)
+
+
+def _allows(labels: Manifest, permission: str) -> bool:
+    return bool(labels.get(f"gpu.topology/{permission}") == "true")
+
+
+def _check_volumes(before: list[Manifest], after: list[Manifest]) -> None:
+    assert after[: len(before)] == before
+    for volume in after[len(before) :]:
+        assert volume.keys() == {"name", "emptyDir"}, f"a volume {volume}"
+
+
+def _check_containers(before: Manifest, after: Manifest) -> Manifest | None:
+    """No container becomes more than it was; the one that was added, if any."""
+    old = [*(before.get("initContainers") or []), *(before.get("containers") or [])]
+    new = [*(after.get("initContainers") or []), *(after.get("containers") or [])]
+    added = None
+    if len(new) > len(old):
+        added, *new = new
+        assert len(new) == len(old), f"{len(new) - len(old)} more containers than one"
+    for one, other in zip(old, new, strict=True):
+        if other.get("command") == ["gpu-topology", "remap"] and one != other:
+            assert _is_ours(other) or all(one.get(key) == other.get(key) for key in _KEPT)
+            continue
+        assert all(one.get(key) == other.get(key) for key in _KEPT), f"container {one['name']} becomes another"
+    assert added is None or _is_ours(added), f"a container {added}"
+    return added
+
+
+def _is_ours(container: Manifest) -> bool:
+    """Whether it is the remap container, with no more rights than that needs."""
+    context = container.get("securityContext") or {}
+    return (
+        container.get("command") == ["gpu-topology", "remap"]
+        and not context.get("privileged")
+        and context.get("allowPrivilegeEscalation") is False
+        and context.get("runAsNonRoot") is True
+        and context.get("capabilities") == {"drop": ["ALL"]}
+    )
+
+
+def _check_gpus(before: Manifest, after: Manifest, added: Manifest | None) -> None:
+    """The pod shows its containers no GPU but their own and each other's."""
+    shown = _shown(before)
+    for container, entry in _shown(after):
+        if (container, entry) in shown:
+            continue
+        source = (entry.get("valueFrom") or {}) if isinstance(entry.get("valueFrom"), dict) else {}
+        path = (source.get("fieldRef") or {}).get("fieldPath")
+        if entry.get("value") in _NOTHING and path in (None, _OWN_CARDS) and not source.get("configMapKeyRef"):
+            continue
+        is_remap = added is not None and container == added["name"]
+        assert is_remap or _is_remap(after, container), f"container {container} sees {entry}"
+        assert Law.REMAP_SEES_ITS_OWN in AWAITED, f"the remap container sees {entry}"
+
+
+def _shown(pod: Manifest) -> list[tuple[str, Manifest]]:
+    """The entries of ``env`` that show GPUs, each with the name of its container."""
+    spec = pod.get("spec") or {}
+    containers = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+    return [
+        (one["name"], entry)
+        for one in containers
+        for entry in one.get("env") or []
+        if entry["name"] == "NVIDIA_VISIBLE_DEVICES"
+    ]
+
+
+def _is_remap(pod: Manifest, name: str) -> bool:
+    inits = (pod.get("spec") or {}).get("initContainers") or []
+    return any(one["name"] == name and one.get("command") == ["gpu-topology", "remap"] for one in inits)
+
+
+def check_injected(after: Manifest, labels: Manifest) -> None:
+    """A pod that we prepared shows no GPU of others by a list of its own, whatever it brought along."""
+    mark = outputs(after).get("gpu.topology/injected", "observe")
+    if mark.endswith("observe") or _allows(labels, "allow-node-gpus"):
+        return
+    spec = after.get("spec") or {}
+    last: dict[int, Manifest] = {}
+    for one in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]:
+        if _is_remap(after, one["name"]):
+            continue
+        for entry in one.get("env") or []:
+            if entry["name"] == "NVIDIA_VISIBLE_DEVICES":
+                last[id(one)] = entry
+    for entry in last.values():
+        source = entry.get("valueFrom") or {}
+        if source:
+            path = (source.get("fieldRef") or {}).get("fieldPath")
+            own = path == _OWN_CARDS or "fileKeyRef" in source
+            assert own, f"an own list of GPUs: {entry}"
+        else:
+            assert entry.get("value") in _NOTHING, f"an own list of GPUs: {entry}"
+    shown = outputs(after).get("gpu.topology/visible-uuids", "none")
+    assert shown == "none", f"GPUs by the word of an annotation: {shown}"

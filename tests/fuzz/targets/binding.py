@@ -1,0 +1,208 @@
+"""Reviews of Bindings with the pod that the API server has, from the bytes of a request to those of the answer.
+
+An input is a scene (``tests.fuzz.scenes``) with ``pod``, which the API server answers with, and ``group``, the other
+pods of its group.
+"""
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jsonpatch
+import msgspec
+
+from tests.fuzz import effort
+from tests.fuzz.laws import AWAITED, ENVELOPE, PATCH_LIMIT, Law, check_log_line, check_review_message, check_written
+from tests.fuzz.permissions import outputs
+from tests.fuzz.scenes import Manifest, Scene, binding_review, golden_scenes, kept_log, read_scene, written
+from tests.topology.machines import H20_UUIDS
+from webhook.model.binding import PodEvent
+from webhook.model.envelope import MalformedReview
+from webhook.model.pod import MalformedPod
+from webhook.server.bindings import BindingReviews
+from webhook.server.counts import Counts
+
+NODE = "h20-node-1"
+EVENT_LIMIT = 1024
+"""Characters of an Event's note: k8s.io/kubernetes pkg/apis/core/validation/events.go."""
+FIXED_CALLS, CALLS_EACH = 12_000, 3.0
+"""For each byte of the request and of the pods that are read for it."""
+_OUR_KEYS = ("gpu.topology/nccl-p2p-level",)
+
+
+def _allocations(count: int) -> Iterator[Manifest]:
+    """What schedulers write of so many GPUs."""
+    uuids = H20_UUIDS[:count]
+    segment = "".join(f"{uuid},NVIDIA,97871,100:" for uuid in uuids)
+    yield {"hami.io/vgpu-node": NODE, "hami.io/vgpu-devices-allocated": segment + ";"}
+    yield {
+        "hami.io/vgpu-node": NODE,
+        "hami.io/vgpu-devices-allocated": segment + ";",
+        "hami.io/vgpu-devices-to-allocate": segment + ";",
+        "hami.io/vgpu-mig-allocations": json.dumps([{"gpuUUID": uuids[0], "profile": "1g.10gb"}]),
+    }
+    yield {"volcano.sh/vgpu-node": NODE, "volcano.sh/vgpu-ids-new": segment}
+    gpus = [{"minor": index, "id": uuid} for index, uuid in enumerate(uuids)]
+    yield {"scheduling.koordinator.sh/device-allocated": json.dumps({"gpu": gpus})}
+
+
+def seeds() -> Iterator[bytes]:
+    """The golden pods that were prepared, with allocations of the three schedulers."""
+    binding: Manifest = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "train", "namespace": "team-a", "uid": "uid-1"},
+        "target": {"kind": "Node", "name": NODE},
+    }
+    for scene in golden_scenes():
+        pod = scene.pop("pod")
+        if "gpu.topology/injected" not in outputs(pod):
+            continue
+        for number, allocation in enumerate(_allocations(2)):
+            metadata = {"name": "train", "namespace": "team-a", "uid": "uid-1", "labels": {}} | pod["metadata"]
+            live = pod | {"metadata": metadata | {"annotations": metadata["annotations"] | allocation}}
+            told = binding | {"metadata": binding["metadata"] | {"annotations": dict(allocation)}}
+            group = [live] if number == 0 else []
+            yield written(
+                scene | {"pod": live, "group": group, "review": binding_review(told if number > 1 else binding)}
+            )
+
+
+@dataclass
+class _Answered:
+    """Pods as the API server has them, and what was told about them."""
+
+    live: bytes | None
+    others: list[bytes]
+    asked: list[tuple[object, ...]] = field(default_factory=list)
+    told: list[tuple[str, str, str, PodEvent]] = field(default_factory=list)
+    lost = 0
+
+    async def pod(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
+        """The pod."""
+        self.asked.append((namespace, name, deadline))
+        return self.live
+
+    async def group(self, namespace: str, group: str, node: str, *, deadline: float | None = None) -> list[bytes]:
+        """The others."""
+        self.asked.append((namespace, group, node, deadline))
+        return self.others
+
+    def tell(self, namespace: str, name: str, uid: str, event: PodEvent) -> None:
+        """An Event."""
+        self.told.append((namespace, name, uid, event))
+
+
+def target(data: bytes) -> None:
+    """Fails where an answer breaks a law."""
+    scene = read_scene(data)
+    cluster = _cluster(scene)
+    size = scene.body + b" " * (len(cluster.live or b"") + sum(map(len, cluster.others)))
+    if Law.REVIEW_BUDGET in AWAITED:
+        reply = answer(scene, cluster)
+    else:
+        reply = effort.sampled(size, fixed=FIXED_CALLS, each=CALLS_EACH, work=lambda: answer(scene, cluster))
+    if reply is not None:
+        check_reply(scene, cluster, reply)
+
+
+def _cluster(scene: Scene) -> _Answered:
+    pod = scene.document.get("pod")
+    others = scene.document.get("group")
+    return _Answered(
+        None if pod is None else written(pod), [written(one) for one in others] if isinstance(others, list) else []
+    )
+
+
+def answer(scene: Scene, cluster: _Answered) -> bytes | None:
+    """The answer; ``None`` if the request is refused as none that can be answered, or the pod is none."""
+    cluster.asked.clear()
+    with kept_log() as (log, lines):
+        reviews = BindingReviews(
+            state=scene, pods=cluster, events=cluster, policy=scene.rules, log=log, counts=Counts(lambda: 0)
+        )
+        try:
+            reply = asyncio.run(reviews.answer(scene.body, 0))
+        except (MalformedReview, MalformedPod) as error:
+            check_review_message(str(error))
+            return None
+        for line in lines():
+            check_log_line(line)
+    assert len(cluster.asked) <= 2, f"{len(cluster.asked)} requests for one review"
+    for *_, event in cluster.told:
+        assert event.note
+        if Law.BOUNDED_NAMES not in AWAITED:
+            assert len(event.note) <= EVENT_LIMIT, f"an Event of {len(event.note)} characters"
+            assert event.note.isprintable(), f"an Event with {event.note[:300]!r}"
+    return reply
+
+
+def check_reply(scene: Scene, cluster: _Answered, reply: bytes) -> None:
+    """The laws of answers."""
+    try:
+        request: Manifest = msgspec.json.decode(scene.body)["request"]
+    except UnicodeDecodeError:
+        return  # texts that we do not read are not decoded: whether they are UTF-8 is for the API server
+    response = json.loads(reply)["response"]
+    assert response["uid"] == request["uid"]
+    patch = base64.b64decode(response.get("patch", ""))
+    if Law.BOUNDED_REPLY not in AWAITED:
+        assert len(patch) <= PATCH_LIMIT, f"a patch of {len(patch)} bytes"
+        assert len(reply) <= 4 * len(patch) / 3 + ENVELOPE, f"a reply of {len(reply)} bytes"
+    assert all(len(warning) < 120 for warning in response.get("warnings", []))
+    if not response["allowed"]:
+        assert not patch
+        assert response["auditAnnotations"]["reason"]
+        check_review_message(response["status"]["message"])
+        return
+    if not patch:
+        return
+    before = request["object"]
+    after: Manifest = jsonpatch.apply_patch(before, json.loads(patch))
+    check_binding(before, after)
+    _check_uuids(scene, cluster, after)
+    again = answer(_with_binding(scene, request, after), cluster)
+    assert again is not None, "a Binding that was readable and is not any more"
+    assert "patch" not in json.loads(again)["response"], "a second review that adds something"
+    if Law.ALLOCATION_OF_THE_POD not in AWAITED:
+        _check_allocation_of_the_pod(scene, cluster, request, after)
+
+
+def check_binding(before: Manifest, after: Manifest) -> None:
+    """Nothing but annotations of ours is written."""
+    old, new = before.get("metadata") or {}, after["metadata"]
+    assert {**before, "metadata": None} == {**after, "metadata": None}
+    assert {**old, "annotations": None} == {**new, "annotations": None}
+    there, found = old.get("annotations") or {}, new["annotations"]
+    changed = {key: value for key, value in found.items() if there.get(key) != value}
+    assert there.keys() <= found.keys()
+    assert changed.keys() <= {*outputs(after), *_OUR_KEYS}, f"annotations {sorted(changed)[:5]}"
+    check_written(changed.items())
+
+
+def _check_uuids(scene: Scene, cluster: _Answered, after: Manifest) -> None:
+    """A pod is shown the cards that a scheduler wrote down for it, and no others."""
+    shown = after["metadata"]["annotations"].get("gpu.topology/visible-uuids", "none")
+    known = (cluster.live or b"") + scene.body
+    for uuid in shown.split(","):
+        assert uuid in ("none", "") or uuid.encode() in known or "koordinator" in known.decode(), uuid
+
+
+def _check_allocation_of_the_pod(scene: Scene, cluster: _Answered, request: Manifest, after: Manifest) -> None:
+    """Who sends a Binding cannot say which cards the pod has."""
+    binding = request["object"]
+    metadata = dict(binding.get("metadata") or {}) | {"annotations": {}}
+    reply = answer(_with_binding(scene, request, binding | {"metadata": metadata}), cluster)
+    assert reply is not None
+    patch = json.loads(base64.b64decode(json.loads(reply)["response"].get("patch", "")) or b"[]")
+    plain: Manifest = jsonpatch.apply_patch(binding | {"metadata": metadata}, patch)
+    found, expected = outputs(after), outputs(plain)
+    assert {key: found[key] for key in expected} == expected, "what the Binding says of the allocation is believed"
+
+
+def _with_binding(scene: Scene, request: Manifest, binding: Any) -> Scene:
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request | {"object": binding}}
+    return replace(scene, body=msgspec.json.encode(review))

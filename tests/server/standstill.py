@@ -1,0 +1,42 @@
+"""``python -m tests.server.standstill GATE PORT OPS_PORT STALL_SECONDS``: a server whose reviews stand still.
+
+A review opens the FIFO ``GATE`` on the event loop and reads it to its end, as a review would that takes without end.
+"""
+
+import ssl
+import sys
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from webhook.config import Config, ServerSettings
+from webhook.model.envelope import PODS_PATH
+from webhook.server import certificates
+from webhook.server.counts import Counts
+from webhook.server.http import create_reviews_app
+from webhook.server.log import ReviewLog
+from webhook.server.reviews import Reviews
+from webhook.server.run import run
+from webhook.state.directory import load_directory
+
+
+def main(gate: str, port: str, ops_port: str, stall_seconds: str) -> None:
+    """Serve until a signal."""
+    settings = ServerSettings(
+        host="127.0.0.1", port=int(port), ops_port=int(ops_port), stall_seconds=float(stall_seconds)
+    )
+    config = replace(Config(), server=settings)
+    log = ReviewLog(sys.stdout.fileno())
+    reviews = Reviews(
+        create_reviews_app(),
+        {PODS_PATH: lambda _body, _started: Path(gate).read_bytes()},
+        log=log,
+        counts=Counts(lambda: 0),
+        max_review_bytes=1024,
+    )
+    context: ssl.SSLContext = certificates.self_signed(config, None, log).context
+    run(config, reviews, load_directory(Path("examples/state")), context)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,92 @@
+"""How much one pod may ask of us: what is beyond a limit of the configuration ends before the work is done.
+
+A pod is counted as it will be, without what we put beside its containers, so that a second admission of it ends like
+the first.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from webhook.admit.container import PodContainer
+from webhook.admit.request import ContainerRequest
+from webhook.config import LEAST_REPLY, LimitSettings
+from webhook.model import names
+from webhook.model.errors import LimitError
+from webhook.model.options import Options
+from webhook.model.patch import Operation
+from webhook.model.pod import InitContainer
+
+ENVELOPE_BYTES = LEAST_REPLY // 2
+"""What a reply holds beside its patch, at most: 30 warnings of 119 characters, the uid, and names."""
+
+_encoder = msgspec.json.Encoder()
+
+
+def check_counts(containers: Sequence[ContainerRequest], options: Options, limits: LimitSettings, holder: str) -> None:
+    """Raises LimitError if a pod has too many containers, or too many variables are asked for by annotations."""
+    ours = any(isinstance(one.container, InitContainer) and _is_called_like_ours(one.name) for one in containers)
+    found = len(containers) - ours
+    if found > limits.containers:
+        raise LimitError(holder, setting="containers", most=limits.containers, what="containers", found=found)
+    asked = len(options.env)
+    if asked > limits.env_annotations:
+        most, what = limits.env_annotations, f"variables of {names.PREFIX}{names.ENV_PREFIX}NAME annotations"
+        raise LimitError(holder, setting="envAnnotations", most=most, what=what, found=asked)
+
+
+def _is_called_like_ours(name: str) -> bool:
+    return name.startswith(names.REMAP_CONTAINER)
+
+
+def count_variables(containers: Sequence[PodContainer], remap_container: PodContainer | None) -> int:
+    """How many variables a pod has, without those of our container."""
+    return sum(len(one.entries) for one in containers if one is not remap_container)
+
+
+class Budget:
+    """What may still be written of one pod.
+
+    Args:
+        limits: How much of everything there may be.
+        holder: How messages call the pod.
+        variables: How many it has.
+
+    Raises:
+        LimitError: those are too many.
+    """
+
+    def __init__(self, limits: LimitSettings, holder: str, variables: int = 0) -> None:
+        self._limits = limits
+        self._holder = holder
+        self._patch_limit = (limits.reply_bytes - ENVELOPE_BYTES) // 4 * 3  # a patch is sent in base64
+        self._variables = self._operations = self._patch_bytes = 0
+        self.add_variables(variables)
+
+    def add_variables(self, count: int = 1) -> None:
+        """Count variables of containers.
+
+        Raises:
+            LimitError: there are too many.
+        """
+        self._variables += count
+        most = self._limits.variables
+        if self._variables > most:
+            raise LimitError(self._holder, setting="variables", most=most, what="variables", found=self._variables)
+
+    def spend(self, operation: Operation) -> None:
+        """Count an operation and its bytes.
+
+        Raises:
+            LimitError: there are too many operations, or the reply would be too long.
+        """
+        self._operations += 1
+        most = self._limits.operations
+        if self._operations > most:
+            what = "operations of the patch"
+            raise LimitError(self._holder, setting="operations", most=most, what=what, found=self._operations)
+        self._patch_bytes += len(_encoder.encode(operation)) + 1
+        if self._patch_bytes > self._patch_limit:
+            most, found = self._limits.reply_bytes, ENVELOPE_BYTES + -(-self._patch_bytes // 3) * 4
+            what = "bytes of the answer to a review"
+            raise LimitError(self._holder, setting="replyBytes", most=most, what=what, found=found)

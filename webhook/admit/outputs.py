@@ -1,0 +1,70 @@
+"""Output annotations that a pod brings along: it keeps none that we did not write, whatever becomes of the pod.
+
+One that no variable refers to is removed. One from which a variable takes its value gets what admission writes while
+nothing is known of the pod's GPUs: without the annotation the variable would be empty, which NCCL misreads, and with
+the value that somebody wrote it would be a lie.
+
+``gpu.topology/nccl-p2p-level`` is an option, and the output from which ``NCCL_P2P_LEVEL`` takes its value. It is the
+output where a variable refers to it, and the user's option elsewhere.
+"""
+
+from collections.abc import Collection, Iterable
+
+from webhook.admit.pod_patch import PodPatch
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.errors import shorten
+from webhook.model.options import is_output
+from webhook.model.outcome import Reason, Refused
+from webhook.model.pod import Pod
+from webhook.resolve.nccl import nccl_defaults
+from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, nccl_annotations
+
+_FIXED = {
+    names.VISIBLE_UUIDS: names.NO_VISIBLE_DEVICE,
+    names.NODE_TOPOLOGY: names.UNKNOWN_TOPOLOGY,
+    **dict.fromkeys(FOR_PEOPLE, UNKNOWN),
+}
+
+
+def brought_outputs(pod: Pod) -> list[str]:
+    """The annotations of the pod that only we write, and the one that is an option as well."""
+    return [key for key in pod.annotations if is_output(key) or key == names.NCCL_P2P_LEVEL]
+
+
+def disown(keys: Iterable[str], referred: Collection[str], patch: PodPatch, policy: AdmitPolicy) -> None:
+    """Remove output annotations, or give them the value that they have until bind.
+
+    Args:
+        keys: Output annotations that the pod has.
+        referred: The annotations from which variables of the pod take their values.
+        patch: Of the pod.
+        policy: The configuration.
+
+    Raises:
+        Refused: a variable takes its value from an annotation that we would never write.
+    """
+    for key in keys:
+        if key not in referred or key == names.INJECTED:  # a pod that was not injected has no mark, whoever reads it
+            if key != names.NCCL_P2P_LEVEL:
+                patch.drop_annotation(key)
+            continue
+        value = _value_until_bind(key, policy)
+        if value is None:
+            raise Refused(
+                Reason.UNKNOWN_OUTPUT,
+                f"a variable takes its value from annotation {shorten(key)}, which only the webhook writes, and which "
+                "it does not write with its present configuration. Remove the variable and the annotation",
+            )
+        patch.annotate(key, value)
+
+
+def _value_until_bind(key: str, policy: AdmitPolicy) -> str | None:
+    """What the annotation says while nothing is known of the pod's GPUs; None if we never write it."""
+    if key.startswith(names.CUDA_VISIBLE_DEVICES_PREFIX):
+        return names.NO_CUDA_DEVICE
+    return _FIXED.get(key) or _nccl_values(policy).get(key)
+
+
+def _nccl_values(policy: AdmitPolicy) -> dict[str, str]:
+    return nccl_annotations((*policy.fixed_nccl, *nccl_defaults(policy.nccl_tables)))
