@@ -138,7 +138,8 @@ class PodEvents:
         what = f"create Event in {namespace}"
         path = f"/apis/events.k8s.io/v1/namespaces/{quote(namespace, safe='')}/events"
         try:
-            answer = await self._session.ask(what, "POST", path, msgspec.json.encode(manifest), limit=ANSWER_BYTES)
+            body = msgspec.json.encode(manifest)
+            answer = await self._session.ask(what, "POST", path, body, limit=ANSWER_BYTES, may_repeat=True)
         except ApiServerAway as error:
             return str(error)
         return "" if answer.status in (200, 201, 409) else str(failure(what, answer))

@@ -24,6 +24,7 @@ below what load balancers in between grant."""
 READ_AHEAD = 128 * 1024
 """Bytes of an answer that may wait to be read before the server is made to wait; aiohttp allows twice as many."""
 JSON = "application/json"
+_LOST_CONNECTION = (aiohttp.ServerDisconnectedError, aiohttp.ClientConnectionResetError)
 _STOPPING = "the program stops"
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
@@ -80,6 +81,7 @@ class Session:
         accept: str = JSON,
         seconds: float | None = None,
         deadline: float | None = None,
+        may_repeat: bool = False,
     ) -> Answer:
         """Make a request and wait for the whole answer, whatever its status.
 
@@ -93,6 +95,7 @@ class Session:
             accept: The form of the answer.
             seconds: How long it may take, if that is not what the session says.
             deadline: Until when, on the clock of the event loop: several requests may share the seconds.
+            may_repeat: Whether a POST or PATCH may be sent again too, because the object has a name, for example.
 
         Raises:
             ApiServerAway: no whole answer in time, or one that is longer than ``limit``.
@@ -100,8 +103,12 @@ class Session:
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
         try:
             async with asyncio.timeout_at(self._deadline(seconds, deadline)):
-                async with self._request(method, path, headers, body) as response:
-                    return Answer(response.status, await _whole(response, limit), response.headers)
+                try:
+                    return await self._answer(method, path, headers, body, limit)
+                except _LOST_CONNECTION:
+                    if not may_repeat:
+                        raise
+                return await self._answer(method, path, headers, body, limit)
         except _TooLongError:
             raise AnswerTooLong(f"{what}: expected an answer of at most {limit} bytes, found more") from None
         except TimeoutError:
@@ -157,6 +164,10 @@ class Session:
                 raise failure(what, Answer(response.status, await _whole(response, limit), response.headers))
             head.reschedule(None)
             yield response
+
+    async def _answer(self, method: str, path: str, headers: dict[str, str], body: bytes | None, limit: int) -> Answer:
+        async with self._request(method, path, headers, body) as response:
+            return Answer(response.status, await _whole(response, limit), response.headers)
 
     @asynccontextmanager
     async def _request(
