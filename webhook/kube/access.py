@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from webhook.kube.service_account import ServiceAccount
+from webhook.model.errors import ConfigError
 
 
 class Access(Protocol):
@@ -42,6 +43,11 @@ def find_access(kubeconfig: Path | None) -> Access:
     if kubeconfig is None:
         return ServiceAccount()
     # The official client knows exec plugins and OIDC. It takes 45 MiB, which a pod of the cluster does without.
-    from webhook.kube.kubeconfig import Kubeconfig  # noqa: PLC0415
-
+    try:
+        from webhook.kube.kubeconfig import Kubeconfig  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        raise ConfigError(
+            f"{kubeconfig}: a kubeconfig needs the Python package {missing.name}, which the image does not have. "
+            "Run this where gpu-topology is installed with pip"
+        ) from None
     return Kubeconfig(kubeconfig)
