@@ -14,14 +14,14 @@ COPY webhook webhook
 COPY certs certs
 # The lock pins development tools too; as constraints it pins only what the wheel depends on.
 # The environment has no pip of its own, and of the programs of its libraries none: nothing in the image installs anything.
-# kubernetes.aio is half of the Kubernetes client, and nothing here loads it.
+# The official Kubernetes client reads kubeconfigs, which a pod of the cluster has none of: it does not come along.
 # Unchecked hashes: nobody writes here, and bytecode with times of files would be another one with each build.
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /dist . \
     && python3 -m venv --without-pip /opt/gpu-topology \
     && pip --python /opt/gpu-topology/bin/python install --no-cache-dir --no-compile --only-binary :all: \
         --constraint requirements.lock /dist/*.whl \
     && find /opt/gpu-topology/bin -type f ! -name gpu-topology -delete \
-    && rm -r /opt/gpu-topology/lib/python3*/site-packages/kubernetes/aio \
+    && rm -r /opt/gpu-topology/lib/python3*/site-packages/kubernetes \
     && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/gpu-topology/lib
 
 FROM debian:${DEBIAN}

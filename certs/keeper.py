@@ -26,7 +26,7 @@ class Stopped(CertsError):
 class Keeper:
     """Keeps ``live`` at what the Secret holds and, if this replica leads, the Secret in order.
 
-    All waiting is done in a thread. While the API server is away the server goes on with what it has.
+    While the API server is away the server goes on with what it has.
 
     Args:
         server: Where Secret, Leases and webhook configuration are.
@@ -72,13 +72,13 @@ class Keeper:
         if self._task is not None:
             await self._task
         if self._works:
-            await asyncio.to_thread(self._leave)
-        self._server.close()
+            await self._leave()
+        await self._server.close()
 
     async def _care(self) -> None:
         failures, waiting_for = 0, ""
         while not self._stop.is_set():
-            self._works = await asyncio.to_thread(self._round)
+            self._works = await self._round()
             failures = 0 if self._works else failures + 1
             if self._replica.in_hand is not None:
                 self._ready.set()
@@ -97,10 +97,10 @@ class Keeper:
             return most * (0.5 + self._chance() / 2)
         return (pace.soon if eager else pace.check) * (0.8 + 0.4 * self._chance())
 
-    def _round(self) -> bool:
-        """Whether it went through. Runs in a thread."""
+    async def _round(self) -> bool:
+        """Whether it went through."""
         try:
-            converse(self._replica.round(), self._perform_unless_stopped)
+            await converse(self._replica.round(), self._perform_unless_stopped)
         except Stopped:
             return True
         except Conflict:  # somebody else was quicker; look again
@@ -121,21 +121,21 @@ class Keeper:
         self._log.worked()
         return True
 
-    def _leave(self) -> None:
+    async def _leave(self) -> None:
         with contextlib.suppress(CertsError):
-            converse(self._replica.leave(datetime.now(UTC)), self._perform)
+            await converse(self._replica.leave(datetime.now(UTC)), self._perform)
 
-    def _perform_unless_stopped(self, request: Request) -> Answer:
+    async def _perform_unless_stopped(self, request: Request) -> Answer:
         if self._stop.is_set():
             raise Stopped
-        return self._perform(request)
+        return await self._perform(request)
 
-    def _perform(self, request: Request) -> Answer:
+    async def _perform(self, request: Request) -> Answer:
         if isinstance(request, Serve):
             self._live.replace(bundle=request.pair)
             self.served.take(request.pair)
             return Answer(None, datetime.now(UTC))
-        answer = self._server.send(request)
+        answer = await self._server.send(request)
         self._compare_clocks(answer.at)
         return answer
 

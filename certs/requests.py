@@ -1,6 +1,6 @@
 """What can be asked of the API server, as values; who sends them is elsewhere."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -91,7 +91,7 @@ class Answer:
     """When, by the API server's clock."""
 
 
-def converse(talk: Generator[Request, Answer, Result], perform: Callable[[Request], Answer]) -> Result:
+async def converse(talk: Generator[Request, Answer, Result], perform: Callable[[Request], Awaitable[Answer]]) -> Result:
     """Carry a conversation through: it yields requests and is sent their answers, and failures are thrown into it.
 
     Returns:
@@ -104,7 +104,7 @@ def converse(talk: Generator[Request, Answer, Result], perform: Callable[[Reques
         request = next(talk)
         while True:
             try:
-                answer = perform(request)
+                answer = await perform(request)
             except CertsError as error:
                 request = talk.throw(error)
             else:

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from tests.agent.looks import driver_away, nowhere
+from tests.agent.waking import wake
 from tests.ports import free_port
 from tests.topology.machines import hgx_h100, with_switch_links
 from webhook.agent.log import AgentLog
 from webhook.agent.publication import Terms
 from webhook.agent.rounds import Agent, Nature
 from webhook.agent.status import Count
-from webhook.kube.client import connect
+from webhook.kube.api_server import connect_objects
 from webhook.topology.model import NodeTopology
 
 
@@ -56,7 +57,7 @@ class World:
     def _connect(self) -> Any:
         self.connections += 1
         self.open_door()
-        return connect(self.kubeconfig, user_agent="test")
+        return connect_objects(self.kubeconfig, user_agent="test")
 
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log.read_text().splitlines()]
@@ -80,8 +81,8 @@ def surprising() -> NodeTopology:
 
 def test_an_api_server_that_is_away_is_asked_again_after_some_seconds(world: World) -> None:
     agent = world.agent()
-    assert agent.wake() == pytest.approx(3.0)
-    assert agent.status.failure.startswith("get node hgx-h100: the API server cannot be reached: ")
+    assert wake(agent) == pytest.approx(3.0)
+    assert agent.status.failure.startswith("get node hgx-h100: https://127.0.0.1:")
     assert agent.status.count(Count.API_ERRORS) == {"away": 1}
     assert agent.status.count(Count.ERRORS) == {"api": 1}
     assert not agent.status.in_step
@@ -89,7 +90,7 @@ def test_an_api_server_that_is_away_is_asked_again_after_some_seconds(world: Wor
 
 def test_what_was_discovered_is_known_although_it_cannot_be_published(world: World) -> None:
     agent = world.agent()
-    agent.wake()
+    wake(agent)
     assert agent.status.look is not None
     assert agent.status.look.topology == hgx_h100()
     assert agent.status.confirmed_at == 1000.0
@@ -100,7 +101,7 @@ def test_the_waits_grow_and_discovery_keeps_its_interval(world: World) -> None:
     agent = world.agent()
     waits = []
     for _ in range(8):
-        waits.append(agent.wake())
+        waits.append(wake(agent))
         world.seconds += waits[-1]
     # Retries 3, 6, 12, 24 and 48 s after each other; at 1060 and 1120 s only a discovery.
     assert waits == pytest.approx([3.0, 6.0, 12.0, 24.0, 15.0, 33.0, 27.0, 60.0])
@@ -111,16 +112,16 @@ def test_the_waits_grow_and_discovery_keeps_its_interval(world: World) -> None:
 def test_each_retry_makes_a_new_connection(world: World) -> None:
     agent = world.agent()
     for _ in range(3):
-        world.seconds += agent.wake()
+        world.seconds += wake(agent)
     assert world.connections == 3
 
 
 def test_a_change_that_cannot_be_published_is_seen_all_the_same(world: World) -> None:
     agent = world.agent()
-    agent.wake()
+    wake(agent)
     world.machine = partial(with_switch_links, hgx_h100(), 3, 12)
     world.seconds += 60.0
-    agent.wake()
+    wake(agent)
     assert agent.status.look is not None
     assert agent.status.look.health.state == "degraded"
     discovered = [line for line in world.lines() if line["message"] == "discovered"]
@@ -129,26 +130,26 @@ def test_a_change_that_cannot_be_published_is_seen_all_the_same(world: World) ->
 
 def test_what_stays_the_same_is_not_logged_again(world: World) -> None:
     agent = world.agent()
-    agent.wake()
+    wake(agent)
     world.seconds += 60.0
-    agent.wake()
+    wake(agent)
     messages = [line["message"] for line in world.lines()]
     assert messages == ["discovered", "failed", "failed"]
 
 
 def test_a_failure_is_one_line_with_the_reason_and_the_wait(world: World) -> None:
-    world.agent().wake()
+    wake(world.agent())
     line = world.lines()[-1]
     assert line["node"] == "hgx-h100"
     assert line["kind"] == "api"
-    assert line["error"].startswith("get node hgx-h100: the API server cannot be reached: ")
+    assert line["error"].startswith("get node hgx-h100: https://127.0.0.1:")
     assert line["retrySeconds"] == 3.0
 
 
 def test_a_machine_that_surprises_us_ends_nothing(world: World) -> None:
     world.machine = surprising
     agent = world.agent()
-    assert agent.wake() == pytest.approx(60.0)
+    assert wake(agent) == pytest.approx(60.0)
     assert world.connections == 0
     (line,) = world.lines()
     assert line["message"] == "bug"
@@ -161,10 +162,10 @@ def test_a_machine_that_surprises_us_ends_nothing(world: World) -> None:
 
 def test_after_a_surprise_nothing_old_is_published(world: World) -> None:
     agent = world.agent()
-    agent.wake()
+    wake(agent)
     world.machine = surprising
     world.seconds += 60.0
-    agent.wake()
+    wake(agent)
     assert agent.status.look is None
     assert world.connections == 1
 
@@ -172,10 +173,10 @@ def test_after_a_surprise_nothing_old_is_published(world: World) -> None:
 def test_after_a_surprise_rounds_go_on(world: World) -> None:
     world.machine = surprising
     agent = world.agent()
-    agent.wake()
+    wake(agent)
     world.machine = hgx_h100
     world.seconds += 60.0
-    agent.wake()
+    wake(agent)
     assert agent.status.look is not None
     assert agent.status.count(Count.DISCOVERIES) == {"bug": 1, "complete": 1}
 
@@ -184,7 +185,7 @@ def test_a_topology_that_contradicts_itself_is_a_problem_and_no_surprise(world: 
     first = hgx_h100().gpus[0]
     world.machine = lambda: replace(hgx_h100(), gpus=(first, first))
     agent = world.agent()
-    agent.wake()
+    wake(agent)
     assert agent.status.look is not None
     assert "expected each index of a GPU once" in agent.status.look.topology.problem
     assert agent.status.count(Count.DISCOVERIES) == {"problem": 1}
@@ -193,14 +194,14 @@ def test_a_topology_that_contradicts_itself_is_a_problem_and_no_surprise(world: 
 def test_a_driver_that_is_away_is_counted_as_a_problem(world: World) -> None:
     world.machine = lambda: driver_away(hgx_h100())
     agent = world.agent()
-    agent.wake()
+    wake(agent)
     assert agent.status.count(Count.DISCOVERIES) == {"problem": 1}
 
 
 def test_a_kubeconfig_that_went_away_ends_nothing(world: World) -> None:
     world.kubeconfig.unlink()
     agent = world.agent()
-    assert agent.wake() == pytest.approx(3.0)
+    assert wake(agent) == pytest.approx(3.0)
     assert str(world.kubeconfig) in agent.status.failure
     assert agent.status.count(Count.ERRORS) == {"configuration": 1}
 
@@ -208,7 +209,7 @@ def test_a_kubeconfig_that_went_away_ends_nothing(world: World) -> None:
 def test_a_bug_while_publishing_is_retried_later(world: World) -> None:
     world.open_door = surprising
     agent = world.agent()
-    assert agent.wake() == pytest.approx(3.0)
+    assert wake(agent) == pytest.approx(3.0)
     assert agent.status.count(Count.ERRORS) == {"bug": 1}
     assert agent.status.look is not None
     assert [line["message"] for line in world.lines()] == ["discovered", "bug"]
@@ -217,11 +218,11 @@ def test_a_bug_while_publishing_is_retried_later(world: World) -> None:
 def test_a_kubeconfig_with_a_nonsensical_server_ends_nothing(world: World) -> None:
     world.kubeconfig.write_text(json.dumps(nowhere("https://[nonsense")))
     agent = world.agent()
-    assert agent.wake() == pytest.approx(3.0)
+    assert wake(agent) == pytest.approx(3.0)
     assert agent.status.failure == f"{world.kubeconfig}: expected a kubeconfig: Invalid IPv6 URL"
 
 
 def test_nobody_who_reads_the_log_stops_nothing(world: World) -> None:
     agent = world.agent()
     agent._log = AgentLog(-1, node="hgx-h100")  # noqa: SLF001 - a closed descriptor
-    assert agent.wake() == pytest.approx(3.0)
+    assert wake(agent) == pytest.approx(3.0)

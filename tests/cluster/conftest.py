@@ -35,10 +35,8 @@ def control_plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) 
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What of ours runs within the tests waits for the API server even if the machine stands still for a while."""
     monkeypatch.setattr("webhook.kube.pod_events.DRAIN_SECONDS", REQUEST_TIMEOUT_S)
-    monkeypatch.setattr("webhook.kube.client._TIMEOUTS", (REQUEST_TIMEOUT_S, REQUEST_TIMEOUT_S))
-    for module in ("exchange", "client_exchange"):
-        for name in ("CONNECT_SECONDS", "ANSWER_SECONDS"):
-            monkeypatch.setattr(f"webhook.kube.{module}.{name}", REQUEST_TIMEOUT_S)
+    for module in ("api_server", "certificates"):
+        monkeypatch.setattr(f"webhook.kube.{module}.SECONDS", REQUEST_TIMEOUT_S)
 
 
 @pytest.fixture

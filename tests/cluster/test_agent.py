@@ -1,5 +1,6 @@
 """The agent at a real API server, with no more than the permissions that it says it needs."""
 
+import asyncio
 import json
 import os
 import signal
@@ -27,6 +28,7 @@ from kubernetes.client import (
 )
 
 from tests.agent.looks import driver_away
+from tests.agent.waking import wake
 from tests.cluster.accounts import grant, permitted, wait_until_granted, without
 from tests.cluster.control_plane import ControlPlane
 from tests.nvml import machines as played
@@ -39,7 +41,7 @@ from webhook.agent.log import AgentLog
 from webhook.agent.publication import Object, Terms
 from webhook.agent.rounds import Agent, Nature
 from webhook.agent.status import Count
-from webhook.kube.client import ApiServer, connect
+from webhook.kube.api_server import ApiServer, connect_objects
 from webhook.kube.permissions import AGENT, Permission, Scope
 from webhook.model.lease import renewed_at
 from webhook.topology.document import parse_topology
@@ -78,7 +80,7 @@ class Site:
             Terms(namespace=self.namespace, cordon=cordon),
             interval=60.0,
             discover=lambda: replace(self.topology, node=self.node),
-            connect=connected or partial(connect, self.kubeconfig, user_agent="test"),
+            connect=connected or partial(connect_objects, self.kubeconfig, user_agent="test"),
             log=AgentLog(self.descriptors[-1], node=self.node),
             nature=Nature(clock=lambda: self.seconds, now=lambda: self.now, chance=lambda: 0.5),
         )
@@ -87,7 +89,7 @@ class Site:
         """The next discovery and publication, which must work."""
         self.topology = topology or self.topology
         self.seconds += 600.0
-        agent.wake()
+        wake(agent)
         assert agent.status.failure == ""
 
     def config_map(self) -> V1ConfigMap:
@@ -281,7 +283,7 @@ def test_a_look_that_failed_with_a_bug_is_no_sign_of_life(site: Site) -> None:
     site.round(agent)
     site.now, site.seconds = AT + timedelta(minutes=1), site.seconds + 60.0
     site.topology = None  # type: ignore[assignment]  # so that the next look raises
-    agent.wake()
+    wake(agent)
     assert agent.status.count(Count.DISCOVERIES) == {"complete": 1, "bug": 1}
     assert site.signs_of_life() == [AT]
 
@@ -290,10 +292,10 @@ def test_a_topology_that_is_published_late_was_true_when_the_node_was_looked_at(
     right = site.kubeconfig.read_text()
     site.kubeconfig.write_text(right.replace(site.control_plane.url, f"https://127.0.0.1:{free_port()}"))
     agent = site.agent()
-    agent.wake()
+    wake(agent)
     site.kubeconfig.write_text(right)
     site.now, site.seconds = AT + timedelta(seconds=10), site.seconds + 10.0
-    agent.wake()
+    wake(agent)
     assert agent.status.failure == ""
     assert agent.status.count(Count.DISCOVERIES) == {"complete": 1}
     assert site.signs_of_life() == [AT]
@@ -356,10 +358,14 @@ def test_an_event_that_is_there_already_is_no_error(site: Site) -> None:
         "reportingController": "gpu.topology/agent",
         "reportingInstance": site.node,
     }
-    api = connect(site.kubeconfig, user_agent="test")
-    api.create_event(event)
-    api.create_event(event)
-    api.close()
+
+    async def create_twice() -> None:
+        api = connect_objects(site.kubeconfig, user_agent="test")
+        await api.create_event(event)
+        await api.create_event(event)
+        await api.close()
+
+    asyncio.run(create_twice())
     assert len(site.events()) == 1
 
 
@@ -445,8 +451,8 @@ class Interrupted(ApiServer):
 
     interruptions: list[Callable[[], None]]
 
-    def node(self, name: str) -> Object:
-        found = super().node(name)
+    async def node(self, name: str) -> Object:
+        found = await super().node(name)
         if self.interruptions:
             self.interruptions.pop(0)()
         return found
@@ -456,7 +462,7 @@ def interrupted(site: Site, *interruptions: Callable[[], None]) -> Callable[[], 
     left = list(interruptions)
 
     def connected() -> ApiServer:
-        api = connect(site.kubeconfig, user_agent="test")
+        api = connect_objects(site.kubeconfig, user_agent="test")
         api.__class__ = Interrupted
         assert isinstance(api, Interrupted)
         api.interruptions = left
@@ -487,7 +493,7 @@ def test_a_node_that_is_written_all_the_time_is_tried_again_later(site: Site) ->
     busy = [partial(site.annotate, cordon=f"GPU-{number}") for number in range(5)]
     agent = site.agent(cordon=True, connected=interrupted(site, *busy))
     site.topology = DEGRADED
-    agent.wake()
+    wake(agent)
     assert "the object has been modified" in agent.status.failure
     site.round(agent)
     assert site.annotation(CORDON) == f"GPU-4,{uuid(3)}"
@@ -504,7 +510,7 @@ def test_an_api_server_that_returns_gets_what_was_discovered_meanwhile(site: Sit
     right = site.kubeconfig.read_text()
     site.kubeconfig.write_text(right.replace(site.control_plane.url, f"https://127.0.0.1:{free_port()}"))
     agent = site.agent()
-    agent.wake()
+    wake(agent)
     assert "cannot be reached" in agent.status.failure
     site.kubeconfig.write_text(right)
     site.round(agent, DEGRADED)
@@ -517,7 +523,7 @@ def test_an_api_server_that_cannot_be_trusted_gets_nothing(site: Site) -> None:
     del config["clusters"][0]["cluster"]["certificate-authority"]
     site.kubeconfig.write_text(json.dumps(config))
     agent = site.agent()
-    agent.wake()
+    wake(agent)
     assert "CERTIFICATE_VERIFY_FAILED" in agent.status.failure
     assert agent.status.count(Count.API_ERRORS) == {"away": 1}
 
@@ -527,7 +533,7 @@ def test_a_token_that_has_ended_may_be_replaced(site: Site) -> None:
     config["users"][0]["user"] = {"token": "ended"}
     site.kubeconfig.write_text(json.dumps(config))
     agent = site.agent()
-    agent.wake()
+    wake(agent)
     assert agent.status.failure == f"get node {site.node}: Unauthorized (401)"
     assert agent.status.count(Count.API_ERRORS) == {"away": 1}
 
@@ -535,7 +541,7 @@ def test_a_token_that_has_ended_may_be_replaced(site: Site) -> None:
 def test_a_node_that_does_not_exist_is_named_with_the_option(site: Site) -> None:
     site.node = "no-such-node"
     agent = site.agent()
-    agent.wake()
+    wake(agent)
     assert agent.status.failure == (
         'get node no-such-node: nodes "no-such-node" not found (404). --node, or NODE_NAME, must be the name of a Node'
     )
@@ -544,7 +550,7 @@ def test_a_node_that_does_not_exist_is_named_with_the_option(site: Site) -> None
 def test_a_namespace_of_others_is_named(site: Site) -> None:
     site.namespace = "kube-system"
     agent = site.agent()
-    agent.wake()
+    wake(agent)
     assert f"get ConfigMap kube-system/gpu-topology-{site.node}: " in agent.status.failure
     assert "is forbidden" in agent.status.failure
 
@@ -557,7 +563,7 @@ def test_every_permission_is_needed(make_site: MakeSite, scope: Scope, resource:
     site = make_site(without(AGENT, scope, resource, verb))
     site.topology = DEGRADED
     agent = site.agent()
-    agent.wake()
+    wake(agent)
     assert agent.status.count(Count.API_ERRORS)["refused"] >= 1
     (failed,) = [line["error"] for line in site.lines() if line["message"] == "failed"]
     assert f"cannot {verb} resource" in failed
@@ -578,7 +584,7 @@ def test_events_that_are_refused_stop_nothing(make_site: MakeSite) -> None:
 def test_a_refused_label_does_not_keep_the_topology_back(make_site: MakeSite) -> None:
     site = make_site((replace(AGENT[0], verbs=("get",)), *AGENT[1:]))
     agent = site.agent()
-    agent.wake()
+    wake(agent)
     assert "cannot patch resource" in agent.status.failure
     assert site.published() == replace(hgx_h100(), node=site.node)
     assert site.signs_of_life() == [AT]
@@ -587,7 +593,7 @@ def test_a_refused_label_does_not_keep_the_topology_back(make_site: MakeSite) ->
 def test_a_refused_config_map_is_no_sign_of_life(make_site: MakeSite) -> None:
     site = make_site((AGENT[0], replace(AGENT[1], verbs=("get",)), *AGENT[2:]))
     agent = site.agent()
-    agent.wake()
+    wake(agent)
     assert f"apply ConfigMap {site.namespace}/gpu-topology-{site.node}: " in agent.status.failure
     assert site.signs_of_life() == []
 
@@ -595,14 +601,14 @@ def test_a_refused_config_map_is_no_sign_of_life(make_site: MakeSite) -> None:
 def test_a_refused_sign_of_life_is_said_and_keeps_nothing_back(make_site: MakeSite) -> None:
     site = make_site(all_but("leases"))
     agent = site.agent()
-    agent.wake()
+    wake(agent)
     assert f"apply Lease {site.namespace}/gpu-topology-{site.node}: " in agent.status.failure
     assert 'cannot patch resource "leases"' in agent.status.failure
     assert agent.status.in_step
     assert agent.status.count(Count.ERRORS) == {"api": 1}
     site.seconds += 60.0
     site.topology = DEGRADED
-    agent.wake()
+    wake(agent)
     assert site.published() == replace(DEGRADED, node=site.node)
     assert site.label() == "degraded"
     assert agent.status.count(Count.API_ERRORS) == {"refused": 2}
@@ -612,7 +618,7 @@ def test_a_refused_sign_of_life_is_said_and_keeps_nothing_back(make_site: MakeSi
 def test_a_sign_of_life_that_is_refused_no_longer_is_logged(make_site: MakeSite) -> None:
     site = make_site(all_but("leases"))
     agent = site.agent()
-    agent.wake()
+    wake(agent)
     (leases,) = (permission for permission in AGENT if permission.resource == "leases")
     grant(site.admin, site.namespace, "agent", leases, role="later")
     wait_until_granted(site.control_plane, site.kubeconfig, site.namespace, (leases,))
@@ -625,7 +631,7 @@ def test_a_sign_of_life_that_is_refused_no_longer_is_logged(make_site: MakeSite)
 def test_a_refused_label_is_told_although_the_sign_of_life_is_refused_too(make_site: MakeSite) -> None:
     site = make_site((replace(AGENT[0], verbs=("get",)), *all_but("leases")[1:]))
     agent = site.agent()
-    agent.wake()
+    wake(agent)
     assert f"patch node {site.node}: " in agent.status.failure
     assert agent.status.count(Count.API_ERRORS) == {"refused": 2}
 

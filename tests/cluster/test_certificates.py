@@ -3,6 +3,7 @@
 A round is driven by hand and the replicas' clock is a number, so nothing here waits.
 """
 
+import asyncio
 import base64
 import json
 import ssl
@@ -37,7 +38,6 @@ from kubernetes.client import (
     V1ServiceAccount,
 )
 
-from certs.api import ApiServer
 from certs.bundle import TlsBundle
 from certs.certificate import fingerprint, is_issued_by, load, load_authorities
 from certs.errors import ApiFailure, CertsError, Conflict, ForeignSecret, MissingSecret
@@ -53,8 +53,11 @@ from tests.cluster.control_plane import ControlPlane
 from tests.cluster.managed import make_secret
 from tests.server.conftest import until
 from webhook.config import CertificateSettings
-from webhook.kube.exchange import PodExchange, find_exchange
+from webhook.kube import certificates
+from webhook.kube.certificates import CertificateRequests
+from webhook.kube.kubeconfig import Kubeconfig
 from webhook.kube.service_account import ServiceAccount
+from webhook.kube.session import Session
 from webhook.server.certificates import MARKS, terms_of
 from webhook.server.live import USER_AGENT
 
@@ -77,23 +80,30 @@ class Driven:
     """A replica that makes a round when it is told to, and what its clients would be shown."""
 
     replica: Replica
-    server: ApiServer
+    connect: Callable[[], CertificateRequests]
     shown: list[TlsBundle] = field(default_factory=list)
     asked: list[Request] = field(default_factory=list)
 
-    def perform(self, request: Request) -> Answer:
+    async def perform(self, request: Request) -> Answer:
         if isinstance(request, Serve):
             self.shown.append(request.pair)
             return Answer(None, datetime.now(UTC))
         self.asked.append(request)
-        return self.server.send(request)
+        server = self.connect()
+        try:
+            return await server.send(request)
+        finally:
+            await server.close()
 
     def round(self) -> list[str]:
         """What it did."""
-        converse(self.replica.round(), self.perform)
+        asyncio.run(converse(self.replica.round(), self.perform))
         did = [change.what for change in self.replica.changes]
         self.replica.changes.clear()
         return did
+
+    def leave(self) -> None:
+        asyncio.run(converse(self.replica.leave(datetime.now(UTC)), self.perform))
 
 
 @dataclass
@@ -186,29 +196,21 @@ def configuration(name: str, namespace: str) -> Any:
 
 
 @pytest.fixture
-def connect(cluster: Cluster, tmp_path: Path) -> Iterator[Any]:
+def connect(cluster: Cluster, tmp_path: Path) -> Any:
     """Makes a replica in a Pod of its own, by default as the administrator and with the files of a Pod."""
-    servers: list[ApiServer] = []
 
     def make(kubeconfig: Path | None = None) -> Driven:
-        exchange = (
-            find_exchange(kubeconfig, user_agent=USER_AGENT)
-            if kubeconfig
-            else PodExchange(as_pod(cluster.control_plane, tmp_path), user_agent=USER_AGENT)
-        )
-        server = ApiServer(
-            exchange,
-            namespace=cluster.terms.namespace,
-            field_manager=MARKS.field_manager,
-        )
-        servers.append(server)
+        access = Kubeconfig(kubeconfig) if kubeconfig else as_pod(cluster.control_plane, tmp_path)
+
+        def connected() -> CertificateRequests:
+            session = Session(access, user_agent=USER_AGENT, seconds=certificates.SECONDS)
+            return CertificateRequests(session, namespace=cluster.terms.namespace, field_manager=MARKS.field_manager)
+
         number = next(NUMBERS)
         identity = Identity(f"webhook-{number}", f"unique-{number}", f"uid-{number}")
-        return Driven(Replica(identity, cluster.terms, PACE, cluster.clock), server)
+        return Driven(Replica(identity, cluster.terms, PACE, cluster.clock), connected)
 
-    yield make
-    for server in servers:
-        server.close()
+    return make
 
 
 def as_pod(control_plane: ControlPlane, directory: Path) -> ServiceAccount:
@@ -251,7 +253,7 @@ def test_a_leader_that_is_gone_is_replaced_and_one_that_leaves_at_once(cluster: 
     assert two.replica.leads
     one.round()
     assert not one.replica.leads
-    converse(two.replica.leave(datetime.now(UTC)), two.perform)
+    two.leave()
     one.round()
     assert one.replica.leads
 
@@ -358,7 +360,7 @@ def test_the_lease_of_a_replica_goes_with_its_pod_and_says_what_it_serves(cluste
     assert (owner.kind, owner.name, owner.uid) == ("Pod", one.replica.identity.pod, one.replica.identity.pod_uid)
     authority = fingerprint(load(one.shown[-1].authority)[0])
     assert lease.metadata.annotations == {"gpu.topology/serves-authority": authority}
-    converse(one.replica.leave(datetime.now(UTC)), one.perform)
+    one.leave()
     lease = CoordinationV1Api(cluster.client).read_namespaced_lease(name, cluster.terms.namespace)
     assert lease.metadata.annotations == {"gpu.topology/serves-authority": ""}
     assert cluster.holder() in {"", "None"}
@@ -386,10 +388,10 @@ def test_a_leader_that_was_held_up_cannot_bring_an_old_bundle_back(cluster: Clus
     held_up = one.replica.round()
     request = next(held_up)
     while type(request).__name__ != "Patch" or request.kind.name != "CONFIGURATION":
-        request = held_up.send(one.perform(request))
+        request = held_up.send(asyncio.run(one.perform(request)))
     cluster.write_bundle("a.example.org", authority_of_somebody())
     with pytest.raises(Conflict, match=r"\(409\)"):
-        one.perform(request)
+        asyncio.run(one.perform(request))
     held_up.close()
 
 
@@ -462,7 +464,7 @@ def live_a_life(cluster: Cluster, replica: Driven) -> None:
     patch = {"metadata": {"annotations": {"gpu.topology/rotate": "authority"}}}
     CoreV1Api(cluster.client).patch_namespaced_secret(cluster.terms.secret, cluster.terms.namespace, patch)
     cluster.wait(3 * PACE.settle, replica)
-    converse(replica.replica.leave(datetime.now(UTC)), replica.perform)
+    replica.leave()
 
 
 def test_the_permissions_suffice(cluster: Cluster, connect: Any) -> None:
@@ -542,6 +544,6 @@ def test_what_failed_is_told_without_the_secret(cluster: Cluster, connect: Any) 
     cluster.spoil(tls_crt=b"")
     texts.append(repr(one.round()))
     with pytest.raises(CertsError, match=r"unable to parse requirement.*\(400\)") as info:
-        one.server.send(List(Kind.SECRET, "!!"))
+        asyncio.run(one.perform(List(Kind.SECRET, "!!")))
     assert not any(key in text or base64.b64encode(key.encode()).decode() in text for text in [*texts, str(info.value)])
     assert leaf(one.shown[0]) is not None

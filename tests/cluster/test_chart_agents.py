@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiClient, ApiException, CoordinationV1Api, CoreV1Api, EventsV1Api, V1Node, V1ObjectMeta
 
+from tests.agent.waking import wake
 from tests.chart.helm import Helm, pick
 from tests.cluster.accounts import wait_until_granted
 from tests.cluster.control_plane import ControlPlane
@@ -26,7 +27,7 @@ from tests.topology.machines import hgx_h100, with_switch_links
 from webhook.agent.log import AgentLog
 from webhook.agent.publication import Terms
 from webhook.agent.rounds import Agent, Nature
-from webhook.kube.client import connect
+from webhook.kube.api_server import connect_objects
 from webhook.kube.permissions import AGENT
 from webhook.topology.model import NodeTopology
 
@@ -72,7 +73,7 @@ class Nodes:
             Terms(namespace=self.topologies, cordon=True),
             interval=60.0,
             discover=lambda: replace(topology, node=node),
-            connect=partial(connect, self.kubeconfig, user_agent="test"),
+            connect=partial(connect_objects, self.kubeconfig, user_agent="test"),
             log=AgentLog(self.log, node=node),
             nature=Nature(clock=lambda: 0.0, now=lambda: datetime.now(UTC), chance=lambda: 0.5),
         )
@@ -147,10 +148,10 @@ def label(client: ApiClient, node: str, labels: dict[str, str | None]) -> None:
 
 def test_the_agent_itself_publishes_its_node(nodes: Nodes, admin: CoreV1Api) -> None:
     agent = nodes.agent(nodes.own, hgx_h100())
-    agent.wake()
+    wake(agent)
     assert agent.status.failure == ""
     again = nodes.agent(nodes.own, with_switch_links(hgx_h100(), 3, 12))
-    again.wake()
+    wake(again)
     assert again.status.failure == ""
     node = admin.read_node(nodes.own).metadata
     assert node is not None
@@ -164,7 +165,7 @@ def test_the_agent_itself_publishes_its_node(nodes: Nodes, admin: CoreV1Api) -> 
 
 def test_the_agent_of_one_node_cannot_publish_another(nodes: Nodes, admin: CoreV1Api) -> None:
     agent = nodes.agent(nodes.other, hgx_h100())
-    agent.wake()
+    wake(agent)
     assert f"the agent of node {nodes.own} may write gpu-topology-{nodes.own}, not" in agent.status.failure
     with nodes.control_plane.client(nodes.kubeconfig) as client:
         said = refusal(lambda: label(client, nodes.other, {"gpu.topology/nvlink": "healthy"}))

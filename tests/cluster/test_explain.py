@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from kubernetes.client import CoreV1Api, V1Node, V1ObjectMeta
 
+from tests.agent.waking import wake
 from tests.cli.command import Done, gpu_topology
 from tests.cluster.accounts import permitted, without
 from tests.cluster.control_plane import ControlPlane
@@ -19,7 +20,7 @@ from tests.topology.machines import h20
 from webhook.agent.log import AgentLog
 from webhook.agent.publication import Terms
 from webhook.agent.rounds import Agent, Nature
-from webhook.kube.client import connect
+from webhook.kube.api_server import connect_objects
 from webhook.kube.permissions import EXPLAIN, Permission, Scope
 from webhook.topology.model import NodeTopology
 
@@ -91,11 +92,11 @@ def publish(control_plane: ControlPlane, namespace: str, topology: NodeTopology,
         Terms(namespace=namespace, cordon=False),
         interval=60.0,
         discover=lambda: topology,
-        connect=partial(connect, control_plane.kubeconfig, user_agent="test"),
+        connect=partial(connect_objects, control_plane.kubeconfig, user_agent="test"),
         log=AgentLog(descriptor, node=topology.node),
         nature=Nature(clock=lambda: 0.0, now=lambda: datetime.now(UTC), chance=lambda: 0.5),
     )
-    agent.wake()
+    wake(agent)
     os.close(descriptor)
     assert agent.status.failure == ""
 

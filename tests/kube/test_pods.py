@@ -91,7 +91,7 @@ def test_the_request_says_who_asks_for_what(run: Run, tmp_path: Path) -> None:
             "authorization": "Bearer t",
             "user-agent": "test",
         }
-        assert sorted(request.headers) == ["accept", "authorization", "host", "user-agent"]
+        assert sorted(request.headers) == ["accept", "accept-encoding", "authorization", "host", "user-agent"]
 
     run(test())
 
@@ -120,7 +120,6 @@ def test_a_pod_that_does_not_exist_is_none(run: Run, tmp_path: Path) -> None:
         b"404 page not found\n",
         b"",
         status(404, "the server could not find the requested resource", reason="NotFound", details={}),
-        status(404, 'namespaces "team-a" not found', details={"kind": "namespaces"}),
         b'{"details":7}',
     ],
 )
@@ -176,9 +175,9 @@ def test_what_cannot_be_a_name_is_not_asked_for(run: Run, tmp_path: Path, name: 
         ),
         ("400 Bad Request", b"", 'expected the words of an API server, found "" (400)'),
         ("302 Found", b"", 'expected the words of an API server, found "" (302)'),
-        ("200 OK", b"<html>", 'expected the words of an API server, found "<html>" (200)'),
-        ("200 OK", b"", 'expected the words of an API server, found "" (200)'),
-        ("200 OK", b"[]", 'expected the words of an API server, found "[]" (200)'),
+        ("200 OK", b"<html>", "expected a pod, found something else"),
+        ("200 OK", b"", "expected a pod, found something else"),
+        ("200 OK", b"[]", "expected a pod, found something else"),
         ("204 No Content", b"", 'expected the words of an API server, found "" (204)'),
     ],
 )
@@ -213,7 +212,7 @@ def test_an_api_server_that_is_slow_is_not_waited_for(run: Run, tmp_path: Path, 
                 await pods.pod("team-a", "train")
             assert str(caught.value) == (
                 f"get pod team-a/train: no answer from http://127.0.0.1:{stand_in.port} within 0.2 s"
-                " (binding.readSeconds). The scheduler tries again"
+                ". The scheduler tries again"
             )
 
     run(test())
@@ -330,7 +329,7 @@ def test_two_answers_to_one_request_are_not_kept(run: Run, tmp_path: Path) -> No
     run(test())
 
 
-@pytest.mark.parametrize("rest", [b"", HALF], ids=["without a word", "in the middle of an answer"])
+@pytest.mark.parametrize("rest", [b"", b"HTTP/1.1 2"], ids=["without a word", "in the middle of a line"])
 def test_connections_that_are_all_dead_do_not_fail_a_read(run: Run, tmp_path: Path, rest: bytes) -> None:
     """As behind a load balancer that has forgotten them: each ends when it is used again."""
     seen: set[int] = set()
@@ -353,8 +352,10 @@ def test_connections_that_are_all_dead_do_not_fail_a_read(run: Run, tmp_path: Pa
     run(test())
 
 
-@pytest.mark.parametrize("said", [b"", HALF, b"HTTP/1.1 2"], ids=["nothing", "half a body", "half a line"])
-def test_an_api_server_that_always_hangs_up_gives_no_answer(run: Run, tmp_path: Path, said: bytes) -> None:
+@pytest.mark.parametrize(
+    ("said", "times"), [(b"", 2), (HALF, 1), (b"HTTP/1.1 2", 2)], ids=["nothing", "half a body", "half a line"]
+)
+def test_an_api_server_that_always_hangs_up_gives_no_answer(run: Run, tmp_path: Path, said: bytes, times: int) -> None:
     async def turn(_: Received, line: Line) -> None:
         line.raw(said)
         await line.writer.drain()
@@ -364,7 +365,7 @@ def test_an_api_server_that_always_hangs_up_gives_no_answer(run: Run, tmp_path: 
         async with site(tmp_path, turn) as (stand_in, pods):
             with pytest.raises(PodsUnreadable, match=r"gives no answer: .*\. The scheduler tries again$"):
                 await pods.pod("team-a", "train")
-            assert len(stand_in.received) == 2
+            assert len(stand_in.received) == times
 
     run(test())
 
@@ -519,9 +520,7 @@ def test_a_group_without_a_last_page_is_not_read_for_ever(run: Run, tmp_path: Pa
 
     async def test() -> None:
         async with site(tmp_path, turn, seconds=HASTE_S) as (_, pods):
-            with pytest.raises(
-                PodsUnreadable, match=r"within 0\.2 s \(binding.readSeconds\)\. The scheduler tries again$"
-            ):
+            with pytest.raises(PodsUnreadable, match=r"within 0\.2 s\. The scheduler tries again$"):
                 await pods.group("team-a", "g", "node-1")
 
     run(test())
@@ -545,10 +544,10 @@ def test_what_cannot_be_a_group_has_no_pods(run: Run, tmp_path: Path, group: str
             status(403, "cannot list resource"),
             r"cannot list resource \(403\)\. The webhook needs a role",
         ),
-        ("200 OK", b"[]", r'found "\[\]" \(200\)$'),
-        ("200 OK", b"{}", r'found "\{\}" \(200\)$'),
-        ("200 OK", b'{"metadata":{},"items":{}}', r"\(200\)$"),
-        ("200 OK", b'{"metadata":{},"items":[}', r"\(200\)$"),
+        ("200 OK", b"[]", "expected a list, found none: "),
+        ("200 OK", b"{}", "expected a list, found none: "),
+        ("200 OK", b'{"metadata":{},"items":{}}', "expected a list, found none: "),
+        ("200 OK", b'{"metadata":{},"items":[}', "expected a list, found none: "),
     ],
 )
 def test_an_answer_that_is_no_list_is_told(run: Run, tmp_path: Path, code: str, body: bytes, match: str) -> None:

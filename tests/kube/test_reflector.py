@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kubernetes.client import Configuration
 
+from tests.kube.access import ToldAccess
 from tests.kube.api_server import ApiServer
 from tests.kube.conftest import Run
 from tests.kube.stand_in import StandIn, serving
@@ -67,9 +67,7 @@ class Site:
 async def mirrored(server: ApiServer, resource: Resource = NODES) -> AsyncIterator[Site]:
     server.collection(PATH)
     async with serving(server.turn) as stand_in:
-        configuration = Configuration()
-        configuration.host = f"http://127.0.0.1:{stand_in.port}"
-        session = Session(configuration, user_agent="test", seconds=DEADLINE_S)
+        session = Session(ToldAccess(f"http://127.0.0.1:{stand_in.port}"), user_agent="test", seconds=DEADLINE_S)
         said: list[str] = []
         cache = Cache[str]("nodes", read, len, limit=Limit(10_000, 1_000_000), tell=said.append, clock=time.monotonic)
         errors: Counter[tuple[str, str]] = Counter()

@@ -1,10 +1,14 @@
 """What a pod of the cluster is told, and what is said where something of it is missing."""
 
+import asyncio
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from certs.issue import issue
+from webhook.kube.proxy import find_proxy
 from webhook.kube.service_account import ServiceAccount
 from webhook.kube.session import Session
 from webhook.model.errors import ConfigError
@@ -15,28 +19,28 @@ INSIDE = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "44
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     (tmp_path / "token").write_text("first\n")
-    (tmp_path / "ca.crt").write_text("an authority")
+    bundle = issue(["127.0.0.1"], now=datetime.now(UTC), lifetime=timedelta(days=1))
+    (tmp_path / "ca.crt").write_bytes(bundle.authority)
     return tmp_path
 
 
 def test_it_names_the_api_server_its_authority_and_the_token(directory: Path) -> None:
     account = ServiceAccount(directory, INSIDE)
-    assert account.host == "https://10.96.0.1:443"
-    assert account.ssl_ca_cert == str(directory / "ca.crt")
-    assert account.get_api_key_with_prefix("BearerToken") == "Bearer first"
-    assert account.get_api_key_with_prefix("another") is None
-    assert (account.proxy, account.no_proxy) == (None, None)
+    assert account.url == "https://10.96.0.1:443"
+    assert len(account.tls().get_ca_certs()) == 1
+    assert asyncio.run(account.authorization()) == "Bearer first"
+    assert (account.proxy, account.tls_server_name) == (None, None)
 
 
 def test_an_address_of_ipv6_has_brackets(directory: Path) -> None:
     account = ServiceAccount(directory, {**INSIDE, "KUBERNETES_SERVICE_HOST": "fd00::1"})
-    assert account.host == "https://[fd00::1]:443"
+    assert account.url == "https://[fd00::1]:443"
 
 
 def test_each_question_reads_the_token_anew(directory: Path) -> None:
     account = ServiceAccount(directory, INSIDE)
     (directory / "token").write_text("second")
-    assert account.get_api_key_with_prefix("BearerToken") == "Bearer second"
+    assert asyncio.run(account.authorization()) == "Bearer second"
 
 
 @pytest.mark.parametrize(
@@ -47,21 +51,33 @@ def test_each_question_reads_the_token_anew(directory: Path) -> None:
         ({"https_proxy": "", "HTTPS_PROXY": "http://a:1"}, None),
         ({"ALL_PROXY": "http://c:1"}, "http://c:1"),
         ({"HTTP_PROXY": "http://d:1"}, None),
+        ({"HTTPS_PROXY": "http://a:1", "NO_PROXY": "10.96.0.0/12"}, None),
+        ({"HTTPS_PROXY": "http://a:1", "NO_PROXY": "example.com, 10.96.0.1"}, None),
+        ({"HTTPS_PROXY": "http://a:1", "no_proxy": "*"}, None),
+        ({"HTTPS_PROXY": "http://a:1", "NO_PROXY": "10.97.0.0/16,.0.1,"}, "http://a:1"),
     ],
 )
 def test_a_proxy_of_the_environment_is_seen(directory: Path, environment: dict[str, str], proxy: str | None) -> None:
-    assert (ServiceAccount(directory, {**INSIDE, **environment}).proxy or None) == proxy
+    assert ServiceAccount(directory, {**INSIDE, **environment}).proxy == proxy
 
 
-def test_a_proxy_is_refused_unless_the_address_is_an_exception(directory: Path) -> None:
-    environment = {**INSIDE, "HTTPS_PROXY": "http://a:1"}
-    with pytest.raises(
-        ConfigError, match=r"^https://10\.96\.0\.1:443: expected an API server that is reached directly"
-    ):
-        Session(ServiceAccount(directory, environment), user_agent="test", seconds=1.0)
-    exempt = ServiceAccount(directory, {**environment, "NO_PROXY": "10.0.0.0/8"})
-    with pytest.raises(ConfigError, match=r"expected certificates for https://10\.96\.0\.1:443 in .*/ca\.crt"):
-        Session(exempt, user_agent="test", seconds=1.0)
+@pytest.mark.parametrize(
+    ("url", "exempt"),
+    [
+        ("https://api.example.com:6443", "example.com"),
+        ("https://api.example.com:6443", ".EXAMPLE.com"),
+        ("https://[fd00::1]:6443", "fd00::/8"),
+    ],
+)
+def test_a_name_stands_for_its_subdomains_and_a_network_for_its_addresses(url: str, exempt: str) -> None:
+    assert find_proxy(url, {"https_proxy": "http://a:1", "no_proxy": exempt}) is None
+    assert find_proxy(url, {"https_proxy": "http://a:1", "no_proxy": "ample.com,fe80::/10"}) == "http://a:1"
+
+
+def test_a_proxy_that_does_not_speak_http_is_refused(directory: Path) -> None:
+    account = ServiceAccount(directory, {**INSIDE, "HTTPS_PROXY": "socks5://a:1"})
+    with pytest.raises(ConfigError, match=r"expected an HTTP proxy or none, found socks5://a:1\. Add its host to NO_"):
+        Session(account, user_agent="test", seconds=1.0)
 
 
 @pytest.mark.parametrize("missing", ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"])

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import ssl
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,15 +15,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from kubernetes.client import Configuration
-from kubernetes.config import incluster_config
-from kubernetes.config.config_exception import ConfigException
+from kubernetes.aio.config.config_exception import ConfigException
 
 from certs.issue import issue
+from tests.kube.access import ToldAccess
 from tests.kube.conftest import Run
 from tests.kube.stand_in import POD, Line, Received, StandIn, Turn, always, kubeconfig, serving, status
 from tests.ports import free_port
-from webhook.kube.credentials import RENEW_SECONDS, STALE_SECONDS, Credentials
+from webhook.kube.credentials import STALE_TIMES, Credentials
+from webhook.kube.kubeconfig import Kubeconfig
 from webhook.kube.pods import LivePods
 from webhook.kube.session import Session, connect
 from webhook.model.errors import ConfigError, PodsUnreadable
@@ -254,27 +253,19 @@ def test_in_the_cluster_it_is_the_service_account(
 
 
 class Turned:
-    """A configuration whose token is renewed when it is asked for, as in the cluster; and a clock."""
+    """An access whose token is in a file, credentials of it, and their clock."""
 
     def __init__(self, token: Path) -> None:
         self.seconds = 0.0
-        self.reads = 0
-        self.may_read = threading.Event()
-        self.may_read.set()
-        self.error: Exception | None = None
-        self.configuration = Configuration(host="http://127.0.0.1:1")
         self.token = token
-        self.configuration.refresh_api_key_hook = self._renew  # type: ignore[assignment]  # it says None
-
-    def _renew(self, configuration: Configuration) -> None:
-        self.may_read.wait(PATIENCE_S)
-        self.reads += 1
-        if self.error:
-            raise self.error
-        configuration.api_key["BearerToken"] = f"Bearer {self.token.read_text()}"
+        self.access = ToldAccess("http://127.0.0.1:1", token=token)
 
     def credentials(self) -> Credentials:
-        return Credentials(self.configuration, clock=lambda: self.seconds)
+        return Credentials(self.access, clock=lambda: self.seconds)
+
+
+RENEWED = ToldAccess.renew_seconds
+STALE = RENEWED * (STALE_TIMES + 0.1)
 
 
 @pytest.fixture
@@ -287,9 +278,10 @@ def turned(tmp_path: Path) -> Turned:
 def test_a_token_is_not_read_for_each_request(run: Run, turned: Turned) -> None:
     async def test() -> None:
         credentials = turned.credentials()
-        turned.seconds = RENEW_SECONDS - 0.1
-        assert [credentials.header() for _ in range(9)] == ["Authorization: Bearer first\r\n"] * 9
-        assert turned.reads == 1
+        assert await credentials.authorization() == "Bearer first"
+        turned.seconds = RENEWED - 0.1
+        assert [await credentials.authorization() for _ in range(9)] == ["Bearer first"] * 9
+        assert turned.access.reads == 1
 
     run(test())
 
@@ -297,17 +289,18 @@ def test_a_token_is_not_read_for_each_request(run: Run, turned: Turned) -> None:
 def test_a_token_that_is_replaced_is_read_again_while_requests_go_on(run: Run, turned: Turned) -> None:
     async def test() -> None:
         credentials = turned.credentials()
+        await credentials.authorization()
         turned.token.write_text("second")
-        turned.seconds = RENEW_SECONDS
-        turned.may_read.clear()
+        turned.seconds = RENEWED
+        turned.access.may_read.clear()
         for _ in range(3):
-            assert credentials.header() == "Authorization: Bearer first\r\n"
-            await asyncio.sleep(0.01)
-        turned.may_read.set()
+            assert await credentials.authorization() == "Bearer first"
+            await asyncio.sleep(0)
+        turned.access.may_read.set()
         async with asyncio.timeout(PATIENCE_S):
-            while credentials.header() != "Authorization: Bearer second\r\n":
+            while await credentials.authorization() != "Bearer second":
                 await asyncio.sleep(0.001)
-        assert turned.reads == 2
+        assert turned.access.reads == 2
 
     run(test())
 
@@ -315,29 +308,12 @@ def test_a_token_that_is_replaced_is_read_again_while_requests_go_on(run: Run, t
 def test_a_token_that_has_lain_for_long_is_read_before_it_is_used(run: Run, turned: Turned) -> None:
     async def test() -> None:
         credentials = turned.credentials()
+        await credentials.authorization()
         turned.token.write_text("second")
-        turned.seconds = STALE_SECONDS
-        assert credentials.header() is None
-        for header in await asyncio.gather(credentials.renewed(), credentials.renewed()):
-            assert header == "Authorization: Bearer second\r\n"
-        assert turned.reads == 2
-
-    run(test())
-
-
-def test_a_token_that_cannot_be_read_any_more_stays(run: Run, turned: Turned) -> None:
-    async def test() -> None:
-        credentials = turned.credentials()
-        turned.token.unlink()
-        turned.seconds = STALE_SECONDS
-        assert credentials.header() is None
-        assert await credentials.renewed() == "Authorization: Bearer first\r\n"
-        assert credentials.problem.startswith("[Errno 2] No such file or directory")
-        turned.token.write_text("second")
-        turned.seconds += RENEW_SECONDS
-        assert credentials.header() is None
-        assert await credentials.renewed() == "Authorization: Bearer second\r\n"
-        assert credentials.problem == ""
+        turned.seconds = STALE
+        found = await asyncio.gather(credentials.authorization(), credentials.authorization())
+        assert list(found) == ["Bearer second"] * 2
+        assert turned.access.reads == 2
 
     run(test())
 
@@ -345,6 +321,7 @@ def test_a_token_that_cannot_be_read_any_more_stays(run: Run, turned: Turned) ->
 @pytest.mark.parametrize(
     ("error", "problem"),
     [
+        (OSError(2, "No such file or directory"), "[Errno 2] No such file or directory"),
         (KeyError("id-token"), "KeyError: 'id-token'"),
         (
             AttributeError("'NoneType' object has no\nattribute 'get'"),
@@ -356,51 +333,36 @@ def test_a_token_that_cannot_be_read_any_more_stays(run: Run, turned: Turned) ->
     ],
     ids=repr,
 )
-def test_whatever_goes_wrong_in_the_client_s_renewal_the_old_token_stays_and_it_is_tried_again_when_it_is_due(
+def test_whatever_goes_wrong_with_a_renewal_the_old_token_stays_and_it_is_tried_again_when_it_is_due(
     run: Run, turned: Turned, error: Exception, problem: str
 ) -> None:
     async def test() -> None:
         credentials = turned.credentials()
-        turned.error = error
-        turned.seconds = STALE_SECONDS
+        await credentials.authorization()
+        turned.access.error = error
+        turned.seconds = STALE
         for _ in range(5):
-            assert credentials.header() is None
-            assert await credentials.renewed() == "Authorization: Bearer first\r\n"
+            assert await credentials.authorization() == "Bearer first"
         assert credentials.problem == problem
-        assert turned.reads == 2
-        turned.error = None
+        assert turned.access.reads == 2
+        turned.access.error = None
         turned.token.write_text("second")
-        turned.seconds += RENEW_SECONDS
-        assert credentials.header() is None
-        assert await credentials.renewed() == "Authorization: Bearer second\r\n"
+        turned.seconds += RENEWED
+        assert await credentials.authorization() == "Bearer second"
         assert credentials.problem == ""
 
     run(test())
 
 
-def test_credentials_of_which_the_client_makes_nothing_are_told_at_the_start(turned: Turned) -> None:
-    turned.error = KeyError("id-token")
-    with pytest.raises(ConfigError, match=r"^expected credentials for http://127\.0\.0\.1:1: KeyError: 'id-token'$"):
-        Session(turned.configuration, user_agent="test", seconds=1.0)
-
-
-def test_who_waits_for_a_renewal_when_the_session_is_closed_gets_an_error(
-    run: Run, turned: Turned, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("webhook.kube.credentials.RENEW_SECONDS", 0.0)
-    monkeypatch.setattr("webhook.kube.credentials.STALE_SECONDS", 0.0)
-
+def test_a_request_that_waits_for_a_renewal_when_the_session_is_closed_gets_an_error(run: Run, turned: Turned) -> None:
     async def test() -> None:
-        session = Session(turned.configuration, user_agent="test", seconds=PATIENCE_S)
-        turned.may_read.clear()
-        try:
-            read = asyncio.create_task(LivePods(session).pod("team-a", "train"))
-            await asyncio.sleep(0.01)
-            await session.close()
-            with pytest.raises(PodsUnreadable, match=r"gives no answer: the webhook stops\. "):
-                await read
-        finally:
-            turned.may_read.set()
+        session = Session(turned.access, user_agent="test", seconds=PATIENCE_S)
+        turned.access.may_read.clear()
+        read = asyncio.create_task(LivePods(session).pod("team-a", "train"))
+        await asyncio.sleep(0.01)
+        await session.close()
+        with pytest.raises(PodsUnreadable, match=r"gives no answer: the program stops\. "):
+            await read
 
     run(test())
 
@@ -408,31 +370,23 @@ def test_who_waits_for_a_renewal_when_the_session_is_closed_gets_an_error(
 def test_one_who_gives_up_waiting_for_a_renewal_does_not_end_it_for_others(run: Run, turned: Turned) -> None:
     async def test() -> None:
         credentials = turned.credentials()
-        turned.token.write_text("second")
-        turned.seconds = STALE_SECONDS
-        turned.may_read.clear()
-        assert credentials.header() is None
-        one, other = asyncio.create_task(credentials.renewed()), asyncio.create_task(credentials.renewed())
+        turned.access.may_read.clear()
+        one, other = (asyncio.create_task(credentials.authorization()) for _ in range(2))
         await asyncio.sleep(0.01)
         one.cancel()
         await asyncio.wait((one,))
-        turned.may_read.set()
-        assert await other == "Authorization: Bearer second\r\n"
+        turned.access.may_read.set()
+        assert await other == "Bearer first"
 
     run(test())
 
 
-def test_what_keeps_the_token_from_being_renewed_is_told_when_it_is_refused(
-    run: Run, turned: Turned, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("webhook.kube.credentials.RENEW_SECONDS", 0.0)
-    monkeypatch.setattr("webhook.kube.credentials.STALE_SECONDS", 0.0)
-
+def test_what_keeps_the_token_from_being_renewed_is_told_when_it_is_refused(run: Run, turned: Turned) -> None:
     async def test() -> None:
         async with serving(always(status(401, "Unauthorized"), "401 Unauthorized")) as stand_in:
-            turned.configuration.host = f"http://127.0.0.1:{stand_in.port}"
-            session = Session(turned.configuration, user_agent="test", seconds=PATIENCE_S)
-            turned.token.unlink()
+            turned.access.url = f"http://127.0.0.1:{stand_in.port}"
+            turned.access.error = FileNotFoundError(2, "No such file or directory")
+            session = Session(turned.access, user_agent="test", seconds=PATIENCE_S)
             with pytest.raises(
                 PodsUnreadable, match=r"Unauthorized \(401\)\. .* It could not be renewed: \[Errno 2\] No s"
             ):
@@ -442,41 +396,26 @@ def test_what_keeps_the_token_from_being_renewed_is_told_when_it_is_refused(
     run(test())
 
 
-def test_a_renewal_that_hangs_is_not_waited_for(run: Run, turned: Turned, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.kube.credentials.RENEW_SECONDS", 0.0)
-    monkeypatch.setattr("webhook.kube.credentials.STALE_SECONDS", 0.0)
-
+def test_a_renewal_that_hangs_is_not_waited_for(run: Run, turned: Turned) -> None:
     async def test() -> None:
-        session = Session(turned.configuration, user_agent="test", seconds=0.1)
-        turned.may_read.clear()
-        try:
-            with pytest.raises(PodsUnreadable, match=r"no answer from http://127\.0\.0\.1:1 within 0\.1 s"):
-                await LivePods(session).pod("team-a", "train")
-            await session.close()
-        finally:
-            turned.may_read.set()
+        session = Session(turned.access, user_agent="test", seconds=0.1)
+        turned.access.may_read.clear()
+        with pytest.raises(PodsUnreadable, match=r"no answer from http://127\.0\.0\.1:1 within 0\.1 s"):
+            await LivePods(session).pod("team-a", "train")
+        await session.close()
 
     run(test())
 
 
-def test_the_real_client_reads_a_rotated_token(run: Run, tmp_path: Path, tls: Tls) -> None:
+def test_a_kubeconfig_whose_token_file_is_replaced_is_read_again(run: Run, tmp_path: Path) -> None:
     token = tmp_path / "rotated"
     token.write_text("first")
-    loader = incluster_config.InClusterConfigLoader(  # type: ignore[no-untyped-call]  # it has no annotations
-        str(token), str(tls.ca), environ={"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
-    )
-    configuration = Configuration()
-    loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
-    seconds = [0.0]
+    found = Kubeconfig(kubeconfig(tmp_path / "k", "https://127.0.0.1:1", user={"tokenFile": str(token)}))
 
     async def test() -> None:
-        credentials = Credentials(configuration, clock=lambda: seconds[0])
-        assert credentials.header() == "Authorization: bearer first\r\n"
+        assert await found.authorization() == "Bearer first"
         token.write_text("second")
-        loader.token_expires_at = datetime.min  # noqa: DTZ901 - the client has it without a zone
-        seconds[0] = STALE_SECONDS
-        assert credentials.header() is None
-        assert await credentials.renewed() == "Authorization: bearer second\r\n"
+        assert await found.authorization() == "Bearer second"
 
     run(test())
 
@@ -505,14 +444,20 @@ def test_a_proxy_that_is_not_for_this_address_is_left_alone(
     run(test())
 
 
-def test_a_proxy_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path / "k", "https://10.0.0.1", cluster={"proxy-url": "http://127.0.0.1:3128"})
-    with pytest.raises(ConfigError, match="proxy") as caught:
-        connect(path, user_agent="test", seconds=1.0)
-    assert str(caught.value) == (
-        "https://10.0.0.1: expected an API server that is reached directly, found the proxy http://127.0.0.1:3128."
-        " Add its host to NO_PROXY, or take proxy-url out of the kubeconfig"
-    )
+@pytest.mark.parametrize("where", ["kubeconfig", "environment"])
+def test_a_proxy_is_asked_instead_of_the_api_server(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    async def test() -> None:
+        async with serving(always(POD)) as proxy:
+            address = f"http://127.0.0.1:{proxy.port}"
+            if where == "environment":
+                monkeypatch.setenv("http_proxy", address)
+            cluster = {"proxy-url": address} if where == "kubeconfig" else {}
+            await read_over(proxy, kubeconfig(tmp_path / "k", "http://10.0.0.1:1", cluster=cluster))
+            assert proxy.received[0].target == "http://10.0.0.1:1/api/v1/namespaces/team-a/pods/train"
+
+    run(test())
 
 
 @pytest.mark.parametrize("url", ["10.0.0.1:6443", "ftp://10.0.0.1", "https://", "https://10.0.0.1:many"])
@@ -526,9 +471,7 @@ def test_an_address_that_is_none_is_named(tmp_path: Path, url: str) -> None:
 @pytest.mark.parametrize("token", ["two\nlines", "caf\u00e9", "a\x00b"])
 def test_a_token_that_cannot_be_sent_is_refused(tmp_path: Path, token: str) -> None:
     path = kubeconfig(tmp_path / "k", "http://127.0.0.1:1", user={"token": token})
-    with pytest.raises(
-        ConfigError, match=r"^expected credentials for http://127\.0\.0\.1:1: expected a token of one line"
-    ):
+    with pytest.raises(ConfigError, match=r"/k: expected a kubeconfig: expected a token of one line"):
         connect(path, user_agent="test", seconds=1.0)
 
 
@@ -561,7 +504,7 @@ def test_whoever_waits_when_the_session_is_closed_gets_an_error(run: Run, tmp_pa
             while not stand_in.received:
                 await asyncio.sleep(0.001)
             await session.close()
-            with pytest.raises(PodsUnreadable, match=r"gives no answer: the webhook stops\. "):
+            with pytest.raises(PodsUnreadable, match=r"gives no answer: the program stops\. "):
                 await read
 
     run(test())

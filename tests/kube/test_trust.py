@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from kubernetes.client import Configuration
 
 from certs.context import server_context
 from certs.issue import issue
+from tests.kube.access import ToldAccess
 from tests.kube.conftest import Run
 from tests.kube.stand_in import POD, always, serving
 from webhook.kube.pods import LivePods
 from webhook.kube.session import Session
-from webhook.kube.trust import Trust
+from webhook.kube.trust import TlsFiles, Trust
 from webhook.model.errors import ConfigError, PodsUnreadable
 
 
@@ -26,19 +26,15 @@ def new_authority(file: Path) -> ssl.SSLContext:
     return server_context(bundle)
 
 
-def configuration(ca: Path, port: int = 1) -> Configuration:
-    found = Configuration()
-    found.host, found.ssl_ca_cert = f"https://127.0.0.1:{port}", str(ca)
-    return found
-
-
 def test_a_new_authority_is_trusted_from_the_next_connection_on(run: Run, tmp_path: Path) -> None:
     ca = tmp_path / "ca.crt"
     old = new_authority(ca)
 
     async def test() -> None:
         async with serving(always(POD), tls=old) as stand_in:
-            session = Session(configuration(ca, stand_in.port), user_agent="test", seconds=10.0)
+            session = Session(
+                ToldAccess(f"https://127.0.0.1:{stand_in.port}", authority=ca), user_agent="test", seconds=10.0
+            )
             assert await LivePods(session).pod("team-a", "train") == POD
         port = stand_in.port
         new = new_authority(tmp_path / "unknown.crt")
@@ -55,7 +51,7 @@ def test_a_new_authority_is_trusted_from_the_next_connection_on(run: Run, tmp_pa
 def test_a_file_that_is_half_written_or_gone_leaves_the_trust_as_it_was(tmp_path: Path) -> None:
     ca = tmp_path / "ca.crt"
     new_authority(ca)
-    trust = Trust(configuration(ca))
+    trust = Trust(TlsFiles(authority=str(ca)))
     before = trust.context()
     whole = ca.read_bytes()
     ca.write_bytes(whole[:100])
@@ -70,4 +66,4 @@ def test_a_file_that_is_half_written_or_gone_leaves_the_trust_as_it_was(tmp_path
 def test_a_file_that_is_none_from_the_start_is_named(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_bytes(b"x")
     with pytest.raises(ConfigError, match=r"expected certificates for https://127.0.0.1:1 in"):
-        Trust(configuration(tmp_path / "ca.crt"))
+        Trust(TlsFiles(authority=str(tmp_path / "ca.crt"), server="https://127.0.0.1:1"))

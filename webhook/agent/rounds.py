@@ -22,7 +22,7 @@ from webhook.agent.publication import (
 )
 from webhook.agent.schedule import Schedule
 from webhook.agent.status import Count, Status
-from webhook.kube.client import ApiServer
+from webhook.kube.api_server import ApiServer
 from webhook.kube.errors import ApiError, ApiRefused, ApiServerAway, Conflict, NotFound
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
@@ -75,16 +75,23 @@ class Agent:
         self._schedule = Schedule(interval=interval, discover_at=started)
         self.status = Status(confirmed_at=started)
 
-    def wake(self) -> float:
+    async def wake(self) -> float:
         """Do what is due; returns the seconds until there is something to do again. Raises nothing."""
         clock = self._nature.clock
         self.status = replace(self.status, busy_since=clock())
         if clock() >= self._schedule.discover_at:
             self._discover()
         if self.status.look and self._schedule.may_publish(clock()):
-            self._publish(self.status.look)
+            await self._publish(self.status.look)
         self.status = replace(self.status, busy_since=None)
         return max(0.0, self._schedule.wake_at - clock())
+
+    async def close(self) -> None:
+        """Close the connection; the next round makes another."""
+        api, self._api = self._api, None
+        if api:
+            with suppress(Exception):
+                await api.close()
 
     def _discover(self) -> None:
         started, at = self._nature.clock(), self._nature.now()
@@ -103,25 +110,25 @@ class Agent:
             self.status = replace(self.status, look=look, discovery_seconds=seconds).counted(Count.DISCOVERIES, outcome)
         self._schedule = self._schedule.discovered(self._nature.clock(), self._nature.chance())
 
-    def _publish(self, look: Look) -> None:
+    async def _publish(self, look: Look) -> None:
         try:
-            refusal = self._write(look)
+            refusal = await self._write(look)
         except ApiError as error:
             self._count_api_error(error)
             asked = error.retry_after if isinstance(error, ApiServerAway) else 0.0
-            self._failed(str(error), kind="api", asked=asked)
+            await self._failed(str(error), kind="api", asked=asked)
         except GpuTopologyError as error:
-            self._failed(str(error), kind="configuration")
+            await self._failed(str(error), kind="configuration")
         except Exception:  # as above
             self._bug()
-            self._retry_later()
+            await self._retry_later()
         else:
             if self._schedule.failures:
                 self._log.recovered(self._schedule.failures)
             self._schedule = self._schedule.published()
             self.status = replace(self.status, in_step=True, failure=refusal, confirmed_at=self._nature.clock())
 
-    def _write(self, look: Look) -> str:
+    async def _write(self, look: Look) -> str:
         """Make the cluster know ``look``, and when it was true.
 
         Returns:
@@ -132,67 +139,70 @@ class Agent:
         """
         api = self._api = self._api or self._connect()
         at = self._nature.now()
-        observed = self._observe(api)
+        observed = await self._observe(api)
         memory = self._memory.at_start(observed.config_map)
         publication = decide(observed, look, memory=memory, terms=self._terms, at=at)
         refused: ApiRefused | None = None
-        self._create_events(api, publication.events)
+        await self._create_events(api, publication.events)
         if publication.node:
             try:
-                self._change_node(api, publication.node, look, memory.readable)
+                await self._change_node(api, publication.node, look, memory.readable)
             except ApiRefused as error:
                 refused = error
         if publication.config_map:
-            self._apply(api, publication.config_map)
+            await self._apply(api, publication.config_map)
         if not refused:
             self._memory = memory.after(look.topology)
-        refusal = self._renew(api, observed.node)
+        refusal = await self._renew(api, observed.node)
         if refused:
             raise refused
         return refusal
 
-    def _observe(self, api: ApiServer) -> Observed:
+    async def _observe(self, api: ApiServer) -> Observed:
         try:
-            node = api.node(self._node)
+            node = await api.node(self._node)
         except NotFound as error:
             raise NotFound(f"{error}. --node, or {names.AGENT_NODE_NAME}, must be the name of a Node") from None
-        return Observed(node=node, config_map=api.config_map(self._terms.namespace, config_map_name(self._node)))
+        found = await api.config_map(self._terms.namespace, config_map_name(self._node))
+        return Observed(node=node, config_map=found)
 
-    def _create_events(self, api: ApiServer, events: tuple[Object, ...]) -> None:
+    async def _create_events(self, api: ApiServer, events: tuple[Object, ...]) -> None:
         """Nobody depends on Events, so one that is refused stops nothing."""
         for event in events:
             try:
-                api.create_event(event)
+                await api.create_event(event)
             except ApiRefused as error:
                 self._count_api_error(error)
                 self._log.failed(str(error), kind="event")
             else:
                 self._wrote("Event", event["reason"], event["note"])
 
-    def _change_node(self, api: ApiServer, change: NodeChange | None, look: Look, before: NodeTopology | None) -> None:
+    async def _change_node(
+        self, api: ApiServer, change: NodeChange | None, look: Look, before: NodeTopology | None
+    ) -> None:
         attempts = 0
         while change is not None:
             attempts += 1
             try:
-                api.merge_node(self._node, change.patch, field_manager=names.AGENT_FIELD_MANAGER)
+                await api.merge_node(self._node, change.patch, field_manager=names.AGENT_FIELD_MANAGER)
             except Conflict as error:
                 if attempts == ATTEMPTS:
                     raise
                 self._count_api_error(error)
-                change = self._node_change(api.node(self._node), look, before)
+                change = self._node_change(await api.node(self._node), look, before)
             else:
                 self._wrote("Node", self._node, _written(change.patch))
-                self._create_events(api, change.events)
+                await self._create_events(api, change.events)
                 return
 
     def _node_change(self, node: Object, look: Look, before: NodeTopology | None) -> NodeChange | None:
         return node_change(node, look, before=before, cordon=self._terms.cordon, at=self._nature.now())
 
-    def _apply(self, api: ApiServer, manifest: Object) -> None:
-        api.apply_config_map(manifest, field_manager=names.AGENT_FIELD_MANAGER)
+    async def _apply(self, api: ApiServer, manifest: Object) -> None:
+        await api.apply_config_map(manifest, field_manager=names.AGENT_FIELD_MANAGER)
         self._wrote("ConfigMap", manifest["metadata"]["name"])
 
-    def _renew(self, api: ApiServer, node: Object) -> str:
+    async def _renew(self, api: ApiServer, node: Object) -> str:
         """Say when the published topology was true; returns why that was refused, or nothing.
 
         A refusal is no reason to publish later: what is published stays so. Only what is new of renewals is logged.
@@ -201,7 +211,7 @@ class Agent:
         manifest = lease_manifest(node, namespace=terms.namespace, interval=interval, at=self._looked_at)
         before = self._renewal
         try:
-            api.apply_lease(manifest, field_manager=names.AGENT_FIELD_MANAGER)
+            await api.apply_lease(manifest, field_manager=names.AGENT_FIELD_MANAGER)
         except ApiRefused as error:
             self._renewal = str(error)
             self._count_api_error(error)
@@ -222,9 +232,9 @@ class Agent:
     def _count_api_error(self, error: ApiError) -> None:
         self.status = self.status.counted(Count.API_ERRORS, error.kind)
 
-    def _failed(self, error: str, *, kind: str, asked: float = 0.0) -> None:
+    async def _failed(self, error: str, *, kind: str, asked: float = 0.0) -> None:
         self.status = replace(self.status, failure=error).counted(Count.ERRORS, kind)
-        delay = self._retry_later(asked=asked)
+        delay = await self._retry_later(asked=asked)
         if not self._once:  # else there is no retry, and whoever asked for the round tells of ``status.failure``
             self._log.failed(error, kind=kind, retry_seconds=delay)
 
@@ -233,12 +243,9 @@ class Agent:
         text = "something happened that should not be possible; the log has the traceback"
         self.status = replace(self.status, failure=text, in_step=False).counted(Count.ERRORS, "bug")
 
-    def _retry_later(self, *, asked: float = 0.0) -> float:
+    async def _retry_later(self, *, asked: float = 0.0) -> float:
         """Put the next publication off, and begin it with a new connection: token and authority may be new by then."""
-        if self._api:
-            with suppress(Exception):
-                self._api.close()
-        self._api = None
+        await self.close()
         now = self._nature.clock()
         self._schedule = self._schedule.failed(now, self._nature.chance(), asked=asked)
         self.status = replace(self.status, in_step=False)

@@ -1,5 +1,6 @@
 """Runs the agent: once, or until a signal ends it."""
 
+import asyncio
 import random
 import signal
 import sys
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 from webhook import __version__
 from webhook.agent.endpoints import Endpoints, serve
@@ -17,7 +19,7 @@ from webhook.agent.log import AgentLog
 from webhook.agent.publication import Terms
 from webhook.agent.rounds import Agent, Nature
 from webhook.discovery.discover import discover
-from webhook.kube.client import ApiServer, connect
+from webhook.kube.api_server import ApiServer, connect_objects
 from webhook.log import take_over_logging
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
@@ -50,7 +52,7 @@ def run(settings: AgentSettings) -> None:
         GpuTopologyError: the port is taken.
     """
     connector = _connector(settings)
-    connector().close()  # a wrong setting is better said now than at each retry
+    connector()  # a wrong setting is better said now than at each retry
     log = _log(settings)
     take_over_logging(log)
     agent = _agent(settings, connector, log)
@@ -72,7 +74,7 @@ def run_once(settings: AgentSettings) -> None:
         GpuTopologyError: the topology could not be published, or there is none to be seen.
     """
     agent = _agent(settings, _connector(settings), _log(settings), once=True)
-    agent.wake()
+    asyncio.run(_round(agent))
     status = agent.status
     if status.failure:
         raise GpuTopologyError(status.failure)
@@ -82,13 +84,22 @@ def run_once(settings: AgentSettings) -> None:
         )
 
 
+async def _round(agent: Agent) -> None:
+    await agent.wake()
+    await agent.close()
+
+
 def _make_rounds(agent: Agent) -> None:
+    asyncio.run(_rounds(agent))
+
+
+async def _rounds(agent: Agent) -> NoReturn:
     while True:
-        time.sleep(agent.wake())
+        await asyncio.sleep(await agent.wake())
 
 
 def _connector(settings: AgentSettings) -> Callable[[], ApiServer]:
-    return partial(connect, settings.kubeconfig, user_agent=USER_AGENT)
+    return partial(connect_objects, settings.kubeconfig, user_agent=USER_AGENT)
 
 
 def _log(settings: AgentSettings) -> AgentLog:

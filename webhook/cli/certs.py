@@ -1,14 +1,13 @@
 """``gpu-topology certs``: the certificates that the webhook looks after itself, by hand."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from certs.terms import Terms
 
 certs = typer.Typer(name="certs", no_args_is_help=True, help="Look at, make and renew the webhook's certificates.")
+
+_T = TypeVar("_T")
 
 ATTEMPTS = 5
 ConfigOption = Annotated[Path | None, typer.Option(help="Configuration file, for the names and lifetimes.")]
@@ -47,11 +48,11 @@ def init(config: ConfigOption = None, kubeconfig: KubeconfigOption = None, names
     from certs.terms import Pace
     from webhook.model.errors import GpuTopologyError
 
-    with _cluster(config, kubeconfig, namespace) as (server, terms):
+    async def install(server: "ApiServer", terms: "Terms") -> None:
         for _ in range(ATTEMPTS):
             replica = Replica(Identity("certs-init", uuid4().hex), terms, Pace(), monotonic)
             try:
-                changes = converse(replica.install(), server.send)
+                changes = await converse(replica.install(), server.send)
             except Conflict:  # the webhook itself was quicker
                 continue
             for change in changes:
@@ -65,7 +66,9 @@ def init(config: ConfigOption = None, kubeconfig: KubeconfigOption = None, names
                     err=True,
                 )
             return
-    raise GpuTopologyError(f"Secret {terms.namespace}/{terms.secret}: others write it all the time. Try again")
+        raise GpuTopologyError(f"Secret {terms.namespace}/{terms.secret}: others write it all the time. Try again")
+
+    _in_cluster(install, config, kubeconfig, namespace)
 
 
 @certs.command()
@@ -81,14 +84,17 @@ def rotate(
     from certs.stored import ask, read_stored
     from webhook.model.errors import GpuTopologyError
 
-    with _cluster(config, kubeconfig, namespace) as (server, terms):
-        if read_stored(server.send(ask(terms)).found, terms) is None:
+    wish = AUTHORITY if authority else SERVING
+
+    async def ask_for_it(server: "ApiServer", terms: "Terms") -> None:
+        if read_stored((await server.send(ask(terms))).found, terms) is None:
             raise GpuTopologyError(
                 f"there is no Secret {terms.namespace}/{terms.secret}. Make it: gpu-topology certs init"
             )
-        wish = AUTHORITY if authority else SERVING
         patch = {"metadata": {"annotations": {terms.marks.rotate: wish}}}
-        server.send(Patch(Kind.SECRET, terms.secret, patch, PatchType.MERGE))
+        await server.send(Patch(Kind.SECRET, terms.secret, patch, PatchType.MERGE))
+
+    _in_cluster(ask_for_it, config, kubeconfig, namespace)
     typer.echo(f"asked for a new {'authority' if authority else 'certificate'}: the leader of the replicas makes it")
 
 
@@ -109,33 +115,41 @@ def show(
     if tls is not None:
         _print(_files(tls), output)
         return
-    with _cluster(config, kubeconfig, namespace) as (server, terms):
-        configuration = server.send(Get(Kind.CONFIGURATION, terms.configuration))
-        secret = server.send(ask(terms))
-        found = configuration.found
+
+    async def look(server: "ApiServer", terms: "Terms") -> "Overview":
+        found = (await server.send(Get(Kind.CONFIGURATION, terms.configuration))).found
+        secret = await server.send(ask(terms))
         registration = read_registration(found, terms) if found is not None else None
-        overview = describe(read_stored(secret.found, terms), registration, terms, secret.at)
-    _print(overview, output)
+        return describe(read_stored(secret.found, terms), registration, terms, secret.at)
+
+    _print(_in_cluster(look, config, kubeconfig, namespace), output)
 
 
-@contextmanager
-def _cluster(config: Path | None, kubeconfig: Path | None, namespace: str) -> "Iterator[tuple[ApiServer, Terms]]":
-    """A connection to the API server, and what the certificates should be like."""
-    from certs.api import ApiServer
+def _in_cluster(
+    work: "Callable[[ApiServer, Terms], Awaitable[_T]]", config: Path | None, kubeconfig: Path | None, namespace: str
+) -> "_T":
+    """What ``work`` returns, given a connection to the API server, and what the certificates should be like."""
+    import asyncio
+
     from webhook.cli.inputs import read_settings
-    from webhook.kube.exchange import find_exchange
+    from webhook.kube.certificates import SECONDS, CertificateRequests
+    from webhook.kube.session import connect
     from webhook.server.certificates import MARKS, terms_of
     from webhook.server.live import USER_AGENT
 
     if not namespace:
         raise typer.BadParameter(f"expected a name, or the variable {names.AGENT_NAMESPACE}", param_hint="--namespace")
     settings, _ = read_settings(config)
-    exchange = find_exchange(kubeconfig, user_agent=USER_AGENT)
-    server = ApiServer(exchange, namespace=namespace, field_manager=MARKS.field_manager)
-    try:
-        yield server, terms_of(settings.certificates, namespace)
-    finally:
-        server.close()
+    session = connect(kubeconfig, user_agent=USER_AGENT, seconds=SECONDS)
+    server = CertificateRequests(session, namespace=namespace, field_manager=MARKS.field_manager)
+
+    async def run() -> "_T":
+        try:
+            return await work(server, terms_of(settings.certificates, namespace))
+        finally:
+            await server.close()
+
+    return asyncio.run(run())
 
 
 def _files(directory: Path) -> "Overview":

@@ -1,32 +1,36 @@
 """How an API server is reached and who we are to it: by a kubeconfig, or as a pod of the cluster."""
 
+import ssl
 from pathlib import Path
 from typing import Protocol
 
 from webhook.kube.service_account import ServiceAccount
+from webhook.model.errors import ConfigError
 
 
 class Access(Protocol):
-    """What a connection needs, by the names that the official client's ``Configuration`` gives it, which is one."""
+    """What a connection needs. A kubelet, or kubectl, may replace the files behind it while the program runs."""
 
-    host: str
-    """The URL."""
-    ssl_ca_cert: str | None
-    """File of the authorities to trust."""
-    ca_cert_data: str | bytes | None
-    """The same, if it is not in a file."""
-    cert_file: str | None
-    key_file: str | None
-    verify_ssl: bool
-    assert_hostname: bool | None
+    url: str
+    """Of the API server, such as ``https://10.0.0.1:6443``."""
     tls_server_name: str | None
     """The name in its certificate, if it is not that of the URL."""
+    renew_seconds: float
+    """So often :meth:`authorization` is asked while requests are made."""
     proxy: str | None
-    no_proxy: str | None
-    """Hosts that are reached without the proxy, with commas between them."""
+    """URL of an HTTP proxy between us and the API server."""
 
-    def get_api_key_with_prefix(self, identifier: str) -> str | None:
-        """The Authorization header of now, for ``BearerToken``; nothing where a client certificate does."""
+    def tls(self) -> ssl.SSLContext:
+        """For a new connection: whom to trust, and the client certificate if there is one."""
+
+    async def authorization(self) -> str:
+        """The value of the Authorization header as it is now; empty where a client certificate does.
+
+        Raises:
+            OSError: a file cannot be read.
+            ValueError: what was read is no token.
+            Exception: whatever an exec plugin or an OIDC provider makes the official client raise.
+        """
 
 
 def find_access(kubeconfig: Path | None) -> Access:
@@ -38,7 +42,12 @@ def find_access(kubeconfig: Path | None) -> Access:
     """
     if kubeconfig is None:
         return ServiceAccount()
-    # The official client knows exec plugins and OIDC, and is 30 MB that a pod of the cluster does without.
-    from webhook.kube.configuration import load_configuration  # noqa: PLC0415
-
-    return load_configuration(kubeconfig)
+    # The official client knows exec plugins and OIDC. It takes 45 MiB, which a pod of the cluster does without.
+    try:
+        from webhook.kube.kubeconfig import Kubeconfig  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        raise ConfigError(
+            f"{kubeconfig}: a kubeconfig needs the Python package {missing.name}, which the image does not have. "
+            "Run this where gpu-topology is installed with pip"
+        ) from None
+    return Kubeconfig(kubeconfig)

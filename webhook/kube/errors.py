@@ -4,9 +4,19 @@ from webhook.model.errors import GpuTopologyError
 
 
 class ApiError(GpuTopologyError):
-    """A request did not do what it should."""
+    """A request did not do what it should.
+
+    Args:
+        text: For the user.
+        status: HTTP status of the answer; 0 if there was none.
+    """
 
     kind = "refused"
+    """A word for counts."""
+
+    def __init__(self, text: str, *, status: int = 0) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 class ApiServerAway(ApiError):
@@ -14,13 +24,14 @@ class ApiServerAway(ApiError):
 
     Args:
         text: For the user.
+        status: HTTP status of the answer; 0 if there was none.
         retry_after: Seconds for which the API server asked to be left alone; 0 if it did not say.
     """
 
     kind = "away"
 
-    def __init__(self, text: str, *, retry_after: float = 0.0) -> None:
-        super().__init__(text)
+    def __init__(self, text: str, *, status: int = 0, retry_after: float = 0.0) -> None:
+        super().__init__(text, status=status)
         self.retry_after = retry_after
 
 
@@ -32,8 +43,14 @@ class ApiRefused(ApiError):
     """The API server understood the request and says no; the same request will fail again."""
 
 
+class Denied(ApiRefused):
+    """The API server knows us, and a role is missing."""
+
+    kind = "denied"
+
+
 class NotFound(ApiRefused):
-    """The object does not exist."""
+    """The API server says that the object does not exist."""
 
     kind = "not-found"
 
@@ -42,3 +59,18 @@ class Conflict(ApiError):
     """The object is no longer the one that was read, or exists already."""
 
     kind = "conflict"
+
+
+class Expired(ApiError):
+    """The version, or the next page of a list, is no longer there. Part of normal life."""
+
+    kind = "expired"
+
+
+class Malformed(ApiError):
+    """The answer is none that an API server gives, or contradicts one before."""
+
+    kind = "malformed"
+
+
+KINDS = tuple(error.kind for error in (ApiServerAway, Denied, Expired, ApiRefused, NotFound, Conflict, Malformed))

@@ -1,13 +1,12 @@
 """A namespace as it is at this moment, for when the mirror may be a moment behind."""
 
 import re
-from contextlib import suppress
 
-from webhook.kube.errors import ApiServerAway
+from webhook.kube.errors import ApiError, NotFound
 from webhook.kube.resources import NAMESPACES
 from webhook.kube.seen import Seen, read_seen
 from webhook.kube.session import Session
-from webhook.kube.status import is_missing, words
+from webhook.kube.status import failure
 from webhook.model.errors import StateUnknown
 
 NAMESPACE_BYTES = 4 * 1024 * 1024
@@ -32,11 +31,12 @@ class LiveNamespaces:
         what, path = f"get namespace {name}", f"{NAMESPACES.path}/{name}"
         try:
             answer = await self._session.get(what, path, limit=NAMESPACE_BYTES, accept=NAMESPACES.watch_form)
-        except ApiServerAway as error:
-            raise StateUnknown(str(error)) from None
-        if is_missing("namespaces", answer):
+            if answer.status != 200:
+                raise failure(what, answer)
+            return read_seen(answer.body)
+        except NotFound:
             return None
-        with suppress(ValueError):  # what is no object says so itself
-            if answer.status == 200:
-                return read_seen(answer.body)
-        raise StateUnknown(f"{what}: {words(answer)}")
+        except ApiError as error:
+            raise StateUnknown(str(error)) from None
+        except ValueError as error:
+            raise StateUnknown(f"{what}: expected a namespace, found none: {error}") from None

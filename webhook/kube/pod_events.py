@@ -14,7 +14,7 @@ import msgspec
 
 from webhook.kube.errors import ApiServerAway
 from webhook.kube.session import Session
-from webhook.kube.status import words
+from webhook.kube.status import failure
 from webhook.model import names
 from webhook.model.binding import PodEvent
 from webhook.model.bucket import Buckets, Rate
@@ -138,10 +138,11 @@ class PodEvents:
         what = f"create Event in {namespace}"
         path = f"/apis/events.k8s.io/v1/namespaces/{quote(namespace, safe='')}/events"
         try:
-            answer = await self._session.post(what, path, msgspec.json.encode(manifest), limit=ANSWER_BYTES)
+            body = msgspec.json.encode(manifest)
+            answer = await self._session.ask(what, "POST", path, body, limit=ANSWER_BYTES, may_repeat=True)
         except ApiServerAway as error:
             return str(error)
-        return "" if answer.status in (200, 201, 409) else f"{what}: {words(answer)}"
+        return "" if answer.status in (200, 201, 409) else str(failure(what, answer))
 
 
 def _manifest(event: PodEvent, pod: PodReference, reporter: Reporter, at: datetime) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from webhook.kube.connection import Answer
-from webhook.kube.errors import ApiServerAway
+from webhook.kube.errors import ApiError, ApiServerAway, Malformed, NotFound
 from webhook.kube.session import Session
-from webhook.kube.status import is_missing, words
+from webhook.kube.status import failure
 from webhook.model import names
 from webhook.model.errors import PodsUnreadable
 
@@ -28,7 +27,6 @@ _LATER = "The scheduler tries again"
 _FIXES = {
     401: "The API server does not know the webhook: its token has ended or is another cluster's",
     403: "The webhook needs a role to get and list pods",
-    429: _LATER,
 }
 
 
@@ -68,13 +66,15 @@ class LivePods:
         try:
             path = f"/api/v1/namespaces/{namespace}/pods/{name}"
             answer = await self._session.get(what, path, limit=POD_BYTES, deadline=deadline)
-        except ApiServerAway as error:
-            raise _unreadable(str(error)) from None
-        if answer.status == 200 and answer.body.startswith(b"{"):
-            return answer.body
-        if is_missing("pods", answer):
+            if answer.status != 200:
+                raise failure(what, answer)
+        except NotFound:
             return None
-        raise self._refused(what, answer)
+        except ApiError as error:
+            raise self._unreadable(error) from None
+        if not answer.body.startswith(b"{"):
+            raise PodsUnreadable(f"{what}: expected a pod, found something else")
+        return answer.body
 
     async def group(self, namespace: str, group: str, node: str, *, deadline: float | None = None) -> list[bytes]:
         """The pods with the label ``gpu.topology/group`` of this value that hold GPUs of a node, as JSON.
@@ -92,8 +92,8 @@ class LivePods:
             deadline = asyncio.get_running_loop().time() + self._session.seconds
         try:
             return await self._pages(what, path, deadline)
-        except ApiServerAway as error:
-            raise _unreadable(str(error)) from None
+        except ApiError as error:
+            raise self._unreadable(error) from None
 
     async def _pages(self, what: str, path: str, deadline: float) -> list[bytes]:
         pods: list[bytes] = []
@@ -101,25 +101,21 @@ class LivePods:
         while following is not None:
             answer = await self._session.get(what, path + following, limit=PAGE_BYTES, deadline=deadline)
             if answer.status != 200:
-                raise self._refused(what, answer)
+                raise failure(what, answer)
             try:
                 page = _PAGE.decode(answer.body)
-            except msgspec.MsgspecError:
-                raise self._refused(what, answer) from None
+            except msgspec.MsgspecError as error:
+                raise Malformed(f"{what}: expected a list, found none: {error}") from None
             pods += map(bytes, page.items or ())
             following = f"&continue={_query(page.metadata.continue_)}" if page.metadata.continue_ else None
         return pods
 
-    def _refused(self, what: str, answer: Answer) -> PodsUnreadable:
-        fix = _FIXES.get(answer.status, _LATER if answer.status >= 500 else "")
-        if answer.status == 401 and self._session.problem:
+    def _unreadable(self, error: ApiError) -> PodsUnreadable:
+        fix = _FIXES.get(error.status, _LATER if isinstance(error, ApiServerAway) else "")
+        if error.status == 401 and self._session.problem:
             fix = f"{fix}. It could not be renewed: {self._session.problem}"
-        return PodsUnreadable(f"{what}: {words(answer)}" + (f". {fix}" if fix else ""))
+        return PodsUnreadable(f"{error}" + (f". {fix}" if fix else ""))
 
 
 def _query(text: str) -> str:
     return quote(text, safe="")
-
-
-def _unreadable(text: str) -> PodsUnreadable:
-    return PodsUnreadable(f"{text}. {_LATER}")

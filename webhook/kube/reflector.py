@@ -10,20 +10,18 @@ the watch takes no more from the network than it has read.
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import AsyncIterator, Callable, Set
 from time import perf_counter
 from typing import NoReturn, Protocol
 from urllib.parse import quote
 
 import msgspec
 
-from webhook.kube.connection import Answer
-from webhook.kube.errors import AnswerTooLong, ApiServerAway
+from webhook.kube.errors import AnswerTooLong, ApiError, ApiServerAway, Expired, Malformed
 from webhook.kube.resources import Resource
 from webhook.kube.seen import Seen, read_seen
 from webhook.kube.session import Session
-from webhook.kube.status import words
-from webhook.kube.stream import Stream
+from webhook.kube.status import Answer, failure, failure_of_event
 from webhook.printable import printable
 
 FIRST_PAGE, MOST_PER_PAGE = 20, 500
@@ -88,29 +86,6 @@ class Mirror(Protocol):
         """The API server could not be asked; empty when it can again."""
 
 
-class ErrorKind:
-    """Words for what can go wrong, in counts."""
-
-    AWAY = "away"
-    """No answer, or one of 429 or 5xx."""
-    DENIED = "denied"
-    """401 or 403."""
-    EXPIRED = "expired"
-    """410: the version is no longer there. Part of normal life."""
-    REFUSED = "refused"
-    """Any other code."""
-    MALFORMED = "malformed"
-    """An answer that is none, or older than one before."""
-
-    ALL = (AWAY, DENIED, EXPIRED, REFUSED, MALFORMED)
-
-
-class _FailedError(Exception):
-    def __init__(self, kind: str, text: str) -> None:
-        self.kind = kind
-        super().__init__(text)
-
-
 class _ListMeta(msgspec.Struct, rename="camel"):
     resource_version: str
     continue_: str | None = msgspec.field(default=None, name="continue")
@@ -134,14 +109,9 @@ class _Bookmark(msgspec.Struct):
     metadata: _BookmarkMeta
 
 
-class _Status(msgspec.Struct):
-    code: int = 0
-
-
 _PAGE = msgspec.json.Decoder(_Page)
 _EVENT = msgspec.json.Decoder(_Event)
 _BOOKMARK = msgspec.json.Decoder(_Bookmark)
-_STATUS = msgspec.json.Decoder(_Status)
 
 
 class Reflector:
@@ -184,22 +154,20 @@ class Reflector:
                 if self._version is None:
                     self._version = await self._list()
                     self._mirror.failed("")
-                await self._watch(self._version)
+                await self._watch_from(self._version)
                 delay = SHORT_PAUSE * self._chance()
-            except _FailedError as error:
-                delay = self._after(error.kind, str(error))
-            except ApiServerAway as error:
-                delay = self._after(ErrorKind.AWAY, str(error))
+            except ApiError as error:
+                delay = self._after(error)
             await asyncio.sleep(delay)
 
-    def _after(self, kind: str, problem: str) -> float:
+    def _after(self, error: ApiError) -> float:
         """Note a failure; returns for how long to leave the API server alone."""
-        self._errors[self._resource.name, kind] += 1
+        self._errors[self._resource.name, error.kind] += 1
         self._failures += 1
-        if kind == ErrorKind.EXPIRED:
+        if isinstance(error, Expired):
             self._version = None
         else:
-            self._mirror.failed(problem)
+            self._mirror.failed(str(error))
         longest = FIRST_DELAY * 2.0 ** min(self._failures - 1, 20)
         return min(LONGEST_DELAY, longest) * (0.5 + self._chance())
 
@@ -253,9 +221,7 @@ class Reflector:
             return
         self._old_lists += 1
         if self._old_lists < OLD_LISTS:
-            raise _FailedError(
-                ErrorKind.MALFORMED, f"{what}: expected version {self._newest} or later, found {version}"
-            )
+            raise Malformed(f"{what}: expected version {self._newest} or later, found {version}")
         self._old_lists = 0
         self._mirror.forget_versions()
 
@@ -268,8 +234,16 @@ class Reflector:
             return None
         return seen.name if self._mirror.put(seen) else None
 
+    async def _watch_from(self, version: int) -> None:
+        """What happens after that version, until the API server ends it; a refusal is counted."""
+        try:
+            await self._watch(version)
+        except ApiError as error:
+            if error.status:
+                self._refused_watch(error.status)
+            raise
+
     async def _watch(self, version: int) -> None:
-        """What happens after that version, until the API server ends it."""
         least, most = WATCH_SECONDS
         seconds = least + int((most - least) * self._chance())
         what = f"watch {self._resource.name}"
@@ -282,15 +256,12 @@ class Reflector:
             limit=LINE_BYTES,
             accept=self._resource.watch_form,
             seconds=seconds + GRACE_SECONDS,
-        ) as stream:
-            if stream.status != 200:
-                self._refused_watch(stream.status)
-                raise _refused(what, await stream.rest())
+        ) as lines:
             self._mirror.confirm()
             self._mirror.failed("")
             began = loop.time()
             try:
-                await self._follow(what, stream)
+                await self._follow(what, lines)
             finally:
                 lively = loop.time() - began >= LIVELY_SECONDS
                 self._failures = 0 if lively else self._failures
@@ -299,19 +270,17 @@ class Reflector:
             elif not self._failures:  # ended before anything was said: once is chance
                 self._failures = 1
             else:
-                raise _FailedError(ErrorKind.AWAY, f"{what}: the API server ends each watch at once")
+                raise ApiServerAway(f"{what}: the API server ends each watch at once")
 
-    async def _follow(self, what: str, stream: Stream) -> None:
+    async def _follow(self, what: str, lines: AsyncIterator[bytes]) -> None:
         pace = _Pace(hurry=True)
-        while (line := await stream.line()) is not None:
+        async for line in lines:
             try:
                 event = _EVENT.decode(line)
             except msgspec.MsgspecError as error:
-                raise _FailedError(ErrorKind.MALFORMED, f"{what}: expected an event, found none: {error}") from None
+                raise Malformed(f"{what}: expected an event, found none: {error}") from None
             if event.type == "ERROR":
-                code = _code(event.object)
-                self._refused_watch(code)
-                raise _refused(what, Answer(code, bytes(event.object)))
+                raise failure_of_event(what, event.object)
             self._take(what, event)
             self._heard()
             await pace.breathe()
@@ -321,7 +290,7 @@ class Reflector:
             try:
                 version = int(_BOOKMARK.decode(event.object).metadata.resource_version)
             except ValueError as error:
-                raise _FailedError(ErrorKind.MALFORMED, f"{what}: expected a bookmark, found none: {error}") from None
+                raise Malformed(f"{what}: expected a bookmark, found none: {error}") from None
             self._mirror.caught_up(version)
         else:
             try:
@@ -330,7 +299,7 @@ class Reflector:
                 # Of which object this was the newest state nobody knows: only a list can tell.
                 self._version = None
                 self._mirror.doubt("", str(error))
-                raise _FailedError(ErrorKind.MALFORMED, f"{what}: expected an object, found none: {error}") from None
+                raise Malformed(f"{what}: expected an object, found none: {error}") from None
             if event.type == "DELETED":
                 self._mirror.drop(seen)
             else:
@@ -339,8 +308,8 @@ class Reflector:
         self._newest = max(self._newest, version)
         self._version = max(self._version or 0, version)
 
-    def _refused_watch(self, code: int) -> None:
-        self._failed_watches += code != TOO_MANY_REQUESTS
+    def _refused_watch(self, status: int) -> None:
+        self._failed_watches += status != TOO_MANY_REQUESTS
         if self._failed_watches >= FAILED_WATCHES:
             self._version, self._failed_watches = None, 0
 
@@ -360,31 +329,11 @@ class _Pace:
 
 def _read_page(what: str, answer: Answer) -> _Page:
     if answer.status != 200:
-        raise _refused(what, answer)
+        raise failure(what, answer)
     try:
         return _PAGE.decode(answer.body)
     except msgspec.MsgspecError as error:
-        raise _FailedError(ErrorKind.MALFORMED, f"{what}: expected a list, found none: {error}") from None
-
-
-def _refused(what: str, answer: Answer) -> _FailedError:
-    code = answer.status
-    if code == 410:
-        kind = ErrorKind.EXPIRED
-    elif code in (401, 403):
-        kind = ErrorKind.DENIED
-    elif code in (408, TOO_MANY_REQUESTS) or code >= 500:
-        kind = ErrorKind.AWAY
-    else:
-        kind = ErrorKind.REFUSED
-    return _FailedError(kind, printable(f"{what}: {words(answer)}"))
-
-
-def _code(status: msgspec.Raw) -> int:
-    try:
-        return _STATUS.decode(status).code
-    except msgspec.MsgspecError:
-        return 0
+        raise Malformed(f"{what}: expected a list, found none: {error}") from None
 
 
 def _number(what: str, version: str) -> int:
@@ -392,4 +341,4 @@ def _number(what: str, version: str) -> int:
         return int(version)
     except ValueError:
         text = f"{what}: expected a resourceVersion that is a number, found {version}"
-        raise _FailedError(ErrorKind.MALFORMED, printable(text)) from None
+        raise Malformed(printable(text)) from None

@@ -4,9 +4,12 @@ The places are those of kubernetes.io, "Accessing the Kubernetes API from a Pod"
 """
 
 import os
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
+from webhook.kube.proxy import find_proxy
+from webhook.kube.trust import TlsFiles, Trust
 from webhook.model.errors import ConfigError
 
 DIRECTORY = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -24,6 +27,9 @@ class ServiceAccount:
         ConfigError: something of it is missing.
     """
 
+    renew_seconds = 10.0
+    """So often the token is read; client-go does it once a minute (client-go transport/token_source.go)."""
+
     def __init__(self, directory: Path | None = None, environment: Mapping[str, str] = os.environ) -> None:
         host, port = environment.get(HOST), environment.get(PORT)
         if not host or not port:
@@ -38,25 +44,23 @@ class ServiceAccount:
             raise _outside(f"{error.filename}: {error.strerror}.") from None
         except ValueError as error:
             raise _outside(f"{error}.") from None
-        self.host = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-        self.ssl_ca_cert: str | None = str(authority)
-        self.ca_cert_data: str | bytes | None = None
-        self.cert_file: str | None = None
-        self.key_file: str | None = None
-        self.verify_ssl = True
-        self.assert_hostname: bool | None = None
+        self.url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
         self.tls_server_name: str | None = None
-        self.proxy = _said(environment, "https_proxy") or _said(environment, "all_proxy")
-        self.no_proxy = _said(environment, "no_proxy")
+        self.proxy = find_proxy(self.url, environment)
+        self._trust = Trust(TlsFiles(authority=str(authority), server=self.url))
 
-    def get_api_key_with_prefix(self, identifier: str) -> str | None:
+    def tls(self) -> ssl.SSLContext:
+        """For a new connection."""
+        return self._trust.context()
+
+    async def authorization(self) -> str:
         """The Authorization header as the token file has it now.
 
         Raises:
             OSError: the file cannot be read.
             ValueError: it is empty, or no text.
         """
-        return f"Bearer {self._read_token()}" if identifier == "BearerToken" else None
+        return f"Bearer {self._read_token()}"
 
     def _read_token(self) -> str:
         try:
@@ -66,11 +70,6 @@ class ServiceAccount:
         if not token:
             raise ValueError(f"{self._token} is empty")
         return token
-
-
-def _said(environment: Mapping[str, str], name: str) -> str | None:
-    """A variable that is written in small letters or capitals; small ones go first, as with curl."""
-    return environment.get(name, environment.get(name.upper()))
 
 
 def _outside(problem: str) -> ConfigError:

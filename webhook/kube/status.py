@@ -1,11 +1,27 @@
-"""The ``Status`` with which the API server says why it does not do what it is asked for."""
+"""What an answer of the API server that is no success means: its ``Status``, read, and whether to try again."""
 
 import contextlib
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
-from webhook.kube.connection import Answer
+from webhook.kube.errors import ApiError, ApiRefused, ApiServerAway, Conflict, Denied, Expired, NotFound
 from webhook.model.errors import shorten
+from webhook.printable import printable
+
+_LATER = frozenset({401, 408, 429})
+"""Besides 5xx: what a later request, perhaps with a newer token, may get past."""
+
+
+class Answer(NamedTuple):
+    """What a server said."""
+
+    status: int
+    """HTTP status."""
+    body: bytes
+    headers: Mapping[str, str] = {}
+    """By their names, whatever the case of these."""
 
 
 class _Details(msgspec.Struct):
@@ -16,29 +32,50 @@ class _Status(msgspec.Struct):
     """The fields of ``v1`` that we read."""
 
     message: str | None = None
+    code: int = 0
     details: _Details | None = None
 
 
 _DECODER = msgspec.json.Decoder(_Status)
 
 
-def words(answer: Answer) -> str:
-    """The message, or the beginning of what stands there instead; with the code."""
-    with contextlib.suppress(msgspec.MsgspecError):
-        if message := _DECODER.decode(answer.body).message:
-            return f"{message} ({answer.status})"
-    found = shorten(answer.body.decode(errors="replace"))
-    return f"expected the words of an API server, found {found} ({answer.status})"
+def failure(what: str, answer: Answer) -> ApiError:
+    """The error that an answer stands for; ``what`` was asked, such as ``get pod team-a/train``.
 
-
-def is_missing(resource: str, answer: Answer) -> bool:
-    """Whether the API server itself says that no object of this resource has that name.
-
-    A proxy in between, or a wrong path in the kubeconfig, gives a 404 too.
+    A 404 without the API server's own words may come from a proxy in between or a wrong path, so it is no
+    :class:`NotFound`.
     """
-    if answer.status != 404:
-        return False
-    with contextlib.suppress(msgspec.MsgspecError):
-        details = _DECODER.decode(answer.body).details
-        return details is not None and details.kind == resource
-    return False
+    code, found = answer.status, _read(answer.body)
+    text = printable(f"{what}: {_words(found, answer)}")
+    if code in _LATER or code >= 500:
+        return ApiServerAway(text, status=code, retry_after=_retry_after(answer.headers))
+    if code == 404 and found.details is not None and found.details.kind:
+        return NotFound(text, status=code)
+    named: dict[int, type[ApiError]] = {403: Denied, 409: Conflict, 410: Expired}
+    return named.get(code, ApiRefused)(text, status=code)
+
+
+def failure_of_event(what: str, document: msgspec.Raw) -> ApiError:
+    """The error that the object of a watch event of type ``ERROR`` stands for."""
+    body = bytes(document)
+    return failure(what, Answer(_read(body).code, body))
+
+
+def _read(body: bytes) -> _Status:
+    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+        return _DECODER.decode(body)
+    return _Status()
+
+
+def _words(found: _Status, answer: Answer) -> str:
+    """The message, or the beginning of what stands there instead; with the code."""
+    if found.message:
+        return f"{found.message} ({answer.status})"
+    text = shorten(answer.body.decode(errors="replace"))
+    return f"expected the words of an API server, found {text} ({answer.status})"
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    """Seconds; the API server sends no dates (apiserver pkg/server/filters/maxinflight.go)."""
+    text = headers.get("Retry-After", "")
+    return float(text) if text.isdecimal() and text.isascii() and len(text) < 6 else 0.0

@@ -2,15 +2,14 @@
 
 from urllib.parse import quote
 
-from webhook.kube.errors import ApiRefused, ApiServerAway
+from webhook.kube.errors import ApiServerAway
 from webhook.kube.session import Session
-from webhook.kube.status import words
+from webhook.kube.status import failure
 from webhook.model import names
 from webhook.model.errors import StateUnknown
 
 ANSWER_BYTES = 4 * 1024 * 1024
 MOST = 10
-_LATER = (401, 408, 429)
 
 
 class LiveVersions:
@@ -43,11 +42,8 @@ class LiveVersions:
     async def _get(self, what: str, path: str) -> bytes:
         try:
             answer = await self._session.get(what, path, limit=ANSWER_BYTES)
+            if answer.status != 200:
+                raise failure(what, answer)
         except ApiServerAway as error:
             raise StateUnknown(str(error)) from None
-        if answer.status == 200:
-            return answer.body
-        text = f"{what}: {words(answer)}"
-        if answer.status in _LATER or answer.status >= 500:
-            raise StateUnknown(text)
-        raise ApiRefused(text)
+        return answer.body

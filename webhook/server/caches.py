@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from webhook.kube import resources
-from webhook.kube.errors import ApiRefused
+from webhook.kube.errors import ApiRefused, ApiServerAway
 from webhook.kube.namespaces import LiveNamespaces
-from webhook.kube.reflector import ErrorKind, Reflector
+from webhook.kube.reflector import Reflector
 from webhook.kube.session import Session
 from webhook.kube.versions import LiveVersions
 from webhook.log import Log
@@ -89,7 +89,7 @@ class ClusterCaches:
             try:
                 self.state.detected(await self._detect())
             except StateUnknown as error:
-                self.errors[VERSIONS, ErrorKind.AWAY] += 1
+                self.errors[VERSIONS, ApiServerAway.kind] += 1
                 problem = str(error)
             self.state.versions_problem = problem
             self._say(VERSIONS, problem)
@@ -112,7 +112,7 @@ class ClusterCaches:
             version = read(await answer)
         except (ApiRefused, FormatError) as error:
             if isinstance(error, ApiRefused):
-                self.errors[VERSIONS, ErrorKind.DENIED] += 1
+                self.errors[VERSIONS, error.kind] += 1
             self._say(what, str(error))
             return None
         self._say(what, f"{what} is {version}")

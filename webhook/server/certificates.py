@@ -110,19 +110,18 @@ def managed(
         BundleError: the authority of clients cannot be used.
     """
     # Without these a server with files starts faster.
-    from certs.api import ApiServer  # noqa: PLC0415
     from certs.keeper import Keeper  # noqa: PLC0415
     from certs.replicas import Identity  # noqa: PLC0415
     from certs.rounds import Replica  # noqa: PLC0415
-    from webhook.kube.exchange import find_exchange  # noqa: PLC0415
+    from webhook.kube import certificates, session  # noqa: PLC0415
 
     pod = environment.get(names.WEBHOOK_POD_NAME) or node().lower()
     terms = terms_of(config.certificates, namespace)
     if len(terms.replica_lease(pod)) > 253:
         raise ConfigError(f"the Pod is called {pod}: expected a name so short that {terms.secret}.{pod} can be one too")
     identity = Identity(pod, uuid4().hex, environment.get(names.WEBHOOK_POD_UID, ""))
-    server = ApiServer(
-        find_exchange(kubeconfig, user_agent=USER_AGENT),
+    server = certificates.CertificateRequests(
+        session.connect(kubeconfig, user_agent=USER_AGENT, seconds=certificates.SECONDS),
         namespace=namespace,
         field_manager=MARKS.field_manager,
     )

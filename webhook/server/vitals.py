@@ -34,4 +34,4 @@ class Vitals:
     topologies: TopologyReport | None = None
     api_errors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Requests to the API server that failed, by resource (``pods``, ``configmaps``) and by the
-    :class:`webhook.kube.reflector.ErrorKind`."""
+    :class:`webhook.kube.errors.ApiError`."""

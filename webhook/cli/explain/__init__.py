@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,8 +48,8 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
         raise typer.BadParameter("standard input can be read once: give one of them as a file", param_hint="--topology")
     _check_version(hami_version)
     _, policy = read_settings(config)
-    known = _look(wanted, file, state, kubeconfig)
-    report = judge(evidence_of(known, policy, node=node, topology=topology, hami_version=hami_version))
+    with _look(wanted, file, state, kubeconfig) as known:
+        report = judge(evidence_of(known, policy, node=node, topology=topology, hami_version=hami_version))
     typer.echo(as_json(report) if output is Output.JSON else as_text(report), nl=False)
     if report.fails:
         raise typer.Exit(UNMET)
@@ -77,7 +78,9 @@ def _check_version(text: str) -> None:
         raise typer.BadParameter(said, param_hint="--hami-version") from None
 
 
-def _look(wanted: tuple[str, str] | None, file: str | None, state: Path | None, kubeconfig: Path | None) -> "Known":
+def _look(
+    wanted: tuple[str, str] | None, file: str | None, state: Path | None, kubeconfig: Path | None
+) -> AbstractContextManager["Known"]:
     """Where the pod is to be found: in files, or in a cluster."""
     if kubeconfig is not None and (file is not None or state is not None):
         raise typer.BadParameter("give either files or a cluster", param_hint="--kubeconfig")
@@ -86,7 +89,7 @@ def _look(wanted: tuple[str, str] | None, file: str | None, state: Path | None, 
     if file is not None or state is not None:
         from webhook.cli.explain.files import known_from_files
 
-        return known_from_files(wanted, file, state)
+        return nullcontext(known_from_files(wanted, file, state))
     if wanted is None:
         raise TypeError("a pod without a file has a name")
     from webhook.cli.explain.cluster import known_from_cluster

@@ -1,6 +1,8 @@
 """A pod from a cluster, with everything around it that the caller is allowed to see."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +15,7 @@ from webhook import __version__
 from webhook.cli.complaint import complain
 from webhook.cli.explain.known import Known, read_pod
 from webhook.explain.evidence import Reading
-from webhook.kube.client import ApiServer, Object, connect
+from webhook.kube.api_server import ApiServer, Object, connect_objects
 from webhook.kube.errors import ApiRefused, NotFound
 from webhook.manifest.pods import to_json
 from webhook.model import names
@@ -32,30 +34,64 @@ _SOURCE = "the cluster"
 _NONE: list[Object] = []
 
 
-def known_from_cluster(namespace: str, name: str, kubeconfig: Path | None) -> Known:
-    """The pod as it is now; the rest is asked for when it is needed.
+@contextmanager
+def known_from_cluster(namespace: str, name: str, kubeconfig: Path | None) -> Iterator[Known]:
+    """The pod as it is now; the rest is asked for when it is needed, until the end of the block.
 
     What cannot be read besides the pod is left out, with a note on standard error.
 
     Raises:
         GpuTopologyError: there is no such pod, or the API server cannot be asked.
     """
-    api = connect(kubeconfig, user_agent=f"gpu-topology-explain/{__version__}")
+    api = connect_objects(kubeconfig, user_agent=f"gpu-topology-explain/{__version__}")
+    with asyncio.Runner() as runner:
+        try:
+            yield _known(_Cluster(api, runner), namespace, name)
+        finally:
+            runner.run(api.close())
+
+
+class _Cluster:
+    """The API server, for a command that does one thing after the other.
+
+    Args:
+        api: The connection.
+        runner: Waits for its answers.
+    """
+
+    def __init__(self, api: ApiServer, runner: asyncio.Runner) -> None:
+        self.api = api
+        self._runner = runner
+
+    def ask(self, answer: Awaitable[_T]) -> _T:
+        """Wait for an answer.
+
+        Raises:
+            ApiError: it is no success.
+        """
+
+        async def wait() -> _T:
+            return await answer
+
+        return self._runner.run(wait())
+
+
+def _known(cluster: _Cluster, namespace: str, name: str) -> Known:
     try:
-        found = api.pod(namespace, name)
+        found = cluster.ask(cluster.api.pod(namespace, name))
     except NotFound:
         raise GpuTopologyError(f"there is no pod {namespace}/{name} in this cluster") from None
     source = f"pod {namespace}/{name}"
     document = to_json(found, source)
     pod = read_pod(document, source)
-    around, problem = _namespace(api, namespace)
+    around, problem = _namespace(cluster, namespace)
     return Known(
         document=document,
         pod=pod,
         namespace=around,
-        cluster=_cluster(api),
-        group=lambda group: _group(api, pod, group),
-        node=lambda node: _node(api, node),
+        cluster=_facts(cluster),
+        group=lambda group: _group(cluster, pod, group),
+        node=lambda node: _node(cluster, node),
         namespace_problem=problem,
     )
 
@@ -71,23 +107,24 @@ def _try(ask: Callable[[], _T], otherwise: _T) -> tuple[_T, str]:
         return otherwise, said if refused else ""
 
 
-def _namespace(api: ApiServer, name: str) -> tuple[Namespace, str]:
-    found, problem = _try(lambda: api.namespace(name), None)
+def _namespace(cluster: _Cluster, name: str) -> tuple[Namespace, str]:
+    found, problem = _try(lambda: cluster.ask(cluster.api.namespace(name)), None)
     if found is None:
         return Namespace(name, known=False), problem
     metadata = found.get("metadata") or {}
     return Namespace(name, metadata.get("labels") or {}, metadata.get("annotations") or {}), ""
 
 
-def _cluster(api: ApiServer) -> ClusterFacts:
+def _facts(cluster: _Cluster) -> ClusterFacts:
     """Kubernetes' version; HAMi does not tell its own."""
-    version, _ = _try(lambda: Version.parse(api.version(), source="the version of the API server"), None)
+    source = "the version of the API server"
+    version, _ = _try(lambda: Version.parse(cluster.ask(cluster.api.version()), source=source), None)
     return ClusterFacts(kubernetes=version)
 
 
-def _group(api: ApiServer, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | None, str]:
+def _group(cluster: _Cluster, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | None, str]:
     namespace = (pod.metadata.namespace if pod.metadata else None) or ""
-    found, problem = _try(lambda: api.pods(namespace, label=f"{names.GROUP}={group}"), None)
+    found, problem = _try(lambda: cluster.ask(cluster.api.pods(namespace, label=f"{names.GROUP}={group}")), None)
     if found is None:
         return None, problem
     source = f"a pod of group {group}"
@@ -95,21 +132,21 @@ def _group(api: ApiServer, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | None
     return tuple(other for other in pods if other.display_name != pod.display_name), ""
 
 
-def _node(api: ApiServer, name: str) -> tuple[Sources, Reading]:
-    node, problem = _try(lambda: api.node(name), None)
-    published, reading = _published(api, name, node)
+def _node(cluster: _Cluster, name: str) -> tuple[Sources, Reading]:
+    node, problem = _try(lambda: cluster.ask(cluster.api.node(name)), None)
+    published, reading = _published(cluster, name, node)
     annotated, _ = _try(lambda: _annotated(node), None) if node else (None, "")
     problems = "; ".join(filter(None, (reading.node_problem, problem)))
     return replace(published, annotated=annotated), msgspec.structs.replace(reading, node_problem=problems)
 
 
-def _published(api: ApiServer, name: str, node: Object | None) -> tuple[Sources, Reading]:
+def _published(cluster: _Cluster, name: str, node: Object | None) -> tuple[Sources, Reading]:
     """What the agent published, and how many seconds ago it was true; the agent's Lease says that.
 
     All namespaces are looked through, and whoever may create ConfigMaps in one of them could pose as an agent. So only
     what the Node owns is believed, by its uid, if that may be read.
     """
-    found, problem = _try(lambda: api.config_maps(label=f"{names.NODE}={node_label(name)}"), _NONE)
+    found, problem = _try(lambda: cluster.ask(cluster.api.config_maps(label=f"{names.NODE}={node_label(name)}")), _NONE)
     if uid := (node or {}).get("metadata", {}).get("uid"):
         found = [one for one in found if uid in _owners(one)]
     if not found:
@@ -122,7 +159,7 @@ def _published(api: ApiServer, name: str, node: Object | None) -> tuple[Sources,
     topology, _ = _try(lambda: topology_of_config_map(manifest, _SOURCE), None)
     if topology is None or topology.node != name:
         return Sources(), Reading()
-    age, promised, problem = _age(api, manifest["metadata"])
+    age, promised, problem = _age(cluster, manifest["metadata"])
     known = KnownNode(topology, origin=Origin.AGENT)
     return Sources(published=known, age=age, lasts=promised), Reading(age_problem=problem)
 
@@ -132,10 +169,10 @@ def _owners(manifest: Object) -> set[str]:
     return {owner.get("uid", "") for owner in manifest["metadata"].get("ownerReferences") or []}
 
 
-def _age(api: ApiServer, metadata: Object) -> tuple[float | None, float, str]:
+def _age(cluster: _Cluster, metadata: Object) -> tuple[float | None, float, str]:
     """Seconds since the agent's last sign of life, and for how many it vouched with it; or why they are not known."""
     where = f"{metadata['namespace']}/{metadata['name']}"
-    lease, problem = _try(lambda: api.lease(metadata["namespace"], metadata["name"]), None)
+    lease, problem = _try(lambda: cluster.ask(cluster.api.lease(metadata["namespace"], metadata["name"])), None)
     renewed = renewed_at(lease) if lease else None
     if lease is None or renewed is None:
         return None, 0.0, problem or f"there is no Lease {where} that says it"

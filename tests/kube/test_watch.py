@@ -1,28 +1,25 @@
 """Answers that go on: their lines, however they are cut, and their ends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
-from kubernetes.client import Configuration
 
+from tests.kube.access import ToldAccess
 from tests.kube.conftest import Run
 from tests.kube.stand_in import Line, Received, Turn, chunked, head, serving, status
-from webhook.kube.errors import ApiServerAway
-from webhook.kube.session import Session
-from webhook.kube.stream import HIGH_WATER, Stream
+from webhook.kube.errors import ApiServerAway, Expired
+from webhook.kube.session import READ_AHEAD, Session
 
 CHUNKED = head("200 OK", "Transfer-Encoding: chunked")
 SECONDS = 20.0
 
 
 async def watch(
-    turn: Turn, read: Callable[[Stream], Awaitable[None]], *, limit: int = 1000, seconds: float = SECONDS
+    turn: Turn, read: Callable[[AsyncIterator[bytes]], Awaitable[None]], *, limit: int = 1000, seconds: float = SECONDS
 ) -> None:
     async with serving(turn) as stand_in:
-        configuration = Configuration()
-        configuration.host = f"http://127.0.0.1:{stand_in.port}"
-        session = Session(configuration, user_agent="test", seconds=SECONDS)
+        session = Session(ToldAccess(f"http://127.0.0.1:{stand_in.port}"), user_agent="test", seconds=SECONDS)
         try:
             async with session.watch(
                 "watch x", "/x", limit=limit, accept="application/json", seconds=seconds
@@ -44,11 +41,8 @@ def says(*parts: bytes, hang_up: bool = False) -> Turn:
     return turn
 
 
-async def lines(stream: Stream) -> list[bytes]:
-    found = []
-    while (line := await stream.line()) is not None:
-        found.append(line)
-    return found
+async def all_of(lines: AsyncIterator[bytes]) -> list[bytes]:
+    return [line async for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -62,56 +56,55 @@ async def lines(stream: Stream) -> list[bytes]:
     ],
 )
 def test_lines_are_whole_however_they_arrive(run: Run, parts: list[bytes]) -> None:
-    async def read(stream: Stream) -> None:
-        assert stream.status == 200
-        assert await lines(stream) == [b'{"a":1}', b'{"b":2}']
+    async def read(lines: AsyncIterator[bytes]) -> None:
+        assert await all_of(lines) == [b'{"a":1}', b'{"b":2}']
 
     run(watch(says(*parts), read))
 
 
 def test_an_answer_that_is_cut_off_gives_its_lines_first_and_is_an_error_then(run: Run) -> None:
-    got: list[bytes | None] = []
+    got: list[bytes] = []
 
-    async def read(stream: Stream) -> None:
-        got.append(await stream.line())
-        await stream.line()
+    async def read(lines: AsyncIterator[bytes]) -> None:
+        async for line in lines:
+            got.append(line)  # noqa: PERF401 - what came before the error counts
 
-    with pytest.raises(ApiServerAway, match=r"watch x: http://127.0.0.1:.* closed before the end of the answer"):
+    with pytest.raises(ApiServerAway, match=r"watch x: http://127.0.0.1:.* gives no answer: the connection end"):
         run(watch(says(CHUNKED, b"4\r\na\nbb\r\n", hang_up=True), read))
     assert got == [b"a"]
 
 
 def test_a_line_that_is_too_long_is_an_error_and_is_not_kept(run: Run) -> None:
-    async def read(stream: Stream) -> None:
-        await lines(stream)
+    async def read(lines: AsyncIterator[bytes]) -> None:
+        await all_of(lines)
 
     with pytest.raises(ApiServerAway, match=r"watch x: expected lines of at most 1000 bytes, found a longer one"):
         run(watch(says(CHUNKED, *[b"64\r\n" + b"x" * 100 + b"\r\n"] * 11), read))
 
 
-def test_a_refusal_has_its_words(run: Run) -> None:
-    async def read(stream: Stream) -> None:
-        answer = await stream.rest()
-        assert (stream.status, answer.status, answer.body) == (410, 410, status(410, "too old"))
+def test_a_refusal_is_told_in_the_words_of_the_api_server(run: Run) -> None:
+    async def read(_: AsyncIterator[bytes]) -> None:
+        raise AssertionError("a refusal has no lines")
 
     async def turn(_: Received, line: Line) -> None:
         line.say(status(410, "too old"), "410 Gone")
 
-    run(watch(turn, read))
+    with pytest.raises(Expired, match=r"^watch x: too old \(410\)$"):
+        run(watch(turn, read))
 
 
-@pytest.mark.parametrize("parts", [[b"nonsense\r\n\r\n"], [CHUNKED, b"zz\r\n"]])
+@pytest.mark.parametrize("parts", [[b"nonsense\r\n\r\n"], [b"HTTP/2 200\r\n\r\n"]])
 def test_what_is_no_http_is_an_error(run: Run, parts: list[bytes]) -> None:
-    async def read(stream: Stream) -> None:
-        await lines(stream)
+    async def read(lines: AsyncIterator[bytes]) -> None:
+        await all_of(lines)
 
-    with pytest.raises(ApiServerAway, match=r"watch x: .* what came is no HTTP"):
+    with pytest.raises(ApiServerAway, match=r"watch x: http://127.0.0.1:.* gives no answer: what came is no HTTP$"):
         run(watch(says(*parts), read))
 
 
 def test_a_watch_ends_when_its_time_is_over(run: Run) -> None:
-    async def read(stream: Stream) -> None:
-        await lines(stream)
+    async def read(lines: AsyncIterator[bytes]) -> None:
+        await all_of(lines)
 
     with pytest.raises(ApiServerAway, match=r"watch x: .* gives no answer in time"):
         run(watch(says(CHUNKED), read, seconds=0.05))
@@ -119,9 +112,7 @@ def test_a_watch_ends_when_its_time_is_over(run: Run) -> None:
 
 def test_nobody_listens_is_an_error(run: Run) -> None:
     async def test() -> None:
-        configuration = Configuration()
-        configuration.host = "http://127.0.0.1:1"
-        session = Session(configuration, user_agent="test", seconds=SECONDS)
+        session = Session(ToldAccess("http://127.0.0.1:1"), user_agent="test", seconds=SECONDS)
         with pytest.raises(ApiServerAway, match=r"watch x: http://127.0.0.1:1 gives no answer"):
             async with session.watch("watch x", "/x", limit=10, accept="application/json", seconds=SECONDS):
                 pass
@@ -142,12 +133,12 @@ def test_the_server_waits_while_nobody_reads(run: Run) -> None:
             sent += 10_000
         line.raw(b"0\r\n\r\n")
 
-    async def read(stream: Stream) -> None:
+    async def read(lines: AsyncIterator[bytes]) -> None:
         before = -1
         while sent > before:
             before = sent
             await asyncio.sleep(0.3)
-        assert HIGH_WATER < before < 2000 * 10_000
-        assert len(await lines(stream)) == 2000
+        assert READ_AHEAD < before < 2000 * 10_000
+        assert len(await all_of(lines)) == 2000
 
     run(watch(turn, read, limit=20_000))

@@ -1,42 +1,41 @@
-"""The way of a pod to the API server for a thread that waits, at a server that says what it is told to."""
+"""What the care of certificates asks the API server, at a server that says what it is told to."""
 
-import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from certs.api import ApiServer
 from certs.context import server_context
 from certs.errors import ApiFailure, Conflict
 from certs.issue import issue
 from certs.requests import Create, Get, Kind, List, Patch, PatchType, Request
 from tests.kube.conftest import Run
 from tests.kube.stand_in import Line, Received, StandIn, Turn, always, serving, status
-from webhook.kube.exchange import PodExchange
+from webhook.kube.certificates import CertificateRequests
 from webhook.kube.service_account import ServiceAccount
+from webhook.kube.session import Session
 
 FOUND = b'{"metadata":{"name":"a"}}'
 GET = Get(Kind.SECRET, "a")
-Talk = Callable[[Turn, Callable[[ApiServer], None]], StandIn]
+Talk = Callable[[Turn, Callable[[CertificateRequests], Awaitable[None]]], StandIn]
 
 
-def way(directory: Path, port: int) -> ApiServer:
+def way(directory: Path, port: int) -> CertificateRequests:
     variables = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(port)}
-    exchange = PodExchange(ServiceAccount(directory, variables), user_agent="test/1")
-    return ApiServer(exchange, namespace="own", field_manager="me")
+    session = Session(ServiceAccount(directory, variables), user_agent="test/1", seconds=10.0)
+    return CertificateRequests(session, namespace="own", field_manager="me")
 
 
 @pytest.fixture
 def talk(run: Run, tmp_path: Path) -> Talk:
-    """Runs a conversation in a thread, at a server with TLS that takes each turn as it is told to."""
+    """Runs a conversation, at a server with TLS that takes each turn as it is told to."""
     bundle = issue(["127.0.0.1"], now=datetime.now(UTC), lifetime=timedelta(days=1))
     (tmp_path / "ca.crt").write_bytes(bundle.authority)
     (tmp_path / "token").write_text("first")
 
-    def held(turn: Turn, conversation: Callable[[ApiServer], None]) -> StandIn:
+    def held(turn: Turn, conversation: Callable[[CertificateRequests], Awaitable[None]]) -> StandIn:
         servers: list[StandIn] = []
 
         async def test() -> None:
@@ -44,9 +43,9 @@ def talk(run: Run, tmp_path: Path) -> Talk:
                 servers.append(stand_in)
                 server = way(tmp_path, stand_in.port)
                 try:
-                    await asyncio.to_thread(conversation, server)
+                    await conversation(server)
                 finally:
-                    server.close()
+                    await server.close()
 
         run(test())
         return servers[0]
@@ -62,8 +61,8 @@ def test_requests_go_out_as_the_api_server_wants_them(talk: Talk) -> None:
         Patch(Kind.SECRET, "a", {"y": 1}, PatchType.APPLY),
     ]
 
-    def conversation(server: ApiServer) -> None:
-        assert [server.send(request).found for request in requests] == [{"metadata": {"name": "a"}}] * 4
+    async def conversation(server: CertificateRequests) -> None:
+        assert [(await server.send(request)).found for request in requests] == [{"metadata": {"name": "a"}}] * 4
 
     received = talk(always(FOUND), conversation).received
     leases = "/apis/coordination.k8s.io/v1/namespaces/own/leases"
@@ -82,27 +81,12 @@ def test_requests_go_out_as_the_api_server_wants_them(talk: Talk) -> None:
     assert {one.connection for one in received} == {1}
 
 
-def test_a_token_and_an_authority_that_are_replaced_are_used(talk: Talk, tmp_path: Path) -> None:
-    def conversation(server: ApiServer) -> None:
-        server.send(GET)
-        (tmp_path / "token").write_text("second")
-        server.send(GET)
-        server.close()
-        other = issue(["127.0.0.1"], now=datetime.now(UTC), lifetime=timedelta(days=1))
-        (tmp_path / "ca.crt").write_bytes(other.authority)
-        with pytest.raises(ApiFailure, match="CERTIFICATE_VERIFY_FAILED"):
-            server.send(GET)
-
-    received = talk(always(FOUND), conversation).received
-    assert [one.headers["authorization"] for one in received] == ["Bearer first", "Bearer second"]
-
-
 def test_the_clock_of_an_answer_is_that_of_the_api_server(talk: Talk) -> None:
     async def turn(_: Received, line: Line) -> None:
         line.say(FOUND, "200 OK", "Date: Thu, 15 Jan 2026 09:30:00 GMT")
 
-    def conversation(server: ApiServer) -> None:
-        assert server.send(GET).at.replace(microsecond=0) == datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
+    async def conversation(server: CertificateRequests) -> None:
+        assert (await server.send(GET)).at.replace(microsecond=0) == datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
 
     talk(turn, conversation)
 
@@ -117,21 +101,21 @@ def test_the_clock_of_an_answer_is_that_of_the_api_server(talk: Talk) -> None:
 def test_an_answer_that_is_no_success_is_told_by_its_words(
     talk: Talk, code: str, kind: type[ApiFailure], text: str
 ) -> None:
-    def conversation(server: ApiServer) -> None:
+    async def conversation(server: CertificateRequests) -> None:
         with pytest.raises(kind, match=text):
-            server.send(GET)
+            await server.send(GET)
 
     talk(always(status(int(code[:3]), "not now"), code), conversation)
 
 
 def test_what_is_not_there_is_no_failure_of_a_get(talk: Talk) -> None:
-    def conversation(server: ApiServer) -> None:
-        assert server.send(GET).found is None
+    async def conversation(server: CertificateRequests) -> None:
+        assert (await server.send(GET)).found is None
 
-    talk(always(status(404, "none"), "404 Not Found"), conversation)
+    talk(always(status(404, "none", details={"kind": "secrets"}), "404 Not Found"), conversation)
 
 
-@pytest.mark.parametrize("said", [b"", b"SSH-2.0\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"])
+@pytest.mark.parametrize("said", [b"SSH-2.0\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"])
 def test_a_connection_that_is_lost_fails_one_request_alone(talk: Talk, said: bytes) -> None:
     async def turn(request: Received, line: Line) -> None:
         if request.connection > 1:
@@ -141,31 +125,32 @@ def test_a_connection_that_is_lost_fails_one_request_alone(talk: Talk, said: byt
         await line.writer.drain()
         line.hang_up()
 
-    def conversation(server: ApiServer) -> None:
-        with pytest.raises(ApiFailure, match=r"^GET /api/.*/a: the API server cannot be reached: \S"):
-            server.send(GET)
-        assert server.send(GET).found == {"metadata": {"name": "a"}}
+    async def conversation(server: CertificateRequests) -> None:
+        with pytest.raises(ApiFailure, match=r"^GET /api/.*/a: https://127\.0\.0\.1:\d+ gives no answer: \S"):
+            await server.send(GET)
+        assert (await server.send(GET)).found == {"metadata": {"name": "a"}}
 
     talk(turn, conversation)
 
 
-def test_a_token_file_that_is_gone_fails_one_request_alone(talk: Talk, tmp_path: Path) -> None:
-    def conversation(server: ApiServer) -> None:
-        (tmp_path / "token").unlink()
-        with pytest.raises(ApiFailure, match=r"cannot be reached: .*No such file or directory.*/token"):
-            server.send(GET)
-        (tmp_path / "token").write_text("")
-        with pytest.raises(ApiFailure, match=r"cannot be reached: .*/token is empty"):
-            server.send(GET)
-        (tmp_path / "token").write_text("third")
-        assert server.send(GET).found == {"metadata": {"name": "a"}}
-
-    talk(always(FOUND), conversation)
-
-
-def test_an_api_server_that_is_away_is_told(tmp_path: Path) -> None:
+def test_an_api_server_that_is_away_is_told(run: Run, tmp_path: Path) -> None:
     bundle = issue(["127.0.0.1"], now=datetime.now(UTC), lifetime=timedelta(days=1))
     (tmp_path / "ca.crt").write_bytes(bundle.authority)
     (tmp_path / "token").write_text("first")
-    with pytest.raises(ApiFailure, match=r"the API server cannot be reached: .*Connection refused"):
-        way(tmp_path, 1).send(GET)
+
+    async def test() -> None:
+        server = way(tmp_path, 1)
+        with pytest.raises(ApiFailure, match=r"^GET /api/.*/a: https://127\.0\.0\.1:1 gives no answer: .*onnect"):
+            await server.send(GET)
+        await server.close()
+
+    run(test())
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"secret"])
+def test_what_is_no_object_is_not_repeated(talk: Talk, body: bytes) -> None:
+    async def conversation(server: CertificateRequests) -> None:
+        with pytest.raises(ApiFailure, match=r"secrets/a: expected an object from the API server, found something els"):
+            await server.send(GET)
+
+    talk(always(body), conversation)

@@ -1,0 +1,53 @@
+"""How connections to the API server are made, and when one that was kept may be used again."""
+
+import select
+import socket
+
+import aiohttp
+from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+
+_DEAD_PEER = (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 50_000))
+"""A peer that is gone without a word is noticed after 50 s (tcp(7)), as client-go does with pings of HTTP/2."""
+
+
+class Connector(aiohttp.TCPConnector):
+    """aiohttp's, which would take what came over an idle connection for the answer to the next request.
+
+    An API server says nothing without being asked, but for session tickets of TLS and the end of the connection. A
+    connection over which something came is closed instead.
+
+    Args:
+        limit: Connections at the same time.
+        keepalive_timeout: Seconds for which an idle one is kept.
+    """
+
+    def __init__(self, *, limit: int, keepalive_timeout: float) -> None:
+        super().__init__(limit=limit, keepalive_timeout=keepalive_timeout, socket_factory=_socket)
+
+    async def _get(self, key: ConnectionKey, traces: list[Trace]) -> Connection | None:
+        while (connection := await super()._get(key, traces)) is not None:
+            if _is_silent(connection):
+                return connection
+            connection.close()
+        return None
+
+
+def _is_silent(connection: Connection) -> bool:
+    protocol, transport = connection.protocol, connection.transport
+    if protocol is None or transport is None or protocol.should_close:
+        return False
+    waiting = select.poll()
+    waiting.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+    return not waiting.poll(0)
+
+
+def _socket(address: "aiohttp.connector.AddrInfoType") -> socket.socket:
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _DEAD_PEER:
+        if hasattr(socket, option):  # Linux has all of them
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return made
