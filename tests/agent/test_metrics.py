@@ -63,6 +63,8 @@ gpu_topology_agent_errors_total{kind="bug",node="n1"} 0.0
 # TYPE gpu_topology_agent_api_errors_total counter
 gpu_topology_agent_api_errors_total{kind="away",node="n1"} 1.0
 gpu_topology_agent_api_errors_total{kind="conflict",node="n1"} 0.0
+gpu_topology_agent_api_errors_total{kind="denied",node="n1"} 0.0
+gpu_topology_agent_api_errors_total{kind="malformed",node="n1"} 0.0
 gpu_topology_agent_api_errors_total{kind="not-found",node="n1"} 0.0
 gpu_topology_agent_api_errors_total{kind="refused",node="n1"} 0.0
 # HELP gpu_topology_agent_writes_total Objects that the agent wrote to the cluster.

@@ -106,7 +106,7 @@ def _counters(of: _Node, status: Status) -> Iterator[Metric]:
             "agent_api_errors",
             "Requests of the agent to the API server that failed.",
             "kind",
-            ("away", "conflict", "not-found", "refused"),
+            ("away", "conflict", "denied", "malformed", "not-found", "refused"),
         ),
         (
             Count.WRITES,

@@ -71,6 +71,3 @@ class Malformed(ApiError):
     """The answer is none that an API server gives, or contradicts one before."""
 
     kind = "malformed"
-
-
-KINDS = tuple(error.kind for error in (ApiServerAway, Denied, Expired, ApiRefused, NotFound, Conflict, Malformed))
