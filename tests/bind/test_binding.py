@@ -707,3 +707,12 @@ def test_options_of_the_namespace_hold_at_bind_as_they_do_at_admission() -> None
     found = injected(allocated=hami([BRIDGED.gpus[0].uuid, BRIDGED.gpus[2].uuid]), node=BRIDGED.node, namespace=strict)
     outcome = decide(found, to(BRIDGED.node), published(BRIDGED), strict)
     assert (outcome.kind, outcome.code) == (Kind.REFUSE, 403)
+
+
+@pytest.mark.parametrize("binding", [Binding(None, Target("h20-node-1")), to_nameless()])
+def test_where_clients_show_certificates_a_binding_need_not_name_the_uid(binding: Binding) -> None:
+    rules = policy(server={"clientAuthority": "/etc/clients/ca.crt"})
+    assert rules.knows_clients
+    found = injected(allocated=hami([U[0], U[1]]))
+    assert decide(found, binding, rules=rules).reason is BindReason.RESOLVED
+    assert decide(found, to(uid="uid-2"), rules=rules).reason is BindReason.POD_RECREATED

@@ -27,7 +27,7 @@ class Cluster:
     """Objects by their paths; ``None`` is forbidden, and what is not there does not exist."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, Any] = {"/version/": {"gitVersion": "v1.33.2"}}
+        self.objects: dict[str, Any] = {"/version": {"gitVersion": "v1.33.2"}}
         self.asked: list[str] = []
         self.kubeconfig = Path()
 
@@ -40,9 +40,14 @@ class Cluster:
         selector = parse_qs(parts.query).get("labelSelector", [""])[0]
         key = f"{parts.path} {selector}".rstrip()
         if key not in self.objects:
-            return (200, {"items": []}) if selector else (404, {"kind": "Status", "message": f"{key} not found"})
+            return (200, {"items": []}) if selector else (404, missing(key))
         found = self.objects[key]
         return (403, {"kind": "Status", "message": "you may not"}) if found is None else (200, found)
+
+
+def missing(key: str) -> dict[str, Any]:
+    """What the API server says of an object that is not there."""
+    return {"kind": "Status", "message": f"{key} not found", "details": {"kind": key.split("/")[-2]}}
 
 
 @pytest.fixture
@@ -150,7 +155,7 @@ def test_the_other_pods_of_the_group_are_looked_up(cluster: Cluster) -> None:
 
 def test_what_may_not_be_read_is_left_out_with_a_note(cluster: Cluster) -> None:
     add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
-    cluster.objects |= {"/api/v1/namespaces/team-a": None, "/api/v1/nodes/h20-node-1": None, "/version/": {}}
+    cluster.objects |= {"/api/v1/namespaces/team-a": None, "/api/v1/nodes/h20-node-1": None, "/version": {}}
     done = cluster.explain()
     assert done.code == 1
     assert "gpu-topology: left out: get namespace team-a: you may not (403)\n" in done.err
@@ -200,7 +205,7 @@ def test_half_a_character_from_the_api_server_is_a_sentence(cluster: Cluster) ->
     add_pod(cluster, manifest)
     done = cluster.explain()
     assert (done.code, done.out) == (1, "")
-    assert "surrogate" in done.err
+    assert "expected an object from the API server, found something else" in done.err
 
 
 def test_a_pod_that_does_not_exist_is_a_sentence(cluster: Cluster) -> None:
@@ -212,4 +217,4 @@ def test_a_pod_that_does_not_exist_is_a_sentence(cluster: Cluster) -> None:
 def test_a_pod_without_a_node_asks_for_none(cluster: Cluster) -> None:
     add_pod(cluster, pod())
     cluster.explain()
-    assert cluster.asked == ["/api/v1/namespaces/team-a/pods/train", "/api/v1/namespaces/team-a", "/version/"]
+    assert cluster.asked == ["/api/v1/namespaces/team-a/pods/train", "/api/v1/namespaces/team-a", "/version"]

@@ -511,7 +511,7 @@ def test_an_api_server_that_returns_gets_what_was_discovered_meanwhile(site: Sit
     site.kubeconfig.write_text(right.replace(site.control_plane.url, f"https://127.0.0.1:{free_port()}"))
     agent = site.agent()
     wake(agent)
-    assert "cannot be reached" in agent.status.failure
+    assert "gives no answer" in agent.status.failure
     site.kubeconfig.write_text(right)
     site.round(agent, DEGRADED)
     assert site.published() == replace(DEGRADED, node=site.node)
@@ -564,7 +564,7 @@ def test_every_permission_is_needed(make_site: MakeSite, scope: Scope, resource:
     site.topology = DEGRADED
     agent = site.agent()
     wake(agent)
-    assert agent.status.count(Count.API_ERRORS)["refused"] >= 1
+    assert agent.status.count(Count.API_ERRORS)["denied"] >= 1
     (failed,) = [line["error"] for line in site.lines() if line["message"] == "failed"]
     assert f"cannot {verb} resource" in failed
     assert resource in failed
@@ -611,7 +611,7 @@ def test_a_refused_sign_of_life_is_said_and_keeps_nothing_back(make_site: MakeSi
     wake(agent)
     assert site.published() == replace(DEGRADED, node=site.node)
     assert site.label() == "degraded"
-    assert agent.status.count(Count.API_ERRORS) == {"refused": 2}
+    assert agent.status.count(Count.API_ERRORS) == {"denied": 2}
     assert [line["kind"] for line in site.lines() if line["message"] == "failed"] == ["lease"]
 
 
@@ -633,7 +633,7 @@ def test_a_refused_label_is_told_although_the_sign_of_life_is_refused_too(make_s
     agent = site.agent()
     wake(agent)
     assert f"patch node {site.node}: " in agent.status.failure
-    assert agent.status.count(Count.API_ERRORS) == {"refused": 2}
+    assert agent.status.count(Count.API_ERRORS) == {"denied": 2}
 
 
 def test_a_node_with_the_longest_name_is_published(site: Site) -> None:

@@ -63,21 +63,24 @@ def prepare(control_plane: ControlPlane, admin: CoreV1Api, namespace: str) -> No
     allocate(admin, namespace, "train", (), (2, 5))
 
 
-@RESOURCES
 def test_a_binding_by_the_scheduler_is_patched(
-    control_plane: ControlPlane,
-    admin: CoreV1Api,
-    namespace: str,
-    webhook: RunningServer,
-    may_bind: MayBind,
-    *,
-    bind_pod: Callable[[CoreV1Api, str, str], None],
+    control_plane: ControlPlane, admin: CoreV1Api, namespace: str, webhook: RunningServer, may_bind: MayBind
 ) -> None:
     prepare(control_plane, admin, namespace)
-    bind_pod(may_bind(SCHEDULER), namespace, "train")
+    bind(may_bind(SCHEDULER), namespace, "train")
     node, annotations = stored(admin, namespace, "train")
     assert (node, annotations["gpu.topology/link"], annotations["gpu.topology/ring-order"]) == (NODE, "NVSwitch", "2,5")
     assert 'gpu_topology_bindings_total{outcome="patch",' in webhook.probe("/metrics").text
+
+
+def test_a_binding_by_the_legacy_resource_which_loses_the_uid_gets_no_values(
+    control_plane: ControlPlane, admin: CoreV1Api, namespace: str, webhook: RunningServer, may_bind: MayBind
+) -> None:
+    prepare(control_plane, admin, namespace)
+    bind_by_legacy_resource(may_bind(SCHEDULER), namespace, "train")
+    node, annotations = stored(admin, namespace, "train")
+    assert (node, annotations.get("gpu.topology/link")) == (NODE, None)
+    assert 'reason="pod-not-named"} 1.0' in webhook.probe("/metrics").text
 
 
 @RESOURCES

@@ -19,10 +19,14 @@ KIB = 1024
 
 
 def large(size: int) -> NodeTopology:
-    """A node whose written form has so many bytes."""
-    bare = replace(h20(), driver_version="")
-    missing = size - len(format_topology(replace(bare, driver_version="5")))
-    return replace(bare, driver_version="5" * (missing + 1))
+    """A node whose written form has so many bytes: of text, of which one member takes 4,096 characters at most."""
+    node = replace(h20(), driver_version="5")
+    cpu = replace(node.cpus[0], affinity=",".join(map(str, range(0, 1600, 2))))
+    while size - len(format_topology(node)) > 5000:
+        node = replace(node, cpus=(*node.cpus, replace(cpu, numa_node=100 + len(node.cpus))))
+    missing = size - len(format_topology(node))
+    node = replace(node, cuda_version="5" * (missing // 2))
+    return replace(node, driver_version="5" * (1 + size - len(format_topology(node))))
 
 
 def bound(

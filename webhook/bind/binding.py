@@ -73,7 +73,8 @@ def begin(pod: Pod | None, binding: Binding, namespace: Namespace, policy: Admit
     passed = passes(pod, binding, namespace)
     if passed or pod is None:
         return passed or _POD_GONE
-    is_named = binding.pod_uid == _uid(pod)
+    # A forged review does not know the uid. The API server takes it out of the legacy resource `bindings`.
+    is_named = policy.knows_clients or binding.pod_uid == _uid(pod)
     try:
         injected = _injected_profile(pod, policy)
         if injected is not None and not namespace.known:
