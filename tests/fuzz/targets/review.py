@@ -28,7 +28,7 @@ from webhook.server.pods import PodReviews
 from webhook.server.reviews import BadRequest
 
 FIXED_CALLS, CALLS_EACH = 150_000, 4.0
-"""All variables that a namespace may ask for, in as many containers as are allowed, take 75,000 for a body of 12 KiB."""
+"""All variables that a namespace may ask for, in as many containers as are allowed, take 75,000 for 12 KiB."""
 
 
 def seeds() -> Iterator[bytes]:
