@@ -169,7 +169,7 @@ class JsonMutator:
             return
         place = chance.choice(members)
         value = place.holder.pop(place.key)
-        words = self._known.words if chance.random() < 0.5 else list(self._known.members.get(place.name, {"": []}))
+        words = self._known.words if chance.random() < 0.5 else list(self._known.members.get(place.name) or [""])
         new = chance.choice(words) if chance.random() < 0.8 else bend_text(place.key, chance, self._known.words)
         place.holder[new] = value
 

@@ -15,6 +15,7 @@ from webhook.model.binding_review import BindingRequest, decode_binding_review, 
 from webhook.model.errors import PodsUnreadable, TooManyPodReads
 from webhook.model.outcome import Kind
 from webhook.model.pod import MalformedPod, Namespace, Pod
+from webhook.printable import fitted
 from webhook.server.counts import Counts
 from webhook.server.events import Events
 from webhook.server.log import ReviewLog
@@ -136,4 +137,4 @@ def _decode(document: bytes, source: str) -> Pod:
     try:
         return _decoder.decode(document)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedPod(f"{source}: expected a pod, found something else: {error}") from None
+        raise MalformedPod(f"{fitted(source)}: expected a pod, found something else: {error}") from None
