@@ -11,7 +11,7 @@ from webhook import __version__
 from webhook.model import names
 
 REMEDY = "is stale; run: make chart"
-OWN_NAMES = {value for value in vars(names).values() if isinstance(value, str)}
+OWN_NAMES = {value.rstrip(".") for value in vars(names).values() if isinstance(value, str)}
 
 
 @pytest.mark.parametrize("path", GENERATED, ids=lambda path: path.name)
