@@ -4,7 +4,7 @@ BIN := .venv/bin
 ENGINE ?= docker
 IMAGE ?= gpu-topology-webhook
 
-.PHONY: demo test fast fuzz control-plane cluster load attacks run bench chart image image-test check lint lock clean
+.PHONY: demo test fast fuzz control-plane cluster load attacks run bench chart docs image image-test check lint lock clean
 
 demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -50,6 +50,9 @@ bench: .venv/installed      ## what a review costs beside a bare server, a choic
 chart: .venv/installed      ## what the chart takes from the code, and deploy/install.yaml from the chart
 	$(BIN)/python -m tests.chart
 
+docs: .venv/docs            ## the documents as a site, in site/; fails for a link or heading that is not there
+	$(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
+
 image:                      ## the container image, with docker or, ENGINE=..., podman or buildah
 	$(ENGINE) build --build-arg VERSION=$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' webhook/__init__.py) \
 		--build-arg REVISION=$$(git rev-parse HEAD) --tag $(IMAGE) .
@@ -62,7 +65,7 @@ lock: .venv/installed       ## renew requirements.lock from pyproject.toml
 	$(BIN)/pip-compile --quiet --extra dev --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header --allow-unsafe -o requirements.lock pyproject.toml
 
 clean:
-	rm -rf .venv .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv site .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
 
 # A stand-in for the driver of a node with eight H20. Without a C compiler there is none, and the demo says so.
 .venv/driver/environment: .venv/installed $(wildcard tests/nvml/*.py tests/nvml/stub/*.c)
@@ -75,4 +78,8 @@ clean:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary atheris --editable '.[fuzz]' \
 		|| echo 'NO FUZZING: atheris cannot be installed for this Python and machine; its tests are left out' >&2
+	touch $@
+
+.venv/docs: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@

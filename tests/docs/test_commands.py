@@ -1,0 +1,56 @@
+"""The commands of gpu-topology and the targets of make that documents name exist."""
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+import typer
+
+from tests.docs.test_docs import ROOT, rows, text
+from tests.docs.test_operations import codes
+from webhook.cli.main import app
+
+PAGES = sorted(str(path.relative_to(ROOT)) for folder in (ROOT, ROOT / "docs") for path in folder.glob("*.md"))
+PROGRAM: Any = typer.main.get_command(app)
+_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_TYPED = re.compile(r"(?:^\$|\|) (?:\.venv/bin/)?gpu-topology ([a-z][^|;>#\n]*)", re.MULTILINE)
+_MAKE = re.compile(r"(?:^\$ |`)make ([a-z-]+)\b", re.MULTILINE)
+
+
+def typed(page: str) -> list[str]:
+    """The arguments of each ``gpu-topology`` in the console blocks of a page."""
+    return [arguments for block in _CONSOLE.findall(text(page)) for arguments in _TYPED.findall(block)]
+
+
+def parse(arguments: str) -> None:
+    """Parse the arguments as the program does.
+
+    Raises:
+        click.exceptions.UsageError: there is no such command or option.
+    """
+    command, words = PROGRAM, shlex.split(arguments)
+    while hasattr(command, "commands"):
+        assert words[0] in command.commands, words[0]
+        command, words = command.commands[words[0]], words[1:]
+    command.make_context(command.name, words)
+
+
+@pytest.mark.parametrize("arguments", sorted({one for page in PAGES for one in typed(page)}))
+def test_a_command_that_a_document_shows_is_understood(arguments: str) -> None:
+    parse(arguments)
+
+
+def test_the_pipe_of_the_readme_is_among_them() -> None:
+    assert "explain -f -" in typed("README.md")
+
+
+def test_the_page_of_the_command_line_has_every_command() -> None:
+    documented = {codes(row[0])[0] for row in rows(text("docs/command-line.md")) if codes(row[0])}
+    assert documented == set(PROGRAM.commands)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_targets_of_make_that_a_document_names_exist(page: str) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text("Makefile"), re.MULTILINE))
+    assert set(_MAKE.findall(text(page))) <= targets
