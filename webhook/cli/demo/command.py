@@ -25,9 +25,12 @@ GOING_TO_THE_NODE = ("03-pd-prefill", "04-pd-decode", "08-pd-one-pod")
 
 
 def demo(
-    examples: Annotated[Path, typer.Option(help="Directory with state/ and workloads/.")] = Path("examples"),
+    examples: Annotated[Path, typer.Option(metavar="DIR", help="Directory with state/ and workloads/.")] = Path(
+        "examples"
+    ),
     driver: Annotated[
-        Path | None, typer.Option(help="Directory with a stand-in for the node's driver; 'make demo' makes one.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Directory with a stand-in for the node's driver; 'make demo' makes one."),
     ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show every manifest before and after, not only one.")] = False,
 ) -> None:
