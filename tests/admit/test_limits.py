@@ -46,8 +46,8 @@ def variables_of_annotations(count: int) -> Manifest:
 
 
 def dropped(count: int) -> Manifest:
-    """As many operations: 18 for a pod of one container, and one for each annotation that only we may write."""
-    forged = {f"gpu.topology/nccl-env.V{number}": "x" for number in range(count - 18)}
+    """As many operations: 19 for a pod of one container, and one for each annotation that only we may write."""
+    forged = {f"gpu.topology/nccl-env.V{number}": "x" for number in range(count - 19)}
     return pod(container(), annotations={"example.com/other": "", **forged})
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.bind.test_binding import injected
 from tests.budget.work import instructions
 from tests.judge import HAMI_2_9, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
@@ -298,14 +299,14 @@ def test_pods_of_a_group_are_read_in_time_with_their_number() -> None:
 
 
 def test_pods_of_a_group_count_in_time_with_their_number() -> None:
-    annotations = {"gpu.topology/profile": "node-peers", "gpu.topology/group": "g", **BOUND}
-    annotations |= {"gpu.topology/injected": "0.1.0 node-peers", ALLOCATED: f"{H20_UUIDS[0]},NVIDIA,0,0:;"}
-    manifest = pod(container(gpus=1), annotations=annotations)
-    case = begin(decode(manifest), Binding(Metadata(name="train"), Target("h20-node-1")), ALL_ALLOWED, RULES)
+    annotations = {"gpu.topology/profile": "node-peers", "gpu.topology/group": "g"}
+    found = injected(container(gpus=1), allocated=f"{H20_UUIDS[0]},NVIDIA,0,0:;", annotations=annotations)
+    binding = Binding(Metadata(name="train", uid="uid-1"), Target("h20-node-1"))
+    case = begin(found, binding, ALL_ALLOWED, RULES)
     assert isinstance(case, Case)
 
     def work(size: int) -> Callable[[], object]:
-        (device,) = peer_devices([decode(manifest)], "", RULES)
+        (device,) = peer_devices([found], "", RULES)
         return lambda: finish(case, RULES, H20, peers=[device] * size)
 
     assert_linear(work, 2000)

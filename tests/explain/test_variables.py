@@ -34,6 +34,7 @@ def test_a_pod_without_variables_has_the_defaults() -> None:
     [
         ("NCCL_P2P_DISABLE", "1"),
         ("NCCL_P2P_DISABLE", " 01"),
+        ("NCCL_P2P_DISABLE", "0" * 5000 + "1"),
         ("NCCL_P2P_LEVEL", "LOC"),
         ("NCCL_P2P_LEVEL", "0"),
         ("NCCL_GRAPH_FILE", ""),
@@ -50,6 +51,7 @@ def test_some_values_stop_nvlink(name: str, value: str) -> None:
     [
         ("NCCL_P2P_DISABLE", "0"),
         ("NCCL_P2P_DISABLE", "true"),
+        ("NCCL_P2P_DISABLE", "1" * 5000),
         ("NCCL_P2P_DISABLE", ""),
         ("NCCL_P2P_LEVEL", "NVL"),
         ("NCCL_P2P_LEVEL", "nvl"),

@@ -1,6 +1,5 @@
 """What holds whatever the input is. Each function fails with what it found."""
 
-import enum
 import json
 import re
 from collections.abc import Iterable
@@ -24,25 +23,8 @@ MESSAGE_LIMIT = 8192
 """Characters of a message: some list the GPUs of a node."""
 LINE_LIMIT = 16 * 1024
 """Bytes of a line of the log."""
-PATCH_LIMIT = 1024 * 1024
-"""Bytes of a patch; in a reply it is in base64."""
-ENVELOPE = 64 * 1024
-"""Bytes of a reply beside its patch."""
-
-
-class Law(enum.Enum):
-    """Laws that were written before the code that keeps them."""
-
-    BOUNDED_REPLY = enum.auto()
-    BOUNDED_NAMES = enum.auto()
-    OUTPUTS_ARE_OURS = enum.auto()
-    REMAP_SEES_ITS_OWN = enum.auto()
-    ALLOCATION_OF_THE_POD = enum.auto()
-    REVIEW_BUDGET = enum.auto()
-
-
-AWAITED = frozenset({Law.OUTPUTS_ARE_OURS, Law.REMAP_SEES_ITS_OWN, Law.ALLOCATION_OF_THE_POD})
-"""Those that the code does not keep yet."""
+REPLY_LIMIT = 1024 * 1024
+"""Bytes of an answer."""
 
 
 def check_message(text: str) -> None:
@@ -52,21 +34,13 @@ def check_message(text: str) -> None:
     assert len(text) <= MESSAGE_LIMIT, f"{len(text)} characters: {text[:300]!r}"
 
 
-def check_review_message(text: str) -> None:
-    """A message about a review, which may repeat what stands in it."""
-    assert text.strip(), "nothing is said"
-    if Law.BOUNDED_NAMES not in AWAITED:
-        check_message(text)
-
-
 def check_log_line(line: bytes) -> None:
     """A line of the log obeys no terminal, and has an end."""
     text = line.decode()
     json.loads(text)
     assert "\n" not in text
-    if Law.BOUNDED_NAMES not in AWAITED:
-        assert text.isprintable(), f"not printable: {text[:300]!r}"
-        assert len(line) <= LINE_LIMIT, f"{len(line)} bytes: {text[:300]!r}"
+    assert text.isprintable(), f"not printable: {text[:300]!r}"
+    assert len(line) <= LINE_LIMIT, f"{len(line)} bytes: {text[:300]!r}"
 
 
 def check_topology(topology: NodeTopology) -> None:

@@ -114,7 +114,7 @@ def test_what_a_user_brought_along_is_the_users_unless_the_pod_is_prepared() -> 
     permissions.check_permissions(bound, bound, {})
     permissions.check_injected(bound, {})
     bound["metadata"]["annotations"]["gpu.topology/injected"] = "0.1.0 exclusive"
-    with pytest.raises(AssertionError, match="an own list of GPUs"):
+    with pytest.raises(AssertionError, match="container train has an own list of GPUs"):
         permissions.check_injected(bound, {})
     permissions.check_injected(bound, {"gpu.topology/allow-node-gpus": "true"})
 

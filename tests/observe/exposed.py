@@ -15,6 +15,7 @@ from webhook.exposition import Exposition
 from webhook.model.binding import BindOutcome, BindReason
 from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.server import metrics as server_metrics
+from webhook.server.connections import Phase
 from webhook.server.counts import Counts
 from webhook.server.vitals import Vitals
 from webhook.state.report import CacheReport, TopologyReport
@@ -58,6 +59,8 @@ def server_vitals() -> Vitals:
         caches=(CacheReport(name="nodes", objects=1, bytes=1, left_out=0, filled=True, confirmed_seconds=1.0),),
         topologies=TopologyReport(fresh=1, old=0, missing=0),
         api_errors={("nodes", "away"): 1},
+        connections={(port, phase.value): 1 for port in ("reviews", "ops") for phase in Phase},
+        unfinished_bytes={"reviews": 1, "ops": 1},
     )
 
 

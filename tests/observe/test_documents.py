@@ -41,7 +41,8 @@ def test_every_alert_stands_in_the_table_with_its_severity() -> None:
 def test_every_exit_code_of_the_remap_program_has_a_remedy() -> None:
     section = TROUBLESHOOTING.split("### The container gpu-topology-remap fails")[1].split("\n### ")[0]
     codes = {int(code) for row in cells(section) if row[0][0].isdigit() for code in row[0].split(", ")}
-    assert codes == {code.value for code in ExitCode} - {0, 2}
+    # 1 is Python's own: faulthandler ends a program whose driver holds the interpreter.
+    assert codes == {code.value for code in ExitCode} - {0, 2} | {1}
 
 
 def test_links_to_headings_of_a_page_lead_somewhere() -> None:

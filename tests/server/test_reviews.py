@@ -138,6 +138,7 @@ def test_a_client_that_goes_away_is_a_bad_request(log: IO[bytes]) -> None:
         ({"env": [{"name": "A", "value": 1}]}, "env of container train"),
         ({"env": [{"value": "a"}]}, "env of container train"),
         ({"env": ["A=1"]}, "env of container train"),
+        ({"name": "t\nx\u202e", "env": {}}, "env of container t\\nx\\u202e"),
         ({"volumeMounts": [{"name": "v"}]}, "volumeMounts of container train"),
         ({"volumeMounts": "v"}, "volumeMounts of container train"),
         ({"resources": []}, r"resources"),

@@ -26,7 +26,8 @@ P2P_DISABLE, SHM_DISABLE = "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"
 GRAPH_FILE, CONF_FILE = "NCCL_GRAPH_FILE", "NCCL_CONF_FILE"
 UCX_TLS = "UCX_TLS"
 
-_NUMBER = re.compile(r"\s*([+-]?\d+)")
+_NUMBER = re.compile(r"\s*([+-]?)0*([0-9]{0,19})")
+"""As long as strtoll reads; Python refuses to read more than 4,300 digits."""
 _CUDA_IPC = frozenset({"cuda_ipc", "cuda", "all"})
 _REMOVE = "Remove the variable"
 _LEVELS = frozenset({"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "P2C", "PHB", "SYS"})
@@ -137,7 +138,7 @@ def _judged(case: Case, value: Value, found: list[PodContainer]) -> Finding:
 
 def _integer(text: str) -> int:
     match = _NUMBER.match(text)
-    return int(match[1]) if match else 0
+    return int(match[1] + match[2]) if match and match[2] else 0
 
 
 def _p2p_disable(_: Case, text: str) -> Finding:

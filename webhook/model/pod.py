@@ -321,7 +321,7 @@ def _decode(raw: msgspec.Raw, decoder: msgspec.json.Decoder[_T], place: str) -> 
     try:
         return decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedPod(f"{place}: {shape_problem(error)}") from None
+        raise MalformedPod(f"{fitted(place)}: {shape_problem(error)}") from None
     except RecursionError:
         raise MalformedPod(f"{place}: expected what a pod has there, found JSON that is nested too deep") from None
 

@@ -6,7 +6,8 @@ import msgspec
 
 from webhook.model.errors import FormatError
 
-_NUMBERS = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
+_NUMBERS = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?(?![0-9])")
+"""Python reads digits of other alphabets as well, and ends at 4,300 of them."""
 
 
 class Version(msgspec.Struct, frozen=True, order=True):

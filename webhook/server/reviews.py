@@ -110,7 +110,7 @@ class Reviews:
             headers.append(_CLOSE)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         # In pieces, since TLS takes in one write whatever it is given, and says only at the next that it was too much.
-        for begin in range(0, len(body), _PIECE_BYTES):
+        for begin in range(0, len(body) or 1, _PIECE_BYTES):
             end = begin + _PIECE_BYTES
             await send({"type": "http.response.body", "body": body[begin:end], "more_body": end < len(body)})
 

@@ -17,7 +17,9 @@ from tests.remap.pods import EXCLUSIVE
 from tests.remap.processes import PATIENCE_SECONDS, Node
 from webhook.model.names import ENV_NVIDIA_VISIBLE_DEVICES, REMAP_CONTAINER
 
-WRITTEN = ("nccl-topo.xml", "env", "report.txt", "ready")
+WRITTEN = ("nccl-topo.xml", "env", "report.txt")
+READY = "ready"
+"""Written by a sidecar alone, for its own probe."""
 PLANTED = b"planted by a shell"
 
 
@@ -66,14 +68,15 @@ def _run_among(stage: Stage, plant: Callable[[Path], None]) -> str:
 
 @contextmanager
 def _planting(shared: Path, plant: Callable[[Path], None]) -> Iterator[None]:
-    """At the names under which files are written before they get their own; a shell sees those names in the image."""
+    """At the names of the files, and at those under which they were once written before they got their own."""
     ending = threading.Event()
 
     def go() -> None:
         while not ending.is_set():
-            for name in WRITTEN:
-                with suppress(OSError):
-                    plant(shared / f".{name}.new")
+            for name in (*WRITTEN, READY):
+                for path in (shared / name, shared / f".{name}.new"):
+                    with suppress(OSError):
+                        plant(path)
 
     thread = threading.Thread(target=go)
     thread.start()

@@ -15,7 +15,7 @@ import jsonpatch
 import msgspec
 
 from tests.fuzz import effort
-from tests.fuzz.laws import AWAITED, ENVELOPE, PATCH_LIMIT, Law, check_log_line, check_review_message, check_written
+from tests.fuzz.laws import REPLY_LIMIT, check_log_line, check_message, check_written
 from tests.fuzz.permissions import outputs
 from tests.fuzz.scenes import Manifest, Scene, binding_review, golden_scenes, kept_log, read_scene, written
 from tests.topology.machines import H20_UUIDS
@@ -101,10 +101,7 @@ def target(data: bytes) -> None:
     scene = read_scene(data)
     cluster = _cluster(scene)
     size = scene.body + b" " * (len(cluster.live or b"") + sum(map(len, cluster.others)))
-    if Law.REVIEW_BUDGET in AWAITED:
-        reply = answer(scene, cluster)
-    else:
-        reply = effort.sampled(size, fixed=FIXED_CALLS, each=CALLS_EACH, work=lambda: answer(scene, cluster))
+    reply = effort.sampled(size, fixed=FIXED_CALLS, each=CALLS_EACH, work=lambda: answer(scene, cluster))
     if reply is not None:
         check_reply(scene, cluster, reply)
 
@@ -127,16 +124,15 @@ def answer(scene: Scene, cluster: _Answered) -> bytes | None:
         try:
             reply = asyncio.run(reviews.answer(scene.body, 0))
         except (MalformedReview, MalformedPod) as error:
-            check_review_message(str(error))
+            check_message(str(error))
             return None
         for line in lines():
             check_log_line(line)
     assert len(cluster.asked) <= 2, f"{len(cluster.asked)} requests for one review"
     for *_, event in cluster.told:
         assert event.note
-        if Law.BOUNDED_NAMES not in AWAITED:
-            assert len(event.note) <= EVENT_LIMIT, f"an Event of {len(event.note)} characters"
-            assert event.note.isprintable(), f"an Event with {event.note[:300]!r}"
+        assert len(event.note) <= EVENT_LIMIT, f"an Event of {len(event.note)} characters"
+        assert event.note.isprintable(), f"an Event with {event.note[:300]!r}"
     return reply
 
 
@@ -149,14 +145,12 @@ def check_reply(scene: Scene, cluster: _Answered, reply: bytes) -> None:
     response = json.loads(reply)["response"]
     assert response["uid"] == request["uid"]
     patch = base64.b64decode(response.get("patch", ""))
-    if Law.BOUNDED_REPLY not in AWAITED:
-        assert len(patch) <= PATCH_LIMIT, f"a patch of {len(patch)} bytes"
-        assert len(reply) <= 4 * len(patch) / 3 + ENVELOPE, f"a reply of {len(reply)} bytes"
+    assert len(reply) <= REPLY_LIMIT, f"a reply of {len(reply)} bytes"
     assert all(len(warning) < 120 for warning in response.get("warnings", []))
     if not response["allowed"]:
         assert not patch
         assert response["auditAnnotations"]["reason"]
-        check_review_message(response["status"]["message"])
+        check_message(response["status"]["message"])
         return
     if not patch:
         return
@@ -167,8 +161,7 @@ def check_reply(scene: Scene, cluster: _Answered, reply: bytes) -> None:
     again = answer(_with_binding(scene, request, after), cluster)
     assert again is not None, "a Binding that was readable and is not any more"
     assert "patch" not in json.loads(again)["response"], "a second review that adds something"
-    if Law.ALLOCATION_OF_THE_POD not in AWAITED:
-        _check_allocation_of_the_pod(scene, cluster, request, after)
+    _check_allocation_of_the_pod(scene, cluster, request, after)
 
 
 def check_binding(before: Manifest, after: Manifest) -> None:

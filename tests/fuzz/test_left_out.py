@@ -1,0 +1,46 @@
+"""Where atheris cannot be had, fuzzing that follows the coverage is left out, and the run says so."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_two_tests(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A run of its own, of a Python that finds no atheris."""
+    (directory / "sitecustomize.py").write_text('import sys\n\nsys.modules["atheris"] = None\n')
+    inherited = {name: value for name, value in os.environ.items() if name not in {"CI", "PYTEST_ADDOPTS"}}
+    command = [sys.executable, "-m", "pytest", "-k", "short_run and (nccl or smi)", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [*command, "tests/fuzz/test_targets.py", "--basetemp", str(directory / "run")],
+        cwd=ROOT,
+        env={**inherited, "PYTHONPATH": str(directory), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_it_is_counted_at_the_end_with_the_reason(tmp_path: Path) -> None:
+    done = run_two_tests(tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "TESTS LEFT OUT: 2 tests without atheris, because pip found no wheel of it" in done.stdout
+    assert "2 skipped" in done.stdout
+
+
+def test_ci_fails_unless_it_is_told_that_it_may_lack_it(tmp_path: Path) -> None:
+    done = run_two_tests(tmp_path, CI="true")
+    assert done.returncode == 1
+    assert "TESTS LEFT OUT: 2 tests without atheris, because" in done.stdout
+    assert run_two_tests(tmp_path, CI="true", CI_MAY_LACK="promtool,atheris").returncode == 0
+
+
+def test_the_command_says_why_it_cannot_fuzz(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text('import sys\n\nsys.modules["atheris"] = None\n')
+    command = [sys.executable, "-m", "tests.fuzz", "nccl", "--runs=1"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("atheris is not installed: there is no wheel of it for this Python and machine")
