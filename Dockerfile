@@ -12,6 +12,7 @@ WORKDIR /src
 COPY pyproject.toml requirements.lock README.md LICENSE ./
 COPY webhook webhook
 COPY certs certs
+COPY examples examples
 # The lock pins development tools too; as constraints it pins only what the wheel depends on.
 # The environment has no pip of its own, and of the programs of its libraries none: nothing in the image installs anything.
 # The official Kubernetes client reads kubeconfigs, which a pod of the cluster has none of: it does not come along.

@@ -33,11 +33,12 @@ load: .venv/installed       ## 200 pods a second in a cluster of 2,000 nodes: wh
 attacks: .venv/installed    ## attacks on the webhook at a real API server: what they come to, and who notices (ATTACKS='1 4')
 	$(BIN)/python -m tests.cluster.attacks $(ATTACKS)
 
-check: .venv/installed      ## style, types, import contracts
+check: .venv/installed      ## style, types, import contracts, workflows
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/zizmor --offline --quiet --strict-collection .github
 
 run: .venv/installed        ## the webhook on https://localhost:8443 with the example cluster
 	$(BIN)/gpu-topology serve --state examples/state --self-signed --ca-file .venv/ca.crt --host 127.0.0.1
@@ -54,7 +55,7 @@ docs: .venv/docs            ## the documents as a site, in site/; fails for a li
 	$(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 image:                      ## the container image, with docker or, ENGINE=..., podman or buildah
-	$(ENGINE) build --build-arg VERSION=$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' webhook/__init__.py) \
+	$(ENGINE) build --build-arg VERSION=$$(.ci/version) \
 		--build-arg REVISION=$$(git rev-parse HEAD) --tag $(IMAGE) .
 
 image-test: .venv/installed ## builds the image without a registry, and runs it; as root, with buildah and mmdebstrap

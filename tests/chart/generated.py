@@ -68,7 +68,8 @@ def schema() -> str:
 def metadata() -> str:
     """``Chart.yaml`` with the version of the code."""
     text = (CHART / "Chart.yaml").read_text(encoding="utf-8")
-    return re.sub(r"^(version|appVersion): .*$", rf"\1: {__version__}", text, flags=re.MULTILINE)
+    text = re.sub(r"^(version|appVersion): .*$", rf"\1: {__version__}", text, flags=re.MULTILINE)
+    return re.sub(r"^( +image: .*):[^:\n]+$", rf"\1:{__version__}", text, flags=re.MULTILINE)
 
 
 def readme() -> str:

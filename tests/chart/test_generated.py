@@ -24,6 +24,19 @@ def test_chart_and_program_have_one_version() -> None:
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
 
 
+def test_what_artifact_hub_reads_is_text_and_names_the_image_of_the_chart() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    annotations = chart["annotations"]
+    assert all(key.startswith("artifacthub.io/") and isinstance(value, str) for key, value in annotations.items())
+    (image,) = yaml.safe_load(annotations["artifacthub.io/images"])
+    assert image["image"] == f"{values['image']['repository']}:{__version__}"
+    assert image["platforms"] == ["linux/amd64", "linux/arm64"]
+    links = {link["name"]: link["url"] for link in yaml.safe_load(annotations["artifacthub.io/links"])}
+    assert links.keys() == {"support", "documentation", "changelog"}
+    assert all(url.startswith(chart["home"]) for url in links.values())
+
+
 @pytest.mark.parametrize("value", list(documented_values()), ids=lambda value: value.key)
 def test_every_value_is_explained_by_the_comment_above_it(value: Value) -> None:
     assert value.meaning.endswith(".")

@@ -120,7 +120,9 @@ def test_pods_stop_after_the_last_review_and_never_all_at_once(helm: Helm, case:
     drain = config_of(objects).server.drain_seconds
     assert drain > max(timeouts)
     assert deployment["template"]["spec"]["terminationGracePeriodSeconds"] > drain + max(timeouts)
-    assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    on_nodes = deployment["template"]["spec"].get("hostNetwork", False)
+    surge, unavailable = (0, 1) if on_nodes else (1, 0)  # a node's ports are free only when the old pod has left
+    assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": surge, "maxUnavailable": unavailable}
     budget = pick(objects, "PodDisruptionBudget")["spec"]
     assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
     assert budget["selector"] == deployment["selector"]
@@ -272,6 +274,51 @@ def test_the_service_leads_to_the_port_of_the_configuration(helm: Helm) -> None:
         ("/healthz", "ops"),
         ("/readyz", "ops"),
     ]
+
+
+def test_the_webhook_listens_on_its_nodes_if_the_control_plane_reaches_no_pods(helm: Helm) -> None:
+    objects = helm.objects("host-network")
+    spec = pod_template(objects, "Deployment")["spec"]
+    (container,) = spec["containers"]
+    assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    server = config_of(objects).server
+    assert (server.port, server.ops_port) == (10443, 10080)
+    # A port of the node, so that no scheduler puts two pods on one.
+    assert [(port["name"], port["containerPort"], port["hostPort"]) for port in container["ports"]] == [
+        ("https", 10443, 10443),
+        ("ops", 10080, 10080),
+    ]
+    service = pick(objects, "Service")["spec"]
+    assert [(port["port"], port["targetPort"]) for port in service["ports"]] == [(443, "https"), (8080, "ops")]
+    assert [one["metadata"]["name"] for one in objects if one["kind"] == "NetworkPolicy"] == ["gpu-topology-agent"]
+    assert "hostNetwork" not in pod_template(objects, "DaemonSet")["spec"]
+
+
+def test_the_webhook_has_no_port_of_a_node_unless_that_is_asked_for(helm: Helm) -> None:
+    objects = helm.objects(options=["--set=networkPolicy.enabled=true,webhook.hostNetwork.port=10443"])
+    spec = pod_template(objects, "Deployment")["spec"]
+    assert {"hostNetwork", "dnsPolicy"}.isdisjoint(spec)
+    assert [sorted(port) for port in spec["containers"][0]["ports"]] == [["containerPort", "name", "protocol"]] * 2
+    assert (config_of(objects).server.port, spec["containers"][0]["ports"][0]["containerPort"]) == (8443, 8443)
+    assert "gpu-topology-webhook" in {one["metadata"]["name"] for one in objects if one["kind"] == "NetworkPolicy"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("config.server.port=8443", "config.server.port: webhook.hostNetwork.port sets it. Leave it out"),
+        ("config.server.opsPort=8080", "config.server.opsPort: webhook.hostNetwork.opsPort sets it. Leave it out"),
+        (
+            "webhook.hostNetwork.opsPort=9443",
+            "expected another port than webhook.hostNetwork.port, found 9443 for both",
+        ),
+    ],
+)
+def test_ports_of_nodes_are_set_in_one_place_and_differ(helm: Helm, setting: str, said: str) -> None:
+    given = f"--set=webhook.hostNetwork.enabled=true,{setting}"
+    done = helm.run("template", "x", CHART, f"--namespace={NAMESPACE}", given)
+    assert done.returncode != 0
+    assert said in done.stderr
 
 
 def test_managed_certificates_need_no_volume_and_leave_the_bundle_alone(helm: Helm) -> None:
@@ -551,6 +598,8 @@ def test_rules_and_dashboard_are_those_of_their_files(helm: Helm, tmp_path: Path
             "admission.bindings.schedulers={it's}",
             "at '/admission/bindings/schedulers/0': 'it\\'s' does not match pattern",
         ),
+        ("webhook.hostNetwork=true", "at '/webhook/hostNetwork': got boolean, want object"),
+        ("webhook.hostNetwork.port=443", "at '/webhook/hostNetwork/port': minimum: got 443, want 1,024"),
         ("certificates.source=letsencrypt", "value must be one of 'managed', 'cert-manager', 'secret'"),
         ("certificates.source=secret", "at '/certificates/secret/caBundle': minLength: got 0, want 1"),
         ("image.digest=sha256:1", "at '/image/digest'"),
@@ -578,11 +627,35 @@ def test_a_name_that_the_roles_are_not_for_is_refused(helm: Helm) -> None:
     assert f"{setting}: expected gpu-topology-webhook-tls, the name that the chart uses, found mine" in done.stderr
 
 
-def test_the_notes_tell_the_next_steps(helm: Helm) -> None:
-    done = helm.run("install", "gpu-topology-webhook", CHART, "--namespace=gpu-topology", "--dry-run=client")
+def notes(helm: Helm, *options: str) -> str:
+    """What Helm says after an installation, for people."""
+    done = helm.run("install", RELEASE, CHART, f"--namespace={NAMESPACE}", "--dry-run=client", *options)
     assert done.returncode == 0, done.stderr
-    notes = done.stdout.partition("NOTES:\n")[2]
-    assert "kubectl label namespace NAMESPACE gpu.topology/injection=enabled" in notes
-    assert "kubectl -n gpu-topology rollout status deployment/gpu-topology-webhook" in notes
-    assert "system:serviceaccount:hami-system:hami-scheduler" in notes
-    assert "gpu-topology explain NAMESPACE/POD" in notes
+    return done.stdout.partition("NOTES:\n")[2]
+
+
+def test_the_notes_tell_the_next_steps(helm: Helm) -> None:
+    said = notes(helm)
+    assert "kubectl label namespace NAMESPACE gpu.topology/injection=enabled" in said
+    assert "kubectl -n gpu-topology rollout status deployment/gpu-topology-webhook" in said
+    assert "system:serviceaccount:hami-system:hami-scheduler" in said
+
+
+def test_the_notes_say_where_the_command_line_comes_from(helm: Helm) -> None:
+    said = notes(helm, "--set=image.repository=registry.local/gt")
+    assert "gpu-topology explain NAMESPACE/POD" in said
+    assert "docker run --rm -i registry.local/gt:0.1.0 explain -f -" in said
+    assert "pipx install ." in said
+
+
+def test_the_notes_say_that_no_image_is_published_unless_another_one_is_named(helm: Helm) -> None:
+    assert "NO IMAGE IS PUBLISHED" in notes(helm)
+    assert "PUBLISHED" not in notes(helm, "--set=image.repository=registry.local/gt")
+
+
+def test_the_notes_say_what_ports_of_nodes_need(helm: Helm) -> None:
+    said = notes(helm, "--set=webhook.hostNetwork.enabled=true")
+    assert "on the ports 9443 (reviews) and 9080 (probes and metrics)" in said
+    assert "pod-security.kubernetes.io/enforce=privileged" in said
+    assert "2 pods need 2 nodes" in said
+    assert "privileged" not in notes(helm)

@@ -64,5 +64,5 @@ def test_without_examples_the_demo_says_where_to_find_them(tmp_path: Path) -> No
     done = gpu_topology("demo", "--examples", str(tmp_path))
     assert done.code == 1
     assert done.err == (
-        f"gpu-topology: {tmp_path}: expected workloads/*.yaml. Run this in a checkout, or name one with --examples\n"
+        f"gpu-topology: {tmp_path}: expected workloads/*.yaml. Name a directory that has them with --examples\n"
     )

@@ -405,11 +405,6 @@ def test_a_bad_state_file_is_named(tmp_path: Path, name: str, text: str, fragmen
     assert fragment in done.err
 
 
-def test_the_version_is_printed() -> None:
-    done = gpu_topology("--version")
-    assert (done.code, done.out, done.err) == (0, "0.1.0\n", "")
-
-
 def test_without_a_command_the_commands_are_listed() -> None:
     done = gpu_topology()
     said = done.out + done.err

@@ -134,6 +134,18 @@ def test_only_the_mounts_of_the_host_put_the_agent_above_restricted(
     )
 
 
+def test_ports_of_nodes_put_the_webhook_above_restricted(
+    helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str
+) -> None:
+    answers = answers_to_pods(helm, control_plane, admin, namespace, "host-network")
+    assert answers["DaemonSet"].status == 201
+    assert answers["Deployment"].status == 403
+    assert answers["Deployment"].message.endswith(
+        'violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true), '
+        'hostPort (container "webhook" uses hostPorts 10080, 10443)'
+    )
+
+
 @pytest.mark.parametrize("server_side", ["true", "false"], ids=["server-side-apply", "three-way-merge"])
 def test_an_upgrade_leaves_the_bundle_that_the_webhook_has_written(
     helm: Helm, control_plane: ControlPlane, namespace: str, server_side: str

@@ -138,7 +138,7 @@ def test_links_to_headings_lead_to_one() -> None:
             assert anchor in map(slug, headings), f"{path.name}: {target}#{anchor}"
 
 
-PAGES = ("security", "failure-modes", "compatibility", "sizing", "namespaces")
+PAGES = ("security", "failure-modes", "compatibility", "sizing", "namespaces", "managed-clusters")
 
 
 def test_values_of_the_chart_that_are_named_exist() -> None:

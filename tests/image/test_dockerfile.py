@@ -7,7 +7,9 @@ from tests.image.instructions import ROOT, read_instructions
 from webhook.config import ServerSettings
 
 INSTRUCTIONS = read_instructions()
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
+WHEEL = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
 
 
 def texts(name: str) -> list[str]:
@@ -26,7 +28,7 @@ def test_what_is_copied_is_there_and_reaches_the_builder_and_nothing_else_does()
 
 
 def test_what_the_wheel_is_made_of_is_copied() -> None:
-    sources = {"pyproject.toml", PROJECT["readme"], *PROJECT["license-files"], "webhook", "certs"}
+    sources = {"pyproject.toml", PROJECT["readme"], *PROJECT["license-files"], *WHEEL["only-include"]}
     copied = {word for one in INSTRUCTIONS if one.name == "COPY" for word in one.words}
     assert sources <= copied
 

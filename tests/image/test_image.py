@@ -79,6 +79,12 @@ def test_nothing_in_it_installs_or_compiles_programs(image: Image) -> None:
     }  # fmt: skip
 
 
+def test_the_demo_runs_in_it_with_the_examples_of_the_wheel(image: Image) -> None:
+    done = Container(image, user=OPENSHIFT).entry("demo", TMPDIR="/dev/shm")  # noqa: S108 - all that can be written to
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "20 pods of 16 workloads went through the webhook over TLS." in done.stdout
+
+
 def test_nobody_but_root_can_change_it(image: Image) -> None:
     for path in (image.root / HOME).rglob("*"):
         found = path.lstat()

@@ -77,5 +77,9 @@ PROMTOOL = GoProgram(
 
 HELM = GoProgram("helm", "helm.sh/helm/v4/cmd/helm", MODULES / "helm", assets="HELM_ASSETS")
 
+ACTIONLINT = GoProgram(
+    "actionlint", "github.com/rhysd/actionlint/cmd/actionlint", MODULES / "actionlint", assets="ACTIONLINT_ASSETS"
+)
+
 KUBERNETES = (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, KUBE_CONTROLLER_MANAGER, KUBECTL)
-ALL = (*KUBERNETES, *HAMI_SCHEDULERS.values(), PROMTOOL, HELM)
+ALL = (*KUBERNETES, *HAMI_SCHEDULERS.values(), PROMTOOL, HELM, ACTIONLINT)

@@ -19,10 +19,14 @@ _NODE_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     node: Annotated[
-        str, typer.Option(envvar=names.AGENT_NODE_NAME, help="Name of the Node that this machine is.")
+        str, typer.Option(metavar="NODE", envvar=names.AGENT_NODE_NAME, help="Name of the Node that this machine is.")
     ] = "",
-    namespace: Annotated[str, typer.Option(envvar=names.AGENT_NAMESPACE, help="Namespace of what is published.")] = "",
-    interval: Annotated[int, typer.Option(min=1, max=86400, help="Seconds between two discoveries.")] = 60,
+    namespace: Annotated[
+        str, typer.Option(metavar="NAMESPACE", envvar=names.AGENT_NAMESPACE, help="Namespace of what is published.")
+    ] = "",
+    interval: Annotated[
+        int, typer.Option(metavar="SECONDS", min=1, max=86400, help="Seconds between two discoveries.")
+    ] = 60,
     cordon: Annotated[
         bool, typer.Option("--cordon", help="Have HAMi (2.10 or later) allocate no GPU that is lost or has lost links.")
     ] = False,
@@ -30,10 +34,12 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what one round would publish, and stop. Needs no cluster.")
     ] = False,
-    root: Annotated[Path, typer.Option(help="Where the host's /sys and /proc are.")] = Path("/"),
-    kubeconfig: Annotated[Path | None, typer.Option(help="For a try outside of a cluster.")] = None,
-    host: Annotated[str, typer.Option(help="Address of metrics and probes.")] = "0.0.0.0",  # noqa: S104 - scraped over the pod network
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Plain port of metrics and probes.")] = 8080,
+    root: Annotated[Path, typer.Option(metavar="DIR", help="Where the host's /sys and /proc are.")] = Path("/"),
+    kubeconfig: Annotated[Path | None, typer.Option(metavar="FILE", help="For a try outside of a cluster.")] = None,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address of metrics and probes.")] = "0.0.0.0",  # noqa: S104 - scraped over the pod network
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="Plain port of metrics and probes.")
+    ] = 8080,
 ) -> None:
     """Publish the GPU topology of this node, again and again."""
     from webhook.agent.publication import Terms

@@ -22,16 +22,20 @@ class Output(enum.StrEnum):
 
 
 def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
-    file: Annotated[str, typer.Option("--file", "-f", help="Manifest of an injected pod; - reads stdin.")],
-    node: Annotated[str, typer.Option(help="Where it goes; without, the node of its allocation.")] = "",
+    file: Annotated[
+        str, typer.Option("--file", "-f", metavar="FILE", help="Manifest of an injected pod; - reads stdin.")
+    ],
+    node: Annotated[str, typer.Option(metavar="NODE", help="Where it goes; without, the node of its allocation.")] = "",
     state: Annotated[
-        Path | None, typer.Option(help="State directory: nodes/*.json, namespaces/*.yaml, pods/*.yaml.")
+        Path | None, typer.Option(metavar="DIR", help="State directory: nodes/*.json, namespaces/*.yaml, pods/*.yaml.")
     ] = None,
     topology: Annotated[
-        str | None, typer.Option(help="Topology of the node, in any form that 'topology show' reads.")
+        str | None, typer.Option(metavar="FILE", help="Topology of the node, in any form that 'topology show' reads.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="For a pod that names none.")] = "default",
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file.")] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="For a pod that names none.")
+    ] = "default",
     output: Annotated[
         Output, typer.Option("--output", "-o", help="yaml: the Binding; json: the outcome.")
     ] = Output.YAML,

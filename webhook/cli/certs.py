@@ -24,9 +24,15 @@ certs = typer.Typer(name="certs", no_args_is_help=True, help="Look at, make and 
 _T = TypeVar("_T")
 
 ATTEMPTS = 5
-ConfigOption = Annotated[Path | None, typer.Option(help="Configuration file, for the names and lifetimes.")]
-KubeconfigOption = Annotated[Path | None, typer.Option(help="The cluster, if not the one in which this runs as a pod.")]
-NamespaceOption = Annotated[str, typer.Option(envvar=names.AGENT_NAMESPACE, help="Namespace of the webhook.")]
+ConfigOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Configuration file, for the names and lifetimes.")
+]
+KubeconfigOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The cluster, if not the one in which this runs as a pod.")
+]
+NamespaceOption = Annotated[
+    str, typer.Option(metavar="NAMESPACE", envvar=names.AGENT_NAMESPACE, help="Namespace of the webhook.")
+]
 
 
 class Format(StrEnum):
@@ -103,7 +109,9 @@ def show(
     config: ConfigOption = None,
     kubeconfig: KubeconfigOption = None,
     namespace: NamespaceOption = "",
-    tls: Annotated[Path | None, typer.Option(help="Look at the files of this directory instead.")] = None,
+    tls: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Look at the files of this directory instead.")
+    ] = None,
     output: Annotated[Format, typer.Option("--output", "-o", help="For people, or for programs.")] = Format.TABLE,
 ) -> None:
     """Show which certificates there are, until when, and what happens next. Exit code 1 if something is wrong."""

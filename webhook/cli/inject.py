@@ -22,10 +22,16 @@ class Output(enum.StrEnum):
 
 
 def inject(
-    file: Annotated[str, typer.Option("--file", "-f", help="Manifest of any workload kind; - reads stdin.")],
-    state: Annotated[Path | None, typer.Option(help="State directory: namespaces/*.yaml, cluster.yaml.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="For manifests that name none.")] = "default",
+    file: Annotated[
+        str, typer.Option("--file", "-f", metavar="FILE", help="Manifest of any workload kind; - reads stdin.")
+    ],
+    state: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="State directory: namespaces/*.yaml, cluster.yaml.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file.")] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="For manifests that name none.")
+    ] = "default",
     output: Annotated[Output, typer.Option("--output", "-o", help="yaml, patch (JSON) or diff.")] = Output.YAML,
 ) -> None:
     """Print a workload as the webhook would change it.

@@ -24,8 +24,8 @@ _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBAD
 app = typer.Typer(
     name="gpu-topology",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(serve.serve)
 app.command()(inject.inject)
@@ -40,9 +40,15 @@ app.add_typer(certs.certs)
 app.command()(demo.demo)
 
 
+@app.command("version")
+def print_version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
 def _version(show: bool) -> None:
     if show:
-        typer.echo(__version__)
+        print_version()
         raise typer.Exit
 
 

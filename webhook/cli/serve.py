@@ -33,32 +33,39 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     kubeconfig: Annotated[
         Path | None,
         typer.Option(
+            metavar="FILE",
             help="With --state kubernetes: the cluster, if not the one in which this runs as a pod. With a directory: "
-            "read pods from there, and write Events, instead of pods/*.yaml."
+            "read pods from there, and write Events, instead of pods/*.yaml.",
         ),
     ] = None,
     namespace: Annotated[
         str,
         typer.Option(
+            metavar="NAMESPACE",
             envvar=names.AGENT_NAMESPACE,
             help="Namespace of the webhook: of its certificates and, unless configured, of what agents publish.",
         ),
     ] = "",
-    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file.")] = None,
     tls: Annotated[
         Path | None,
         typer.Option(
+            metavar="DIR",
             help="Directory with tls.crt and tls.key, which somebody else renews. Without this and --self-signed the "
-            "certificates are kept in a Secret of the cluster."
+            "certificates are kept in a Secret of the cluster.",
         ),
     ] = None,
     self_signed: Annotated[
         bool, typer.Option("--self-signed", help="Issue a certificate for localhost, for a first try.")
     ] = False,
-    ca_file: Annotated[Path | None, typer.Option(help="Where --self-signed writes its CA certificate.")] = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="HTTPS port.")] = None,
-    ops_port: Annotated[int | None, typer.Option(help="Plain port of health, readiness and metrics.")] = None,
+    ca_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where --self-signed writes its CA certificate.")
+    ] = None,
+    host: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(metavar="PORT", help="HTTPS port.")] = None,
+    ops_port: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Plain port of health, readiness and metrics.")
+    ] = None,
     check_config: Annotated[bool, typer.Option("--check-config", help="Check the configuration and stop.")] = False,
 ) -> None:
     """Answer admission reviews over HTTPS."""

@@ -75,12 +75,20 @@ def _parse(given: list[str]) -> "Namespace":
     parser.add_argument(
         "--env-format", choices=("1.35", "1.34"), default="1.35", help="Kubernetes that reads env (default: 1.35)."
     )
-    parser.add_argument("--directory", default=names.FILES_PATH, help=f"For the files (default: {names.FILES_PATH}).")
-    parser.add_argument("--termination-log", default="/dev/termination-log", help="For the reason when it fails.")
     parser.add_argument(
-        "--deadline", type=_seconds, default=DEADLINE, help=f"Seconds for the run (default: {DEADLINE:g})."
+        "--directory", metavar="DIR", default=names.FILES_PATH, help=f"For the files (default: {names.FILES_PATH})."
     )
-    parser.add_argument("--root", default="/", help="Where /sys, /proc and /etc are (default: /).")
+    parser.add_argument(
+        "--termination-log", metavar="FILE", default="/dev/termination-log", help="For the reason when it fails."
+    )
+    parser.add_argument(
+        "--deadline",
+        metavar="SECONDS",
+        type=_seconds,
+        default=DEADLINE,
+        help=f"How long the run may take (default: {DEADLINE:g}).",
+    )
+    parser.add_argument("--root", metavar="DIR", default="/", help="Where /sys, /proc and /etc are (default: /).")
     return parser.parse_args(given)
 
 

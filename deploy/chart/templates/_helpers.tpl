@@ -18,11 +18,35 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
 {{- define "gpu-topology.port" -}}
+{{- if .Values.webhook.hostNetwork.enabled -}}
+{{- int .Values.webhook.hostNetwork.port -}}
+{{- else -}}
 {{- int (dig "server" "port" 8443 .Values.config) -}}
+{{- end -}}
 {{- end }}
 
 {{- define "gpu-topology.ops-port" -}}
+{{- if .Values.webhook.hostNetwork.enabled -}}
+{{- int .Values.webhook.hostNetwork.opsPort -}}
+{{- else -}}
 {{- int (dig "server" "opsPort" 8080 .Values.config) -}}
+{{- end -}}
+{{- end }}
+
+{{- /* On the network of a node the ports are those of the node, and have one place where they are set. */ -}}
+{{- define "gpu-topology.check-ports" -}}
+{{- with .Values.webhook.hostNetwork }}
+{{- if .enabled }}
+{{- range $setting := list "port" "opsPort" }}
+{{- if dig "server" $setting "" $.Values.config }}
+{{- fail (printf "config.server.%s: webhook.hostNetwork.%s sets it. Leave it out" $setting $setting) }}
+{{- end }}
+{{- end }}
+{{- if eq (int .port) (int .opsPort) }}
+{{- fail (printf "webhook.hostNetwork.opsPort: expected another port than webhook.hostNetwork.port, found %d for both" (int .port)) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- /* Where agents publish. A Role cannot name the objects of nodes, so what agents may write has a namespace of its own. */ -}}
@@ -47,6 +71,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- /* The file of the program. As JSON, because YAML of Helm writes 6291456 as 6.291456e+06. */ -}}
 {{- define "gpu-topology.config" -}}
 {{- include "gpu-topology.check-names" . -}}
+{{- include "gpu-topology.check-ports" . -}}
 {{- $remap := dict "image" (include "gpu-topology.image" .) "imagePullPolicy" .Values.image.pullPolicy -}}
 {{- $topologies := include "gpu-topology.topologies" . -}}
 {{- $found := dig "cluster" "topologyNamespace" "" .Values.config -}}
@@ -55,6 +80,10 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- $cluster := dict "topologyNamespace" $topologies -}}
 {{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) (dict "cluster" $cluster) -}}
+{{- if .Values.webhook.hostNetwork.enabled }}
+{{- $ports := dict "port" (include "gpu-topology.port" . | int) "opsPort" (include "gpu-topology.ops-port" . | int) }}
+{{- $config = mergeOverwrite $config (dict "server" $ports) }}
+{{- end }}
 {{- with .Values.admission.clientCertificate }}
 {{- if .enabled }}
 {{- if eq (empty .configMap) (empty .secret) }}

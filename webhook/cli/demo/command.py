@@ -25,9 +25,14 @@ GOING_TO_THE_NODE = ("03-pd-prefill", "04-pd-decode", "08-pd-one-pod")
 
 
 def demo(
-    examples: Annotated[Path, typer.Option(help="Directory with state/ and workloads/.")] = Path("examples"),
+    examples: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Directory with state/ and workloads/ instead of our own.")
+    ] = None,
     driver: Annotated[
-        Path | None, typer.Option(help="Directory with a stand-in for the node's driver; 'make demo' makes one.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Directory with a stand-in for the node's driver; 'make demo' in a checkout makes one."
+        ),
     ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show every manifest before and after, not only one.")] = False,
 ) -> None:
@@ -35,28 +40,28 @@ def demo(
     from rich.console import Console
 
     from webhook.cli.demo.admission import send_workload
+    from webhook.cli.demo.examples import find_examples
     from webhook.cli.demo.process import running_webhook
     from webhook.cli.demo.start import Driver
     from webhook.cli.inputs import read_settings
     from webhook.model.errors import ManifestError
     from webhook.state.directory import load_directory
 
-    files = sorted((examples / "workloads").glob("*.yaml"))
+    directory = examples or find_examples()
+    files = sorted((directory / "workloads").glob("*.yaml"))
     if not files:
-        raise ManifestError(
-            f"{examples}: expected workloads/*.yaml. Run this in a checkout, or name one with --examples"
-        )
+        raise ManifestError(f"{directory}: expected workloads/*.yaml. Name a directory that has them with --examples")
     console = Console(highlight=False, soft_wrap=True)
     played = Driver.read(driver) if driver else None
     _, policy = read_settings(None)
-    with _copy(examples / "state") as directory:
-        state = load_directory(directory)
-        with running_webhook(directory, console) as client:
+    with _copy(directory / "state") as copy:
+        state = load_directory(copy)
+        with running_webhook(copy, console) as client:
             agreed = [
                 send_workload(console, client, path, policy, state, diff=diff or path.stem == SHOWN_IN_FULL)
                 for path in files
             ]
-            right = _to_the_node(console, client, directory, files, policy, state, played)
+            right = _to_the_node(console, client, copy, files, policy, state, played)
     pods = sum(map(len, agreed))
     same = sum(map(sum, agreed))
     console.print(f"\n[bold]{pods} pods of {len(files)} workloads[/] went through the webhook over TLS.")
@@ -113,7 +118,10 @@ def _say_what_is_played(console: "Console", driver: "Driver | None") -> None:
     if driver:
         text += " The remap program finds a stand-in for the driver, in the place of libnvidia-ml.so.1."
     else:
-        text += " There is no stand-in for the driver ('make demo' compiles one), so it works from the topology alone."
+        text += (
+            " There is no stand-in for the driver, so the remap program works from the topology alone. Only a checkout "
+            "has one: 'make demo' compiles it."
+        )
     console.print(text, style="dim italic")
 
 

@@ -20,18 +20,24 @@ _NAME = re.compile(r"([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)/([a-z0-9](?:[a-z0-9.
 def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     pod: Annotated[str | None, typer.Argument(metavar="[NAMESPACE/POD]", help="Which pod.")] = None,
     file: Annotated[
-        str | None, typer.Option("--file", "-f", help="Manifests of pods, as kubectl get -o yaml; - reads stdin.")
+        str | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Manifests of pods, as kubectl get -o yaml; - reads stdin."),
     ] = None,
-    node: Annotated[str, typer.Option(help="Where the pod is; without, its own node.")] = "",
+    node: Annotated[str, typer.Option(metavar="NODE", help="Where the pod is; without, its own node.")] = "",
     state: Annotated[
-        Path | None, typer.Option(help="State directory: pods/*.yaml, namespaces/*.yaml, nodes/*.json, cluster.yaml.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="State directory: pods/*.yaml, namespaces/*.yaml, nodes/*.json, cluster.yaml."
+        ),
     ] = None,
     topology: Annotated[
-        str | None, typer.Option(help="Topology of the node, in any form that 'topology show' reads.")
+        str | None, typer.Option(metavar="FILE", help="Topology of the node, in any form that 'topology show' reads.")
     ] = None,
-    kubeconfig: Annotated[Path | None, typer.Option(help="Of the cluster; without, as kubectl finds it.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file of the webhook.")] = None,
-    hami_version: Annotated[str, typer.Option(help="HAMi's version such as 2.9.0.")] = "",
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
+    hami_version: Annotated[str, typer.Option(metavar="VERSION", help="HAMi's version such as 2.9.0.")] = "",
     output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
 ) -> None:
     """Tell which conditions for NVLink hold for a pod, which do not, and what to do.

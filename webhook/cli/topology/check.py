@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check(
-    file: Annotated[str, typer.Argument(help="File that NCCL_TOPO_FILE would name; - reads stdin.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File that NCCL_TOPO_FILE would name; - reads stdin.")],
     output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
 ) -> None:
     """Say what NCCL 2.30 makes of a topology file, line by line.

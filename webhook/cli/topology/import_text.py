@@ -11,7 +11,7 @@ from webhook.cli.topology.source import FORMATS, Node
 def import_text(
     file: Annotated[
         str,
-        typer.Argument(help=f"{FORMATS}; - reads stdin."),
+        typer.Argument(metavar="FILE", help=f"{FORMATS}; - reads stdin."),
     ],
     node: Node = None,
 ) -> None:

@@ -52,21 +52,27 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     state: State = None,
     node: Node = None,
     busy: Annotated[
-        list[str] | None, typer.Option(help="GPUs in use, 0,3 or node-1:0,3: indices or UUIDs. May be repeated.")
+        list[str] | None,
+        typer.Option(
+            metavar="[NODE:]INDICES", help="GPUs in use, 0,3 or node-1:0,3: indices or UUIDs. May be repeated."
+        ),
     ] = None,
     policy: Annotated[GpuPolicy | None, typer.Option(help="How to choose the GPUs of one node: best-fit.")] = None,
     require_nvlink: Annotated[bool, typer.Option("--require-nvlink", help="NVLink between every pair.")] = False,
     same_numa: Annotated[bool, typer.Option("--same-numa", help="The GPUs of a node on one NUMA node.")] = False,
-    min_bandwidth: Annotated[float, typer.Option(help="GB/s per direction of the weakest pair.")] = 0.0,
+    min_bandwidth: Annotated[float, typer.Option(metavar="GB/S", help="GB/s per direction of the weakest pair.")] = 0.0,
     node_policy: Annotated[
         NodePolicy | None, typer.Option(help="How to choose nodes: pack.", rich_help_panel=_SEVERAL)
     ] = None,
-    max_nodes: Annotated[int | None, typer.Option(min=1, help="At most so many.", rich_help_panel=_SEVERAL)] = None,
+    max_nodes: Annotated[
+        int | None, typer.Option(metavar="COUNT", min=1, help="At most so many.", rich_help_panel=_SEVERAL)
+    ] = None,
     min_gpus_per_node: Annotated[
-        int | None, typer.Option(min=1, help="At least so many on each.", rich_help_panel=_SEVERAL)
+        int | None, typer.Option(metavar="COUNT", min=1, help="At least so many on each.", rich_help_panel=_SEVERAL)
     ] = None,
     network_bandwidth: Annotated[
-        float | None, typer.Option(help="GB/s per direction of each node; else its NICs'.", rich_help_panel=_SEVERAL)
+        float | None,
+        typer.Option(metavar="GB/S", help="GB/s per direction of each node; else its NICs'.", rich_help_panel=_SEVERAL),
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
 ) -> None:

@@ -25,7 +25,9 @@ def show(
     file: File = None,
     state: State = None,
     node: Node = None,
-    gpus: Annotated[str | None, typer.Option(help="A set of GPUs to mark and to judge, such as 0,3.")] = None,
+    gpus: Annotated[
+        str | None, typer.Option(metavar="INDICES", help="A set of GPUs to mark and to judge, such as 0,3.")
+    ] = None,
     bandwidth: Annotated[bool, typer.Option("--bandwidth", help="GB/s per direction instead of words.")] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="text, json (NodeTopology) or svg.")] = Output.TEXT,
 ) -> None:

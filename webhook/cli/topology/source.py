@@ -25,11 +25,14 @@ File = Annotated[
     typer.Option(
         "--file",
         "-f",
+        metavar="FILE",
         help=f"{FORMATS}; - reads stdin.",
     ),
 ]
-State = Annotated[Path | None, typer.Option(help="State directory: nodes/*.json.")]
-Node = Annotated[str | None, typer.Option(callback=_named, help="Name of the node; with --state which one it is.")]
+State = Annotated[Path | None, typer.Option(metavar="DIR", help="State directory: nodes/*.json.")]
+Node = Annotated[
+    str | None, typer.Option(metavar="NODE", callback=_named, help="Name of the node; with --state which one it is.")
+]
 
 STANDARD_INPUT = "-"
 _UNNAMED = "node"

@@ -1,0 +1,93 @@
+"""What ``gpu-topology`` says about itself: help, version, completion, and what the values of options are called."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tests.cli.command import ROOT, gpu_topology
+from webhook import __version__
+from webhook.cli.main import app
+from webhook.remap.program import main as remap
+
+BARE_TYPE = re.compile(r" --.* (?:<(?:str|path|int|float)>|TEXT|PATH|FILENAME|INTEGER|FLOAT) ")
+"""A line of help about an option whose value has no name, so that typer shows its type."""
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words that call each command that does something."""
+    children = getattr(command, "commands", {})
+    if not children:
+        yield path
+    for name, child in children.items():
+        yield from commands(child, (*path, name))
+
+
+COMMANDS = [path for path in commands(typer.main.get_command(app)) if path != ("remap",)]  # argparse, see below
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_value_of_an_option_has_a_name_that_says_what_it_is(path: tuple[str, ...]) -> None:
+    said = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "200"}).output
+    assert BARE_TYPE.findall(said) == []
+
+
+def test_a_value_without_a_name_would_be_found() -> None:
+    unnamed = typer.Typer()
+    unnamed.command()(_unnamed)
+    said = CliRunner().invoke(unnamed, ["--help"], env={"COLUMNS": "200"}).output
+    assert len(BARE_TYPE.findall(said)) == 2
+
+
+def _unnamed(count: int = 1, file: Path = Path()) -> None:
+    print(count, file)
+
+
+def test_the_remap_program_names_the_values_of_its_options_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        remap(["-h"])
+    usage = capsys.readouterr().out.partition("\n\n")[0]
+    for option in ("--directory DIR", "--termination-log FILE", "--deadline SECONDS", "--root DIR"):
+        assert f"[{option}]" in usage
+
+
+@pytest.mark.parametrize("arguments", [(), ("inject",), ("topology", "show"), ("certs",), ("remap",)], ids=" ".join)
+def test_the_short_option_shows_the_same_help_as_the_long_one(arguments: tuple[str, ...]) -> None:
+    short, long = gpu_topology(*arguments, "-h"), gpu_topology(*arguments, "--help")
+    assert (short.code, short.err) == (0, "")
+    assert short.out == long.out
+    assert "usage" in short.out.lower()
+
+
+def test_the_version_is_a_command_and_an_option() -> None:
+    for arguments in (("version",), ("--version",)):
+        done = gpu_topology(*arguments)
+        assert (done.code, done.out, done.err) == (0, f"{__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("gpu-topology in", ["inject"]),
+        ("gpu-topology topology s", ["show"]),
+        ("gpu-topology explain --kube", ["--kubeconfig"]),
+        ("gpu-topology nothing-like-this", []),
+    ],
+)
+def test_the_shell_completes_commands_and_options(words: str, expected: list[str]) -> None:
+    program = f"{os.path.dirname(sys.executable)}/gpu-topology"  # noqa: PTH120 - the link itself is beside it
+    environment = {
+        "_GPU_TOPOLOGY_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    done = subprocess.run([program], env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == expected

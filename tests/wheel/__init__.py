@@ -1,0 +1,1 @@
+"""The wheel: what is in it, and what works when it is installed."""
