@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 ENGINE ?= docker
 IMAGE ?= gpu-topology-webhook
+QUICK := $(addprefix tests/,admit allocation bind docs model resolve review test_house.py)
 
-.PHONY: demo test fast fuzz control-plane cluster load attacks run bench chart docs image image-test check lint lock clean
+.PHONY: demo test quick fast fuzz control-plane cluster load attacks run bench chart docs image image-test check lint lock clean
 
 demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -15,6 +16,11 @@ test: check                 ## everything that CI runs; the control plane is bui
 
 fast: .venv/installed       ## the tests that need no cluster, with coverage
 	$(BIN)/python -m pytest --cov --cov-report=term
+
+quick: .venv/installed      ## ten seconds while you work: linter, import contracts, golden cases, laws of the core, documents
+	$(BIN)/ruff check --quiet .
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest --quiet --hypothesis-profile=quick $(QUICK)
 
 fuzz: .venv/installed       ## inputs bent by chance, guided by coverage: make fuzz TARGET=review SECONDS=3600; without TARGET all, a minute each
 	for target in $(or $(TARGET),$$($(BIN)/python -m tests.fuzz --list)); do \

@@ -1,4 +1,7 @@
-"""For all tests: how much hypothesis looks at (more with ``--hypothesis-profile=explore``), and programs from Go."""
+"""For all tests: how much hypothesis looks at, and programs from Go.
+
+``--hypothesis-profile=explore`` makes hypothesis look at more, ``quick`` at less.
+"""
 
 from hypothesis import HealthCheck, settings
 
@@ -10,4 +13,5 @@ settings.register_profile(
     "house", deadline=None, max_examples=150, derandomize=True, database=None, suppress_health_check=SLOW_MACHINES
 )
 settings.register_profile("explore", deadline=None, max_examples=4000, suppress_health_check=SLOW_MACHINES)
+settings.register_profile("quick", settings.get_profile("house"), max_examples=5)
 settings.load_profile("house")
