@@ -237,7 +237,7 @@ def test_a_server_whose_api_server_is_away_waits_and_stops_when_it_is_told_to(si
     kubeconfig = site.directory / "away.kubeconfig"
     kubeconfig.write_text(json.dumps(config))
     server = site.start(kubeconfig=kubeconfig, ready=False)
-    until(lambda: b"the API server cannot be reached" in server.out.read_bytes(), "it says so")
+    until(lambda: b"gives no answer" in server.out.read_bytes(), "it says so")
     assert not server.is_ready()
     assert server.probe("/healthz").status_code == 200
     assert server.stop(signal.SIGTERM) == 0

@@ -235,6 +235,27 @@ def test_over_tls_what_came_behind_an_answer_is_seen_too(run: Run, tmp_path: Pat
     run(test())
 
 
+def test_a_request_that_is_given_up_over_tls_leaves_nothing_to_the_loop(
+    run: Run, tmp_path: Path, tls: ssl.SSLContext
+) -> None:
+    """A connection that says farewell outlives the loop: uvloop then refuses to close, and asyncio warns."""
+
+    async def turn(_: Received, __: Line) -> None:
+        await asyncio.sleep(PATIENCE_S)
+
+    async def test() -> None:
+        async with serving(turn, tls=tls) as stand_in:
+            session = trusting(tmp_path, stand_in.port)
+            request = asyncio.create_task(session.get("get", "/", limit=LONG))
+            while not stand_in.received:
+                await asyncio.sleep(0.001)
+            request.cancel()
+            await asyncio.wait((request,))
+            await session.close()
+
+    run(test())
+
+
 @contextlib.asynccontextmanager
 async def deaf() -> AsyncIterator[tuple[int, "asyncio.Queue[asyncio.StreamReader]"]]:
     """A server that takes connections and says nothing, not even what TLS wants: its port, and who called."""

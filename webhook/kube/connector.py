@@ -4,6 +4,7 @@ import select
 import socket
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
@@ -25,6 +26,11 @@ class Connector(aiohttp.TCPConnector):
 
     def __init__(self, *, limit: int, keepalive_timeout: float) -> None:
         super().__init__(limit=limit, keepalive_timeout=keepalive_timeout, socket_factory=_socket)
+
+    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        if should_close or protocol.should_close:
+            protocol.abort()  # else it waits half a minute for a farewell of TLS, perhaps longer than the loop runs
+        super()._release(key, protocol, should_close=should_close)
 
     async def _get(self, key: ConnectionKey, traces: list[Trace]) -> Connection | None:
         while (connection := await super()._get(key, traces)) is not None:
