@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -238,22 +239,31 @@ def test_over_tls_what_came_behind_an_answer_is_seen_too(run: Run, tmp_path: Pat
 def test_a_request_that_is_given_up_over_tls_leaves_nothing_to_the_loop(
     run: Run, tmp_path: Path, tls: ssl.SSLContext
 ) -> None:
-    """A connection that says farewell outlives the loop: uvloop then refuses to close, and asyncio warns."""
+    """A connection that waits for a farewell outlives the loop: uvloop then refuses to close, and asyncio warns."""
+    heard, over = threading.Event(), threading.Event()
 
-    async def turn(_: Received, __: Line) -> None:
-        await asyncio.sleep(PATIENCE_S)
+    def deaf_to_farewells(listening: socket.socket) -> None:
+        with tls.wrap_socket(listening.accept()[0], server_side=True) as server:
+            server.recv(LONG)
+            heard.set()
+            over.wait(PATIENCE_S)
 
-    async def test() -> None:
-        async with serving(turn, tls=tls) as stand_in:
-            session = trusting(tmp_path, stand_in.port)
-            request = asyncio.create_task(session.get("get", "/", limit=LONG))
-            while not stand_in.received:
-                await asyncio.sleep(0.001)
-            request.cancel()
-            await asyncio.wait((request,))
-            await session.close()
+    async def test(port: int) -> None:
+        session = trusting(tmp_path, port)
+        request = asyncio.create_task(session.get("get", "/", limit=LONG))
+        await asyncio.to_thread(heard.wait, PATIENCE_S)
+        request.cancel()
+        await asyncio.wait((request,))
+        await session.close()
 
-    run(test())
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=deaf_to_farewells, args=(listening,))
+        thread.start()
+        try:
+            run(test(listening.getsockname()[1]))
+        finally:
+            over.set()
+            thread.join()
 
 
 @contextlib.asynccontextmanager
