@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from webhook.model.errors import shorten
+from webhook.printable import printable
 
 
 class Severity(StrEnum):
@@ -71,7 +72,7 @@ class Contents:
 
     def __str__(self) -> str:
         parts = [_counted(self.elements, "element"), *(f"CPU {numa}" for numa in self.cpus)]
-        return ", ".join([*parts, *map(str, self.gpus), *(f"NIC {nic}" for nic in self.nics)])
+        return printable(", ".join([*parts, *map(str, self.gpus), *(f"NIC {nic}" for nic in self.nics)]))
 
 
 @dataclass(frozen=True, slots=True)
