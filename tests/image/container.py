@@ -99,8 +99,8 @@ class Started:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
-        self.line = process.stderr.readline() if process.stderr else ""
-        """What the program said first, which is when it is ready."""
+        self.line = process.stdout.readline() if process.stdout else ""
+        """What the program logged first, or nothing if it ended before."""
 
     @property
     def pid(self) -> int:

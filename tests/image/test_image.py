@@ -14,6 +14,7 @@ from tests.image.build import ROOT, Image
 from tests.image.container import Container
 from tests.ports import free_port
 from tests.remap import pods
+from tests.server.conftest import until
 from webhook import __version__
 
 pytestmark = pytest.mark.image
@@ -131,7 +132,8 @@ def test_serve_answers_reviews_on_a_root_that_is_read_only_and_ends_at_sigterm(
         "/run/out/config.yaml",
     ]
     with container.started("serve", *options, "--port", str(port), "--ops-port", str(ops)) as serve:
-        assert serve.line.startswith("gpu-topology: reviews on https://0.0.0.0:")
+        assert json.loads(serve.line)["reviews"] == f"https://0.0.0.0:{port}"
+        until(lambda: is_ready(ops), "the webhook to be ready")
         status = serve.status()
         assert status["Uid"].split() == [user.partition(":")[0]] * 4
         assert (status["CapEff"], status["NoNewPrivs"]) == ("0000000000000000", "1")
@@ -167,6 +169,13 @@ def test_the_agent_says_what_it_needs_on_a_machine_without_a_driver(image: Image
     assert done.returncode == 1
     assert "name: gpu-topology-n" in done.stdout
     assert "no topology of node n: libnvidia-ml.so.1 is not here" in done.stderr
+
+
+def is_ready(ops_port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{ops_port}/readyz", trust_env=False).is_success
+    except httpx.TransportError:
+        return False
 
 
 def _mebibytes(directory: Path) -> int:
