@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: Those behind ``gpu-topology remap``; those of this process if absent.
     """
+    options = _parse(list(sys.argv[2:] if arguments is None else arguments))  # which ends the process for --help
     hold_back_sigterm()
-    options = _parse(list(sys.argv[2:] if arguments is None else arguments))
     watch = _watch(options)
     if options.mode == PROBE:
         return _probe(options)
