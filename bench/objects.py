@@ -16,7 +16,13 @@ NAME = "gpu-topology-webhook"
 SECRET = "gpu-topology-webhook-tls"  # noqa: S105 - a name
 """There from the start and empty, as the chart makes it."""
 PLACE = re.compile(rf"({CONFIGURATIONS}|/api(?:s/coordination\.k8s\.io)?/v1/namespaces/[^/]+/(?:secrets|leases))(/.+)?")
-MISSING = {"kind": "Status", "status": "Failure", "message": "there is no such object", "code": 404}
+MISSING = {
+    "kind": "Status",
+    "status": "Failure",
+    "message": "there is no such object",
+    "code": 404,
+    "details": {"kind": "objects"},  # by which the webhook knows that the API server itself says so
+}
 
 Object = dict[str, Any]
 

@@ -163,7 +163,14 @@ def pod(directory: Path, api_server: Program) -> Program:
 
 def _webhook(directory: Path, *more: str, kubeconfig: Path | None) -> Program:
     port, ops_port, ca_file = free_port(), free_port(), directory / "ca.crt"
-    arguments = ["webhook", "serve", *more, "--self-signed", "--ca-file", str(ca_file)]
+    arguments = [
+        "bench.unlimited" if kubeconfig else "webhook",
+        "serve",
+        *more,
+        "--self-signed",
+        "--ca-file",
+        str(ca_file),
+    ]
     arguments += ["--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)]
     arguments += ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
     return Program(arguments=arguments, port=port, ca_file=ca_file, stderr=directory / "stderr", ops_port=ops_port)
