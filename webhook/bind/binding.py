@@ -7,7 +7,7 @@ from operator import attrgetter
 import msgspec
 
 from webhook.admit.admission import profile_if_observed
-from webhook.admit.request import read_requests
+from webhook.admit.request import PodRequests, read_requests
 from webhook.allocation.model import Allocation, Device
 from webhook.allocation.read import allocated_node, dialect_of, read_allocation
 from webhook.bind.wanted import Wish, has_remap_container, injected_profile, read_wanted
@@ -76,33 +76,39 @@ def begin(pod: Pod | None, binding: Binding, namespace: Namespace, policy: Admit
     # A forged review does not know the uid. The API server takes it out of the legacy resource `bindings`.
     is_named = policy.knows_clients or binding.pod_uid == _uid(pod)
     try:
-        injected = _injected_profile(pod, policy)
+        requests = _readable_requests(pod, policy)
+        if requests is None:
+            return _NOT_INJECTED
+        injected = injected_profile(requests.containers)
         if injected is not None and not namespace.known:
             return namespace_unknown(namespace)
         if injected is None:
-            case = _begin_observed(pod, binding, namespace, policy)
+            case = _begin_observed(pod, binding, namespace, requests, policy)
         else:
-            case = _case(pod, binding, namespace, policy, injected)
+            case = _case(pod, binding, namespace, requests, policy, injected)
     except (FormatError, Refused) as error:
         text = str(error) if is_named else _NOT_NAMED
         return _refused(BindReason.BAD_POD, _INVALID, f"pod {namespace.name}/{pod.display_name}: {text}")
     return case if is_named or not isinstance(case, Case) else _not_named(case, policy)
 
 
-def _injected_profile(pod: Pod, policy: AdmitPolicy) -> Profile | None:
+def _readable_requests(pod: Pod, policy: AdmitPolicy) -> PodRequests | None:
+    """What the containers ask for; ``None`` if it cannot be read. Admission refuses such a pod."""
     try:
-        return injected_profile(read_requests(pod, policy.resources, policy.default_count).containers)
+        return read_requests(pod, policy.resources, policy.default_count)
     except Refused:
-        return None  # admission refuses such a pod
+        return None
 
 
-def _begin_observed(pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPolicy) -> BindOutcome | Case:
+def _begin_observed(
+    pod: Pod, binding: Binding, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy
+) -> BindOutcome | Case:
     """A pod that was not injected: it is looked at if admission would observe it, and left alone else."""
     profile = profile_if_observed(pod, namespace, policy)
     if profile is None:
         return _NOT_INJECTED
     try:
-        return _case(pod, binding, namespace, policy, profile, is_observed=True)
+        return _case(pod, binding, namespace, requests, policy, profile, is_observed=True)
     except Refused:  # its GPUs are those of two families
         return _NOT_INJECTED
 
@@ -168,10 +174,11 @@ def peer_devices(pods: Iterable[Pod], uid: str, policy: AdmitPolicy) -> tuple[De
     return tuple(found)
 
 
-def _case(
+def _case(  # noqa: PLR0913 - a case is made of all of them
     pod: Pod,
     binding: Binding,
     namespace: Namespace,
+    requests: PodRequests,
     policy: AdmitPolicy,
     profile: Profile,
     *,
@@ -181,14 +188,14 @@ def _case(
 
     Raises:
         FormatError: an option does not parse.
-        Refused: a GPU resource or the option ``containers`` cannot be read.
+        Refused: the GPUs are those of two families, or the option ``containers`` names others.
         MalformedPod: a field has another type than in a pod.
     """
     annotations: Mapping[str, str] = pod.annotations
     if policy.knows_clients and binding.annotations:
         annotations = {**annotations, **binding.annotations}
     options = resolve_options(policy.defaults, pod, namespace)
-    wanted, family = read_wanted(pod, namespace, policy, options, profile)
+    wanted, family = read_wanted(pod, namespace, requests, policy, options, profile)
     wish = Wish(
         options=options,
         wanted=wanted,

@@ -10,7 +10,7 @@ from dataclasses import replace
 import msgspec
 
 from webhook.admit.allocated import wanted_of
-from webhook.admit.request import ContainerRequest, GpuRequest, family_of, read_requests
+from webhook.admit.request import ContainerRequest, GpuRequest, PodRequests, family_of
 from webhook.admit.steps.disable_control import disables_control
 from webhook.admit.subject import select_containers
 from webhook.config import AdmitPolicy
@@ -88,15 +88,22 @@ def _profile_of(env: Mapping[str, EnvVar]) -> Profile:
 
 
 def read_wanted(
-    pod: Pod, namespace: Namespace, policy: AdmitPolicy, options: Options, profile: Profile
+    pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy, options: Options, profile: Profile
 ) -> tuple[Wanted, str]:
     """What the pod wants, and the family of its GPU resources.
 
+    Args:
+        pod: The pod.
+        namespace: Its namespace.
+        requests: What its containers ask for.
+        policy: The configuration.
+        options: Of the pod.
+        profile: Of the pod.
+
     Raises:
-        Refused: a GPU resource or the option ``containers`` cannot be read.
+        Refused: its GPUs are those of two families, or the option ``containers`` names others.
         MalformedPod: a field has another type than in a pod.
     """
-    requests = read_requests(pod, policy.resources, policy.default_count)
     asking = [(one, one.request) for one in requests.containers if one.request]
     selected = select_containers(requests.containers, options, pod, namespace)
     found = [_container(one, request, selected=one.name in selected) for one, request in asking]

@@ -147,7 +147,7 @@ def examine(evidence: Evidence) -> Case:
     subject = fitting.subject
     containers = subject.containers if subject else [inspect(one, ()) for one in requests.containers]
     asking = subject.gpu_containers if subject else [one for one in containers if one.request]
-    resolution, unresolved = _resolve(evidence, options, profile) if asking else (None, None)
+    resolution, unresolved = _resolve(evidence, requests, options, profile) if asking else (None, None)
     return Case(
         evidence=evidence,
         holder=f"{evidence.namespace.name}/{evidence.pod.display_name}",
@@ -237,12 +237,14 @@ def _subject(evidence: Evidence, profile: Profile) -> tuple[Subject | None, str]
         return None, str(error)
 
 
-def _resolve(evidence: Evidence, options: Options, profile: Profile) -> tuple[Resolution | None, Unknown | None]:
+def _resolve(
+    evidence: Evidence, requests: PodRequests, options: Options, profile: Profile
+) -> tuple[Resolution | None, Unknown | None]:
     if not evidence.node:
         return None, None
     pod, policy = evidence.pod, evidence.policy
     try:
-        wanted, family = _wanted(evidence, options, profile)
+        wanted, family = _wanted(evidence, requests, options, profile)
     except Refused as refused:
         return None, Unknown(Unresolved.NO_ALLOCATION, refused.message)
     wish = Wish(
@@ -260,13 +262,13 @@ def _resolve(evidence: Evidence, options: Options, profile: Profile) -> tuple[Re
         return None, Unknown(error.reason, str(error))
 
 
-def _wanted(evidence: Evidence, options: Options, profile: Profile) -> tuple[Wanted, str]:
+def _wanted(evidence: Evidence, requests: PodRequests, options: Options, profile: Profile) -> tuple[Wanted, str]:
     pod, namespace, policy = evidence.pod, evidence.namespace, evidence.policy
     try:
-        return read_wanted(pod, namespace, policy, options, profile)
+        return read_wanted(pod, namespace, requests, policy, options, profile)
     except Refused:  # perhaps the option ``containers`` names others: all that ask for GPUs have some
         every = msgspec.structs.replace(options, containers=None)
-        return read_wanted(pod, namespace, policy, every, profile)
+        return read_wanted(pod, namespace, requests, policy, every, profile)
 
 
 def _peers(evidence: Evidence) -> tuple[Device, ...]:
