@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from webhook.kube.errors import ApiError, ApiRefused, ApiServerAway, Conflict, Denied, Expired, NotFound
-from webhook.kube.status import Answer, failure, failure_of_event
+from webhook.kube.status import WORDS_LIMIT, Answer, failure, failure_of_event
 
 
 def answer(code: int, *, message: str = "no", kind: str | None = None, retry_after: str = "") -> Answer:
@@ -47,6 +47,15 @@ def test_an_object_is_missing_only_where_the_api_server_itself_says_so() -> None
 def test_the_text_has_the_words_of_the_api_server() -> None:
     found = failure("patch node a", answer(403, message='nodes "a" is forbidden: User "x" cannot patch resource'))
     assert str(found) == 'patch node a: nodes "a" is forbidden: User "x" cannot patch resource (403)'
+
+
+@pytest.mark.parametrize("letter", ["a", "\x1b", "\u202e"])
+def test_words_without_end_are_cut_and_obey_no_terminal(letter: str) -> None:
+    text = str(failure("get node a", answer(403, message=letter * 1_000_000)))
+    assert text.startswith("get node a: ")
+    assert text.endswith("... (1000000 characters) (403)")
+    assert len(text) <= len("get node a:  (403)") + WORDS_LIMIT
+    assert text.isprintable()
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b'{"message": null}', b"\xff", b"["])

@@ -8,10 +8,12 @@ import msgspec
 
 from webhook.kube.errors import ApiError, ApiRefused, ApiServerAway, Conflict, Denied, Expired, NotFound
 from webhook.model.errors import shorten
-from webhook.printable import printable
+from webhook.printable import fitted, printable
 
 _LATER = frozenset({401, 408, 429})
 """Besides 5xx: what a later request, perhaps with a newer token, may get past."""
+WORDS_LIMIT = 4096
+"""Characters of a message of the API server. It repeats what others wrote, and goes into logs and to terminals."""
 
 
 class Answer(NamedTuple):
@@ -46,7 +48,7 @@ def failure(what: str, answer: Answer) -> ApiError:
     :class:`NotFound`.
     """
     code, found = answer.status, _read(answer.body)
-    text = printable(f"{what}: {_words(found, answer)}")
+    text = f"{printable(what)}: {_words(found, answer)}"
     if code in _LATER or code >= 500:
         return ApiServerAway(text, status=code, retry_after=_retry_after(answer.headers))
     if code == 404 and found.details is not None and found.details.kind:
@@ -68,9 +70,9 @@ def _read(body: bytes) -> _Status:
 
 
 def _words(found: _Status, answer: Answer) -> str:
-    """The message, or the beginning of what stands there instead; with the code."""
+    """The message, or the beginning of what stands there instead; escaped and bounded, with the code."""
     if found.message:
-        return f"{found.message} ({answer.status})"
+        return f"{fitted(found.message, WORDS_LIMIT)} ({answer.status})"
     text = shorten(answer.body.decode(errors="replace"))
     return f"expected the words of an API server, found {text} ({answer.status})"
 
