@@ -9,14 +9,11 @@ from webhook.model.patch import Operation
 from webhook.printable import printable
 
 WARNING_LIMIT = 119  # admission warnings should stay under 120 characters: k8s.io/api/admission/v1, AdmissionResponse
-MESSAGE_LIMIT = 2048
-"""Characters of a refusal: what a user wrote may be in it, and be as long as the API server takes."""
+MESSAGE_LIMIT = 4096
+"""Characters of the message of a refusal, and of an answer that is no review. A user's text may be in it, of any length
+that the API server takes."""
 MAX_WARNINGS = 30
 """Of these at most 34 reach the user: apiserver pkg/endpoints/filters/warning.go, truncateAtTotalRunes."""
-
-
-MESSAGE_LIMIT = 4096
-"""Characters of the message of a refusal, and of an answer that is no review."""
 
 
 class Kind(enum.StrEnum):
