@@ -10,7 +10,7 @@ class BundleError(CertsError):
 
 
 class ForeignSecret(CertsError):
-    """The Secret belongs to somebody else, so nothing is written into it; the text says what to do."""
+    """The Secret is not the webhook's own, so nothing is written into it; the text says what to do."""
 
 
 class MissingSecret(CertsError):
@@ -22,4 +22,4 @@ class ApiFailure(CertsError):
 
 
 class Conflict(ApiFailure):
-    """Somebody else wrote the object in between; read it again."""
+    """Another client wrote the object in between; read it again."""

@@ -46,7 +46,7 @@ class Material:
 
 
 def read_material(data: Mapping[str, bytes]) -> Material:
-    """What can be used of the values of the Secret; the rest is named in ``faults``. At first it has no values."""
+    """What can be used of the values of the Secret; the rest is named in ``faults``. A new Secret has no values."""
     if not data:
         return Material(faults=("the Secret is empty",))
     faults: list[str] = []

@@ -1,6 +1,6 @@
 """One look of a replica at the cluster, and what it does about it: requests are yielded, so that nothing waits here.
 
-The order matters. The webhook configuration is read before the Secret, and is only patched if nobody changed it since:
+The order matters. The webhook configuration is read before the Secret, and is only patched if it has not changed since:
 so a leader that was held up cannot bring an old bundle back. A replica says what it is going to serve before it does.
 """
 

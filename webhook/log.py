@@ -46,7 +46,7 @@ class Log:
 
         Args:
             level: ``info`` for what is as it should be, ``warning`` for what mends itself or can wait, ``error`` for
-                what somebody has to look at.
+                what an operator has to look at.
             message: A word or two that never change, so that one can search for them.
             traceback: Becomes the field ``error``: a text of several lines, of which the last ones are kept.
             fields: Named in camelCase. Neither values of the user's variables nor keys or tokens.

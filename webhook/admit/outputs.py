@@ -1,8 +1,8 @@
 """Output annotations that a pod brings along: it keeps none that we did not write, whatever becomes of the pod.
 
 One that no variable refers to is removed. One from which a variable takes its value gets what admission writes while
-nothing is known of the pod's GPUs: without the annotation the variable would be empty, which NCCL misreads, and with
-the value that somebody wrote it would be a lie.
+nothing is known of the pod's GPUs: without the annotation the variable would be empty, which NCCL misreads, and
+the value that the user wrote would be untrue.
 
 ``gpu.topology/nccl-p2p-level`` is an option, and the output from which ``NCCL_P2P_LEVEL`` takes its value. It is the
 output where a variable refers to it, and the user's option elsewhere.

@@ -1,6 +1,6 @@
-"""The metrics of the agent, made of its status when somebody asks: what is gone from the node is gone from them too.
+"""The metrics of the agent, made of its status at each scrape: what is gone from the node is gone from them too.
 
-Each has the label ``node``, because the name of a pod tells nobody which machine is ill. docs/observability.md.
+Each has the label ``node``, because the name of a pod does not tell which machine is ill. docs/observability.md.
 """
 
 from collections.abc import Iterator, Sequence

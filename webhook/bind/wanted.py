@@ -56,7 +56,7 @@ def injected_profile(containers: Sequence[ContainerRequest]) -> Profile | None:
 
     Every injected pod has a container of whole GPUs with HAMi's control switched off and with NCCL's two variables; in
     the peer profiles that container reads its CUDA indices from an annotation of ours, or from our file. A pod that
-    somebody wrote like that by hand is not told more than the truth about its own GPUs.
+    its author wrote like that is told no more than the truth about its own GPUs.
 
     Args:
         containers: All of the pod.

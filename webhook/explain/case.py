@@ -207,7 +207,7 @@ def _own_profile(evidence: Evidence, options: Options) -> Profile:
 
 
 def _profile(evidence: Evidence, profile: Profile, options: Options, requests: PodRequests) -> Profile:
-    """That profile, or the one into which somebody made a pod by hand about which nobody said anything."""
+    """That profile; ``node-peers`` if neither pod nor namespace names one, and the pod was set up for it by hand."""
     said = any(names.PROFILE in holder.annotations for holder in (evidence.pod, evidence.namespace))
     if not said and profile is Profile.EXCLUSIVE and _meets_other_pods(evidence, options, requests):
         return Profile.NODE_PEERS
@@ -215,7 +215,7 @@ def _profile(evidence: Evidence, profile: Profile, options: Options, requests: P
 
 
 def _meets_other_pods(evidence: Evidence, options: Options, requests: PodRequests) -> bool:
-    """Whether somebody made the pod by hand into one that works with others on its node."""
+    """Whether its author set the pod up to work with others on its node."""
     pod, spec = evidence.pod, evidence.pod.spec or PodSpec()
     if options.group or pod.labels.get(names.GROUP) or (spec.host_ipc and spec.host_pid):
         return True

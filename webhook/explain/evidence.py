@@ -1,4 +1,4 @@
-"""All that is known of a pod which somebody wants explained."""
+"""All that is known of a pod that is to be explained."""
 
 import msgspec
 
@@ -42,7 +42,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     node: str = ""
     """Where it is, or is going to be; empty if that is open."""
     others: tuple[Pod, ...] | None = None
-    """The other pods of its group, wherever they are; ``None`` if nobody looked."""
+    """The other pods of its group, wherever they are; ``None`` if they were not looked for."""
     env_from: frozenset[str] = frozenset()
     """Names of the containers with ``envFrom``."""
     reading: Reading = Reading()

@@ -21,7 +21,7 @@ class Access(Protocol):
     """URL of an HTTP proxy between us and the API server."""
 
     def tls(self) -> ssl.SSLContext:
-        """For a new connection: whom to trust, and the client certificate if there is one."""
+        """For the next request: whom to trust, and the client certificate if there is one."""
 
     async def authorization(self) -> str:
         """The value of the Authorization header as it is now; empty where a client certificate does.

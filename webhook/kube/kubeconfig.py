@@ -28,7 +28,8 @@ class Kubeconfig:
     """
 
     renew_seconds = 60.0
-    """So often the file is read, and an exec plugin is run: it keeps what it got from elsewhere, as kubectl's do."""
+    """Seconds after which the file is read again, and an exec plugin run again. Plugins keep their tokens themselves,
+    because kubectl runs them for each command."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -54,7 +55,7 @@ class Kubeconfig:
         )
 
     def tls(self) -> ssl.SSLContext:
-        """For a new connection."""
+        """For the next request."""
         return self._trust.context()
 
     async def authorization(self) -> str:
@@ -68,7 +69,7 @@ class Kubeconfig:
 
 
 def _loaded(path: Path) -> Configuration:
-    """The same as :func:`_load` for who must wait, whether or not a loop runs in this thread."""
+    """What :func:`_load` returns, for callers that are not asynchronous, whether or not a loop runs in this thread."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, _load(path)).result()
 

@@ -1,4 +1,4 @@
-"""Events on pods, created beside the answers: nobody waits for them, and a failure is only counted."""
+"""Events on pods, created beside the answers: no answer waits for them, and a failure is only counted."""
 
 import asyncio
 import socket

@@ -34,7 +34,7 @@ LIST_SECONDS = 30.0
 """For one page."""
 SLICE_SECONDS = 0.00025
 REST_SECONDS = 0.001
-"""Between slices of a list that is not the first: nobody waits for it."""
+"""Between slices of a list that is not the first: no start waits for it."""
 
 WATCH_SECONDS = (300, 600)
 """After so long the API server is asked to end a watch, as client-go does (tools/cache/reflector.go)."""
@@ -296,7 +296,7 @@ class Reflector:
             try:
                 seen = read_seen(event.object)
             except ValueError as error:
-                # Of which object this was the newest state nobody knows: only a list can tell.
+                # It is not known of which object this was the newest state: only a list can tell.
                 self._version = None
                 self._mirror.doubt("", str(error))
                 raise Malformed(f"{what}: expected an object, found none: {error}") from None

@@ -1,7 +1,8 @@
 """Whom we trust at the API server, and the certificate that says who we are: read again when their files change.
 
 The kubelet renews the files of a service account in a running pod, the certificate of the cluster's authority among
-them. Each new connection looks at the files, which costs two calls of stat. Connections that are open stay.
+them. Each request looks at the files, which costs a call of stat for each. After a change requests take new
+connections; a request that is on its way goes on.
 """
 
 import ssl
@@ -45,13 +46,13 @@ class Trust:
         self._context = tls_context(files)
 
     def context(self) -> ssl.SSLContext:
-        """For a new connection. Files that cannot be read, or do not fit together yet, leave it as it was."""
+        """For the next request. Files that cannot be read, or do not fit together yet, leave it as it was."""
         stamp = self._read_stamp()
         if stamp and stamp != self._stamp:
             try:
                 self._context = tls_context(self._files)
             except ConfigError:
-                return self._context  # perhaps between two writes; the next connection tries again
+                return self._context  # perhaps between two writes; the next request tries again
             self._stamp = stamp
         return self._context
 

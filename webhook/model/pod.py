@@ -277,7 +277,7 @@ class Namespace(msgspec.Struct, frozen=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     known: bool = True
-    """Whether somebody looked it up successfully; nothing can be said about pods of an unknown namespace."""
+    """Whether it was looked up successfully; nothing can be said about pods of an unknown namespace."""
 
     def allows(self, permission: str) -> bool:
         """Whether the permission label ``permission`` is set."""

@@ -1,8 +1,8 @@
 """The files for the other containers of the pod: each is there whole, or not at all.
 
 Whoever may ``exec`` into the container of this program can write into the directory too, under the same user id. So
-nothing that is found there is opened for writing, followed or waited for: a file is made under a name that nobody can
-foresee, and takes the place of whatever has its name.
+nothing that is found there is opened for writing, followed or waited for: a file is made under a name that cannot be
+foreseen, and takes the place of whatever has its name.
 """
 
 import os
@@ -59,7 +59,7 @@ class Files:
         os.close(self._descriptor)
 
     def clear(self) -> None:
-        """Remove what an earlier run has left, so that nobody takes it for this one's.
+        """Remove what an earlier run has left, so that it is not taken for what this run writes.
 
         Raises:
             NotWrittenError: a file cannot be removed, or a directory has its name.

@@ -234,7 +234,7 @@ def _values(inputs: Inputs, resolution: Resolution | None) -> Iterator[Finding]:
 
 def _list_of_gpus(inputs: Inputs, resolution: Resolution) -> Finding:
     own = resolution.gpus
-    # Where nobody counts the GPUs by it, its order does not matter.
+    # In exclusive no variable counts the GPUs along this list, so its order does not matter.
     is_set = inputs.profile is Profile.EXCLUSIVE and set(inputs.shown) == {gpu.uuid for gpu in own}
     known = resolution.node.topology.gpus
     differs = "" if is_set else uuids_differ(",".join(inputs.shown), own, known, scheduler=inputs.scheduler)

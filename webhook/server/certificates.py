@@ -1,4 +1,4 @@
-"""Where the certificate of the server comes from: the cluster, files that somebody else renews, or made on the spot."""
+"""Where the certificate of the server comes from: the cluster, files that others renew, or made on the spot."""
 
 import os
 import ssl

@@ -230,7 +230,7 @@ class Connections:
     def tick(self) -> None:
         """End the connections that are late; to be called every :data:`TICK_SECONDS`.
 
-        Time in which the server itself stood still is nobody's delay.
+        Clients are not late by the time in which the server itself stood still: their deadlines are moved by it.
         """
         now = self._clock()
         excess = now - self._ticked - 2 * TICK_SECONDS

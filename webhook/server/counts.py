@@ -63,7 +63,7 @@ class Counts:
         self.limited_reads: Counter[str] = Counter()
         """Reads that were not done because there were too many: of a ``namespace``, a ``pod`` or a ``group``."""
         self.binding_seconds = Durations()
-        """Likewise of a Binding."""
+        """How long the answers to reviews of Bindings took."""
         self.waiting_seconds = Durations()
         """Of which for the pod."""
 

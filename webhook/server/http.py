@@ -26,7 +26,7 @@ def create_ops_app(
         stalled: Says why the server should be replaced, or nothing when it is alive.
         ready: Says why the server is not ready, or nothing when it is.
         counts: What the metrics are made of.
-        vitals: The rest of them, as it is when somebody asks.
+        vitals: The rest of them, as it is at a scrape.
     """
     application = create_reviews_app()
     exposition = Exposition(lambda: families(counts, vitals()))

@@ -130,7 +130,7 @@ class Listener:
 
     def _connected(self, client: socket.socket, connection: HttpConnection, handshake: asyncio.Task[None]) -> None:
         self._handshakes.discard(handshake)
-        if not connection.begun:  # cancelled before it could begin, so nobody else has the socket
+        if not connection.begun:  # cancelled before it could begin, so no transport closes the socket
             client.close()
         if handshake.cancelled():
             self._connections.leave(connection)
@@ -141,7 +141,7 @@ class Listener:
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server with limits, whose signals somebody else handles, and whose stop does not wait for idle clients.
+    """A uvicorn server with limits, which handles no signals and whose stop does not wait for idle clients.
 
     Args:
         config: Made with :func:`server_config`.

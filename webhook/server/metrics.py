@@ -1,4 +1,4 @@
-"""The metrics of the server, made of its counts and vitals when somebody asks: docs/observability.md."""
+"""The metrics of the server, made of its counts and vitals at each scrape: docs/observability.md."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict

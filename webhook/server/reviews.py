@@ -116,7 +116,7 @@ class Reviews:
 
 
 async def _read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """The whole body; more than 64 KiB arrive in several messages."""
+    """The whole body. Our own protocol hands it over in one message; ASGI allows several."""
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
         body: bytes = message["body"]

@@ -89,7 +89,7 @@ class _Runner:
         self._vitals = vitals
         self._stop = asyncio.Event()
         self._listening = False
-        """Whether reviews are taken; nobody is told so before the log is."""
+        """Whether reviews are taken. It is set after the line ``started`` is in the log, and readiness follows it."""
         self._heart = Heartbeat()
         self._sockets = tuple(bind(settings.host, port) for port in (settings.port, settings.ops_port))
         closed = reviews.counts.closed
@@ -200,7 +200,7 @@ class _Runner:
         loop.add_signal_handler(signal.SIGINT, self._stop.set)
 
     def _drain(self) -> None:
-        if not self._listening:  # there is nobody to whom we could say goodbye
+        if not self._listening:  # no review was served yet, so there is nothing to drain
             self._stop.set()
         elif not self._reviews.draining:
             self._log.say("info", "draining", seconds=self._settings.drain_seconds)

@@ -21,11 +21,11 @@ class Vitals:
     hami: str = ""
     """The version of HAMi, as known; empty if it is not."""
     kubernetes: str = ""
-    """Likewise."""
+    """The version of Kubernetes, as known; empty if it is not."""
     certificate_ends: float | None = None
     """When the serving certificate is no longer valid, in seconds since 1970 UTC."""
     authority_ends: float | None = None
-    """Likewise the authority that signed it, the first to end if there are several."""
+    """When the authority that signed it is no longer valid; of several the first to end. Seconds since 1970 UTC."""
     certificate_failures: int | None = None
     """How often caring for the certificates failed."""
     certificate_leader: bool | None = None

@@ -49,7 +49,7 @@ class Namespaces(Protocol):
         """The namespace; ``None`` if there is none of that name.
 
         Raises:
-            StateUnknown: nobody says.
+            StateUnknown: it is not known.
         """
 
 
@@ -59,7 +59,7 @@ class ClusterState:
     Args:
         live: Asked for a namespace when the mirror may be behind.
         max_age: ``binding.topologyMaxAgeSeconds``, for the report.
-        tell: Takes what somebody should read in the log.
+        tell: Takes what belongs into the log.
         clock: Seconds that never go back.
         wall: Seconds since the epoch.
     """
@@ -129,11 +129,11 @@ class ClusterState:
         """The namespace.
 
         The API server asks about pods of namespaces with the label of the opt-in. If the mirror knows of no such label,
-        it is probably behind: somebody has just created or labelled the namespace. Then the API server is asked, at a
+        it is probably behind: the namespace has just been created or labelled. Then the API server is asked, at a
         bounded rate.
 
         Raises:
-            StateUnknown: not all is known yet. What is waited for also raises TooManyNamespaceReads.
+            StateUnknown: not all is known yet. Awaiting the answer may also raise TooManyNamespaceReads.
         """
         self._require()
         found = self.namespaces.get(name)
@@ -239,7 +239,8 @@ class ClusterState:
             asking = asyncio.create_task(self._ask(name, known))
             self._asking[name] = asking
             asking.add_done_callback(lambda _: self._asking.pop(name, None))
-            asking.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to hear it
+            # Without a look at it, asyncio logs a failure that no review waits for any more.
+            asking.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(asking)
 
     async def _ask(self, name: str, known: Namespace | None) -> Namespace:

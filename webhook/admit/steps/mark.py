@@ -1,6 +1,6 @@
 """The mark: which version of us prepared the pod, and for which profile. It is for people: nothing is decided by it.
 
-Output annotations that no step wrote, and so somebody else, go.
+Output annotations that no step wrote are the user's, and are removed.
 """
 
 from webhook import __version__
