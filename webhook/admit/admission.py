@@ -14,7 +14,7 @@ from webhook.admit.allocated import (
     unknown_nodes,
     wanted_of,
 )
-from webhook.admit.budget import Budget, check_counts, count_variables
+from webhook.admit.budget import Budget, check_counts, check_variables, count_variables
 from webhook.admit.container import PodContainer, inspect
 from webhook.admit.decide import Passed, passes, passes_unseen
 from webhook.admit.outputs import brought_outputs, disown
@@ -173,7 +173,7 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
     asking = [one for one in containers if one.request and one.name in selected]
     carrier = choose_carrier(options.remap, case.cluster)
     remap_container, remap_document = _find_remap_container(containers, spec, carrier)
-    Budget(case.policy.limits, case.holder, count_variables(containers, remap_container))
+    check_variables(count_variables(containers, remap_container), case.policy.limits, case.holder)
     volumes = {volume.name: volume for volume in spec.volumes or ()}
     files_volume = choose_files_volume(volumes, carrier, containers, remap_container)
     host = choose_host_namespaces(spec, options, profile)

@@ -39,6 +39,13 @@ def _is_called_like_ours(name: str) -> bool:
     return name.startswith(names.REMAP_CONTAINER)
 
 
+def check_variables(found: int, limits: LimitSettings, holder: str) -> None:
+    """Raises LimitError if so many variables of containers are too many."""
+    most = limits.variables
+    if found > most:
+        raise LimitError(holder, setting="variables", most=most, what="variables", found=found)
+
+
 def count_variables(containers: Sequence[PodContainer], remap_container: PodContainer | None) -> int:
     """How many variables a pod has, without those of our container."""
     return sum(len(one.entries) for one in containers if one is not remap_container)
@@ -70,9 +77,7 @@ class Budget:
             LimitError: there are too many.
         """
         self._variables += count
-        most = self._limits.variables
-        if self._variables > most:
-            raise LimitError(self._holder, setting="variables", most=most, what="variables", found=self._variables)
+        check_variables(self._variables, self._limits, self._holder)
 
     def spend(self, operation: Operation) -> None:
         """Count an operation and its bytes.
