@@ -1,30 +1,21 @@
 """Cluster tests that cannot run are left out, and the run says so or, in CI, fails."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.programs.run_apart import run_apart
+
 pytestmark = pytest.mark.cluster
 
-ROOT = Path(__file__).parents[2]
 TWO_TESTS = "a_config_map_can_be_created_and_read or the_api_server_knows_its_release"
 
 
 def run_two_tests(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A run of its own, with a ``KUBEBUILDER_ASSETS`` that holds nothing."""
-    inherited = {name: value for name, value in os.environ.items() if name not in {"CI", "PYTEST_ADDOPTS"}}
-    command = [sys.executable, "-m", "pytest", "-m", "cluster", "-k", TWO_TESTS, "-p", "no:cacheprovider"]
-    return subprocess.run(
-        [*command, "tests/cluster/test_control_plane.py", "--basetemp", str(directory / "run")],
-        cwd=ROOT,
-        env={**inherited, "KUBEBUILDER_ASSETS": str(directory), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    selected = ("-m", "cluster", "-k", TWO_TESTS, "tests/cluster/test_control_plane.py")
+    return run_apart(directory, *selected, KUBEBUILDER_ASSETS=str(directory), **environment)
 
 
 def test_tests_that_are_left_out_are_counted_at_the_end_with_the_reason(tmp_path: Path) -> None:

@@ -5,22 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.programs.run_apart import ROOT, run_apart
 
 
 def run_two_tests(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A run of its own, of a Python that finds no atheris."""
     (directory / "sitecustomize.py").write_text('import sys\n\nsys.modules["atheris"] = None\n')
-    inherited = {name: value for name, value in os.environ.items() if name not in {"CI", "PYTEST_ADDOPTS"}}
-    command = [sys.executable, "-m", "pytest", "-k", "short_run and (nccl or smi)", "-p", "no:cacheprovider"]
-    return subprocess.run(
-        [*command, "tests/fuzz/test_targets.py", "--basetemp", str(directory / "run")],
-        cwd=ROOT,
-        env={**inherited, "PYTHONPATH": str(directory), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    selected = ("-k", "short_run and (nccl or smi)", "tests/fuzz/test_targets.py")
+    return run_apart(directory, *selected, PYTHONPATH=str(directory), **environment)
 
 
 def test_it_is_counted_at_the_end_with_the_reason(tmp_path: Path) -> None:

@@ -1,25 +1,15 @@
 """Tests of the image that cannot run are left out, and the run says so or, in CI, fails."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
-from tests.image.build import ROOT
+from tests.programs.run_apart import run_apart
 
 
 def run_one_test(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A run of its own, on a machine without any program."""
-    inherited = {name: value for name, value in os.environ.items() if name not in {"CI", "PYTEST_ADDOPTS"}}
-    command = [sys.executable, "-m", "pytest", "-m", "image", "-k", "it_is_small", "-p", "no:cacheprovider"]
-    return subprocess.run(
-        [*command, "tests/image/test_image.py", "--basetemp", str(directory / "run")],
-        cwd=ROOT,
-        env={**inherited, "PATH": str(directory), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    selected = ("-m", "image", "-k", "it_is_small", "tests/image/test_image.py")
+    return run_apart(directory, *selected, PATH=str(directory), **environment)
 
 
 def test_tests_of_the_image_that_are_left_out_are_told_with_the_remedy(tmp_path: Path) -> None:
