@@ -1,14 +1,18 @@
 """What holds whatever the input is. Each function fails with what it found."""
 
+import base64
 import json
 import re
 from collections.abc import Iterable
 from typing import Any
 from zlib import crc32
 
+import msgspec
+
 from webhook.allocation.model import Allocation, Device
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError
+from webhook.model.outcome import MAX_WARNINGS
 from webhook.resolve.node import KnownNode, Origin
 from webhook.resolve.outputs import all_annotations
 from webhook.resolve.resolve import UnresolvedError, resolve
@@ -41,6 +45,32 @@ def check_log_line(line: bytes) -> None:
     assert "\n" not in text
     assert text.isprintable(), f"not printable: {text[:300]!r}"
     assert len(line) <= LINE_LIMIT, f"{len(line)} bytes: {text[:300]!r}"
+
+
+def check_response(body: bytes, reply: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The laws of every answer to a review. Returns the request and the response of an allowed one."""
+    try:
+        request = msgspec.json.decode(body)["request"]
+    except UnicodeDecodeError:
+        return None  # texts that we do not read are not decoded: whether they are UTF-8 is for the API server
+    response = json.loads(reply)["response"]
+    assert response["uid"] == request["uid"]
+    assert len(reply) <= REPLY_LIMIT, f"a reply of {len(reply)} bytes"
+    warnings = response.get("warnings", [])
+    assert len(warnings) <= MAX_WARNINGS
+    assert all(len(warning) < 120 for warning in warnings)
+    if response["allowed"]:
+        return request, response
+    assert not patch_of(response)
+    assert response["auditAnnotations"]["reason"]
+    check_message(response["status"]["message"])
+    return None
+
+
+def patch_of(response: dict[str, Any]) -> list[dict[str, Any]]:
+    """The operations of an answer."""
+    found: list[dict[str, Any]] = json.loads(base64.b64decode(response.get("patch", "")) or b"[]")
+    return found
 
 
 def check_topology(topology: NodeTopology) -> None:

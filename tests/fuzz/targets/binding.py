@@ -5,7 +5,6 @@ pods of its group.
 """
 
 import asyncio
-import base64
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ import jsonpatch
 import msgspec
 
 from tests.fuzz import effort
-from tests.fuzz.laws import REPLY_LIMIT, check_log_line, check_message, check_written
+from tests.fuzz.laws import check_log_line, check_message, check_response, check_written, patch_of
 from tests.fuzz.permissions import outputs
 from tests.fuzz.scenes import Manifest, Scene, binding_review, golden_scenes, kept_log, read_scene, written
 from tests.topology.machines import H20_UUIDS
@@ -138,24 +137,12 @@ def answer(scene: Scene, cluster: _Answered) -> bytes | None:
 
 def check_reply(scene: Scene, cluster: _Answered, reply: bytes) -> None:
     """The laws of answers."""
-    try:
-        request: Manifest = msgspec.json.decode(scene.body)["request"]
-    except UnicodeDecodeError:
-        return  # texts that we do not read are not decoded: whether they are UTF-8 is for the API server
-    response = json.loads(reply)["response"]
-    assert response["uid"] == request["uid"]
-    patch = base64.b64decode(response.get("patch", ""))
-    assert len(reply) <= REPLY_LIMIT, f"a reply of {len(reply)} bytes"
-    assert all(len(warning) < 120 for warning in response.get("warnings", []))
-    if not response["allowed"]:
-        assert not patch
-        assert response["auditAnnotations"]["reason"]
-        check_message(response["status"]["message"])
+    allowed = check_response(scene.body, reply)
+    if allowed is None or "patch" not in allowed[1]:
         return
-    if not patch:
-        return
+    request, response = allowed
     before = request["object"]
-    after: Manifest = jsonpatch.apply_patch(before, json.loads(patch))
+    after: Manifest = jsonpatch.apply_patch(before, patch_of(response))
     check_binding(before, after)
     _check_uuids(scene, cluster, after)
     again = answer(_with_binding(scene, request, after), cluster)
@@ -190,7 +177,7 @@ def _check_allocation_of_the_pod(scene: Scene, cluster: _Answered, request: Mani
     metadata = dict(binding.get("metadata") or {}) | {"annotations": {}}
     reply = answer(_with_binding(scene, request, binding | {"metadata": metadata}), cluster)
     assert reply is not None
-    patch = json.loads(base64.b64decode(json.loads(reply)["response"].get("patch", "")) or b"[]")
+    patch = patch_of(json.loads(reply)["response"])
     plain: Manifest = jsonpatch.apply_patch(binding | {"metadata": metadata}, patch)
     found, expected = outputs(after), outputs(plain)
     assert {key: found[key] for key in expected} == expected, "what the Binding says of the allocation is believed"

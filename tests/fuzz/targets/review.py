@@ -1,6 +1,5 @@
 """Reviews of pods, from the bytes of a request to those of the answer."""
 
-import base64
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +8,7 @@ import jsonpatch
 import msgspec
 
 from tests.fuzz import effort, permissions
-from tests.fuzz.laws import REPLY_LIMIT, check_log_line, check_message
+from tests.fuzz.laws import check_log_line, check_message, check_response, patch_of
 from tests.fuzz.scenes import (
     Manifest,
     Scene,
@@ -22,7 +21,6 @@ from tests.fuzz.scenes import (
     written,
 )
 from webhook.model.envelope import MalformedReview
-from webhook.model.outcome import MAX_WARNINGS
 from webhook.server.counts import Counts
 from webhook.server.pods import PodReviews
 from webhook.server.reviews import BadRequest
@@ -68,21 +66,10 @@ def answer(scene: Scene, body: bytes) -> bytes | None:
 
 def check_reply(scene: Scene, reply: bytes) -> None:
     """The laws of answers."""
-    try:
-        request: Manifest = msgspec.json.decode(scene.body)["request"]
-    except UnicodeDecodeError:
-        return  # texts that we do not read are not decoded: whether they are UTF-8 is for the API server
-    answered = json.loads(reply)["response"]
-    assert answered["uid"] == request["uid"]
-    assert len(reply) <= REPLY_LIMIT, f"a reply of {len(reply)} bytes"
-    warnings = answered.get("warnings", [])
-    assert len(warnings) <= MAX_WARNINGS
-    assert all(len(warning) < 120 for warning in warnings)
-    if not answered["allowed"]:
-        assert not patch_of(answered)
-        assert answered["auditAnnotations"]["reason"]
-        check_message(answered["status"]["message"])
+    allowed = check_response(scene.body, reply)
+    if allowed is None:
         return
+    request, answered = allowed
     if request.get("operation") == "CREATE":
         check_pod(scene, request, patch_of(answered), ours="profile" in answered["auditAnnotations"])
 
@@ -120,10 +107,4 @@ def response(scene: Scene, request: Manifest, pod: Any) -> Manifest:
     reply = answer(scene, msgspec.json.encode(review))
     assert reply is not None, "a pod that was readable and is not any more"
     found: Manifest = json.loads(reply)["response"]
-    return found
-
-
-def patch_of(answered: Manifest) -> list[Manifest]:
-    """The operations of an answer."""
-    found: list[Manifest] = json.loads(base64.b64decode(answered.get("patch", "")) or b"[]")
     return found
