@@ -7,20 +7,18 @@ Exit codes: 0 every attack held off, 1 one was not, or a program failed.
 """
 
 import argparse
-import shutil
 import sys
-import tempfile
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.cluster.attacks.catalogue import ATTACKS
-from tests.cluster.attacks.replay import replay
+from tests.cluster.attacks.replay import Attack, replay
 from tests.cluster.attacks.report import report
 from tests.cluster.attacks.stage import running_stage
+from tests.cluster.command import run_command
 from tests.cluster.control_plane import Binaries
-from tests.cluster.processes import NotRunningError
 from tests.nvml.stub import compile_stub
-from tests.programs.build import required
-from tests.programs.catalogue import ETCD, KUBE_APISERVER
 
 
 def main(arguments: list[str]) -> int:
@@ -31,23 +29,19 @@ def main(arguments: list[str]) -> int:
     numbers = parser.parse_args(arguments).numbers or list(attacks)
     if unknown := set(numbers) - attacks.keys():
         parser.error(f"there is no attack {min(unknown)}")
-    directory = Path(tempfile.mkdtemp(prefix="gpu-topology-attacks-"))
-    try:
-        compile_stub(directory / "nvml")
-        (directory / "stage").mkdir()
-        binaries = Binaries(etcd=required(ETCD), kube_apiserver=required(KUBE_APISERVER))
-        with running_stage(binaries, directory / "stage", directory / "nvml") as stage:
-            all_figures = []
-            for number in numbers:
-                print(f"{number}. {attacks[number].name} ...", flush=True)
-                all_figures.append(replay(attacks[number], stage))
-        report(all_figures)
-        return 1 if any(figures.faults for figures in all_figures) else 0
-    except (LookupError, NotRunningError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    finally:
-        shutil.rmtree(directory)
+    return run_command("attacks", partial(_replay, [attacks[number] for number in numbers]))
+
+
+def _replay(attacks: Sequence[Attack], binaries: Binaries, directory: Path) -> int:
+    compile_stub(directory / "nvml")
+    (directory / "stage").mkdir()
+    with running_stage(binaries, directory / "stage", directory / "nvml") as stage:
+        all_figures = []
+        for attack in attacks:
+            print(f"{attack.number}. {attack.name} ...", flush=True)
+            all_figures.append(replay(attack, stage))
+    report(all_figures)
+    return 1 if any(figures.faults for figures in all_figures) else 0
 
 
 if __name__ == "__main__":

@@ -9,20 +9,17 @@ Exit codes: 0 every pod was stored as it should be, 1 one was not, or a program 
 """
 
 import argparse
-import shutil
 import sys
-import tempfile
+from functools import partial
 from pathlib import Path
 
+from tests.cluster.command import run_command
 from tests.cluster.control_plane import Binaries
 from tests.cluster.installation import registered
 from tests.cluster.load.cluster import running_cluster
 from tests.cluster.load.measure import measure
 from tests.cluster.load.plan import Plan
 from tests.cluster.load.report import report
-from tests.cluster.processes import NotRunningError
-from tests.programs.build import required
-from tests.programs.catalogue import ETCD, KUBE_APISERVER
 
 
 def main(arguments: list[str]) -> int:
@@ -33,22 +30,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--rate", type=float, default=usual.rate, help="pods a second")
     parser.add_argument("--seconds", type=float, default=usual.seconds)
     parser.add_argument("--direct", action="store_true", help="one replica, without the stand-in for the Service")
-    plan = Plan(**vars(parser.parse_args(arguments)))
-    directory = Path(tempfile.mkdtemp(prefix="gpu-topology-load-"))
-    try:
-        binaries = Binaries(etcd=required(ETCD), kube_apiserver=required(KUBE_APISERVER))
-        print(f"Creating {plan.nodes:,} nodes with their topologies ...", flush=True)
-        with running_cluster(binaries, directory, plan.nodes) as cluster:
-            print(f"Creating {plan.pods:,} pods twice, {plan.rate:g} a second ...", flush=True)
-            with registered(cluster.ours, plan.registration(cluster.ours)):
-                found = measure(plan, cluster)
-            report(found, cluster)
-            return 1 if found.faults else 0
-    except (LookupError, NotRunningError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    finally:
-        shutil.rmtree(directory)
+    return run_command("load", partial(_measure, Plan(**vars(parser.parse_args(arguments)))))
+
+
+def _measure(plan: Plan, binaries: Binaries, directory: Path) -> int:
+    print(f"Creating {plan.nodes:,} nodes with their topologies ...", flush=True)
+    with running_cluster(binaries, directory, plan.nodes) as cluster:
+        print(f"Creating {plan.pods:,} pods twice, {plan.rate:g} a second ...", flush=True)
+        with registered(cluster.ours, plan.registration(cluster.ours)):
+            found = measure(plan, cluster)
+        report(found, cluster)
+        return 1 if found.faults else 0
 
 
 if __name__ == "__main__":
