@@ -2,14 +2,18 @@
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from kubernetes.client import CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
+from kubernetes.client import CoreV1Api, V1Namespace, V1Node, V1ObjectMeta, V1ServiceAccount
 
 from tests.cluster.control_plane import REQUEST_TIMEOUT_S, Binaries, ControlPlane, running_control_plane
 from tests.cluster.processes import NotRunningError
+from tests.cluster.registration import registered
+from tests.cluster.scheduling import NODE
 from tests.programs.catalogue import ETCD, KUBE_APISERVER
 from tests.programs.left_out import GetProgram
+from tests.server.conftest import RunningServer
 
 
 @pytest.fixture(scope="session")
@@ -56,3 +60,18 @@ def namespace(admin: CoreV1Api) -> str:
     # In a whole cluster the controller manager does it.
     admin.create_namespaced_service_account(name, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
     return name
+
+
+@pytest.fixture
+def h20_node(admin: CoreV1Api) -> Iterator[None]:
+    """The Node that pods are bound to."""
+    admin.create_node(V1Node(metadata=V1ObjectMeta(name=NODE)))
+    yield
+    admin.delete_node(NODE)
+
+
+@pytest.fixture
+def webhook(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[RunningServer]:
+    """Our server, registered for the namespace of the test."""
+    with registered(control_plane, namespace, tmp_path) as server:
+        yield server

@@ -1,35 +1,20 @@
 """Admission and bind between a real API server and a pod: what ends up in etcd is what the kubelet would read."""
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from kubernetes.client import ApiException, CoreV1Api, EventsV1Api, V1Node, V1ObjectMeta
+from kubernetes.client import ApiException, CoreV1Api, EventsV1Api
 
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.registration import created, gpu_pod, registered
+from tests.cluster.registration import created, gpu_pod
 from tests.cluster.scheduling import NODE, allocate, bind, stored
 from tests.server.conftest import RunningServer, until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("node", "webhook")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("h20_node", "webhook")]
 
 REMAP = ()  # HAMi 2.9 counts our init container
 Create = Callable[[str, dict[str, str]], None]
-
-
-@pytest.fixture
-def node(admin: CoreV1Api) -> Iterator[None]:
-    admin.create_node(V1Node(metadata=V1ObjectMeta(name=NODE)))
-    yield
-    admin.delete_node(NODE)
-
-
-@pytest.fixture
-def webhook(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[RunningServer]:
-    """Our server, registered for the namespace of the test."""
-    with registered(control_plane, namespace, tmp_path) as server:
-        yield server
 
 
 @pytest.fixture

@@ -1,36 +1,21 @@
 """Names that cannot be, at a real API server; and reviews that somebody else than the API server sends."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from kubernetes.client import ApiException, CoreV1Api, EventsV1Api, V1Node, V1ObjectMeta
+from kubernetes.client import ApiException, CoreV1Api, EventsV1Api
 
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.registration import create_pod, created, gpu_container, gpu_pod, registered
+from tests.cluster.registration import create_pod, created, gpu_container, gpu_pod
 from tests.cluster.scheduling import NODE, allocate, bind, bind_by_legacy_resource, stored
 from tests.server.asgi import binding_review
 from tests.server.conftest import RunningServer, until
 from webhook.log import LINE_LIMIT
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("node")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("h20_node")]
 
 CONTROLS = "\x1b[31m\x85\x9b\u202e\u2066\u200b\u2028"
-
-
-@pytest.fixture
-def node(admin: CoreV1Api) -> Iterator[None]:
-    admin.create_node(V1Node(metadata=V1ObjectMeta(name=NODE)))
-    yield
-    admin.delete_node(NODE)
-
-
-@pytest.fixture
-def webhook(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[RunningServer]:
-    with registered(control_plane, namespace, tmp_path) as server:
-        yield server
 
 
 def logged(server: RunningServer) -> list[dict[str, Any]]:
