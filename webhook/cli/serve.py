@@ -51,7 +51,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Directory with tls.crt and tls.key, which somebody else renews. Without this and --self-signed the "
+            help="Directory with tls.crt and tls.key, which another program renews. Without this and --self-signed the "
             "certificates are kept in a Secret of the cluster.",
         ),
     ] = None,

@@ -50,7 +50,7 @@ class Targets:
     def target(self, gpu: GpuFacts, link: LinkFacts) -> str:
         """Label of a GPU, a switch, or unknown; empty if the link does not tell.
 
-        An end that nobody can name is a switch that a virtual machine hides, as in NCCL src/graph/xml.cc.
+        An end without a name is a switch that a virtual machine hides, as in NCCL src/graph/xml.cc.
         """
         label = self._labels.get(link.remote_bus_id)
         if label:

@@ -69,7 +69,7 @@ def hami_version(answer: bytes) -> Version:
     """The version of HAMi that the Deployments of its scheduler run.
 
     The tag of the image counts. If the image is named by its digest alone, the label of the chart does. A tag such as
-    ``latest`` says that nobody knows.
+    ``latest`` says that the version is not known.
 
     Args:
         answer: A ``DeploymentList``.
