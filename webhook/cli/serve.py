@@ -124,8 +124,7 @@ def _live(kubeconfig: Path | None, namespace: str, policy: "AdmitPolicy", log: "
     from webhook.server.live import LiveCluster
 
     live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
-    max_age = policy.binding.topology_max_age_seconds
-    caches = live.caches(namespace, configured=policy.versions, max_age=max_age, log=log)
+    caches = live.caches(namespace, policy, log)
     return _Cluster(caches.state, live.pods, live, (live, caches), caches.vitals)
 
 
