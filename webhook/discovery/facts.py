@@ -50,7 +50,7 @@ class FieldValue:
 
     @property
     def unsigned(self) -> int | None:
-        """The value as a number or a count of things; None if there is none or it cannot be one.
+        """The value as a whole number from 0 on, such as a count; None if there is none or it is no such number.
 
         An entry that a driver left as it was looks like success with the double 0.0, which is no count.
         """

@@ -3,7 +3,7 @@
 ``nvmlDeviceGetFieldValues`` answers for many fields at once and succeeds as a whole: each value has an error of its own
 (``nvmlReturn``) and, without one, a type (``valueType``) that says which member of the union holds it: ``nvml.h``. The
 type of a field is written nowhere and may change with the driver. A counter of 64 bits must not be read as one of 32:
-NVLink's, in KiB, would begin anew after 4 TiB, which is seconds of traffic.
+NVLink's, in KiB, would begin anew after 4 TiB, which is seconds or minutes of traffic.
 """
 
 from collections.abc import Sequence
