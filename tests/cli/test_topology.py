@@ -327,7 +327,7 @@ def test_a_plan_names_the_gpus_and_what_speaks_for_them() -> None:
         "dgx1-v100  GPU1, GPU2  NVLink: every pair has NVLinks of its own",
         "  weakest pair 40.0 GB/s (GPU1-GPU2, NV2)",
         "  mean         40.0 GB/s",
-        "  ring         40.0 GB/s (1-2-1)",
+        "  ring         40.0 GB/s (1-2-1), estimated",
         "  all-reduce   about 40.0 GB/s",
         "  NUMA         0",
         "  NICs         mlx5_0 (PIX to GPU1), mlx5_1 (PIX to GPU2)",
@@ -395,7 +395,7 @@ def test_a_job_may_need_several_nodes(tmp_path: Path) -> None:
     assert [(share["node"], len(share["gpus"])) for share in found["nodes"]] == [("gpu-1", 8), ("gpu-2", 4)]
     done = gpu_topology(*several, "--node-policy", "spread", "--network-bandwidth", "50", "--busy", "gpu-2:7")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("12 GPUs on 2 nodes  ring 50 GB/s, all-reduce about 27.27 GB/s\n\ngpu-1  GPU0, ")
+    assert done.out.startswith("12 GPUs on 2 nodes  ring about 50 GB/s, all-reduce about 27.27 GB/s\n\ngpu-1  GPU0, ")
     done = gpu_topology(*several, "--max-nodes", "1")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("gpu-topology: asked for 12 GPUs")

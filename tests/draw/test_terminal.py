@@ -102,7 +102,7 @@ def test_a_set_is_judged_line_by_line() -> None:
         "GPU0, GPU1, GPU2, GPU3  NVLink: every pair has NVLinks of its own",
         "  weakest pair 20.0 GB/s (GPU0-GPU1, NV1)",
         "  mean         30.0 GB/s",
-        "  ring         80.0 GB/s (0-1-2-3-0)",
+        "  ring         80.0 GB/s (0-1-2-3-0), estimated",
         "  all-reduce   about 53.3 GB/s",
         "  NUMA         0",
         "  NICs         mlx5_0 (PIX to GPU0, GPU1), mlx5_1 (PIX to GPU2, GPU3)",

@@ -13,6 +13,10 @@ from webhook.topology.pcie import AMD, PciePath, PcieTree
 from webhook.topology.ring import all_reduce_bandwidth, both_ways, cut_bandwidth, ring_order, weakest_hop
 
 
+SLOWEST_STEP, STEPS_END_FROM = 18.0, 100
+"""GB/s below which NCCL looks for no ring, from which sm on: src/graph/search.cc, sm100SpeedArrayIntra (2.30)."""
+
+
 class LinkClass(StrEnum):
     """How the GPUs of a set are linked: the values of the annotation ``gpu.topology/link``, best first."""
 
@@ -93,14 +97,21 @@ class GpuSet:
         """The ring with commas: the annotation ``gpu.topology/ring-order`` where there is one set."""
         return ",".join(map(str, self.ring))
 
+    @property
+    def ring_sentence(self) -> str:
+        """The order of the ring and its bandwidth, and what that figure is."""
+        said = f"{self.ring_bandwidth:.1f} GB/s ({'-'.join(map(str, (*self.ring, self.ring[0])))}), estimated"
+        if self.nccl_finds_ring:
+            return said
+        return (
+            f"{said}, but NCCL finds no ring: from compute capability {STEPS_END_FROM / 10} on it looks for none below "
+            f"{SLOWEST_STEP:.0f} GB/s, and goes in the order of the ranks"
+        )
+
     @cached_property
     def every_pair_has_nvlink(self) -> bool:
         """Whether ``require-nvlink`` is met; a single GPU needs none."""
         return self.link in (LinkClass.SINGLE, LinkClass.NVSWITCH, LinkClass.NVLINK)
-
-
-SLOWEST_STEP, STEPS_END_FROM = 18.0, 100
-"""From this sm on NCCL looks for no ring below so many GB/s: src/graph/search.cc, sm100SpeedArrayIntra (2.30)."""
 
 
 def assess(topology: NodeTopology, gpus: Sequence[int], connections: Connections | None = None) -> GpuSet:
