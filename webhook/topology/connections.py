@@ -51,7 +51,7 @@ class Connection:
 # GB/s per NVLink and direction, from this sm on: NCCL src/graph/topo.h, ncclTopoNVLinkBw.
 _RATES = ((100, 40.1), (90, 20.6), (87, 20.0), (86, 12.0), (70, 20.0), (60, 18.0))
 # The slowest generation that has more links than this, for GPUs whose compute capability is not known.
-_RATES_BY_LINKS = ((12, 20.6), (4, 20.0), (0, 12.0))
+_ASSUMED = ((12, 20.6, "9.0"), (4, 20.0, "7.0 or 8.0"), (0, 12.0, "8.6"))
 
 
 def nvlink_rate(gpu: Gpu) -> float:
@@ -61,8 +61,17 @@ def nvlink_rate(gpu: Gpu) -> float:
     """
     if gpu.sm:
         return next((rate for sm, rate in _RATES if gpu.sm >= sm), 0.0)
+    return _assumed(gpu)[0]
+
+
+def assumed_generation(gpu: Gpu) -> str:
+    """The compute capability that counts for the NVLinks of a GPU of which nothing tells it; empty if it has none."""
+    return "" if gpu.sm else _assumed(gpu)[1]
+
+
+def _assumed(gpu: Gpu) -> tuple[float, str]:
     links = sum(link.count for link in gpu.nvlinks)
-    return next((rate for more_than, rate in _RATES_BY_LINKS if links > more_than), 0.0)
+    return next(((rate, capability) for more_than, rate, capability in _ASSUMED if links > more_than), (0.0, ""))
 
 
 def nvlink_bandwidth(gpu: Gpu, links: int) -> float:

@@ -12,7 +12,6 @@ from webhook.topology.model import Gpu, NodeTopology
 from webhook.topology.pcie import AMD, PciePath, PcieTree
 from webhook.topology.ring import all_reduce_bandwidth, both_ways, cut_bandwidth, ring_order, weakest_hop
 
-
 SLOWEST_STEP, STEPS_END_FROM = 18.0, 100
 """GB/s below which NCCL looks for no ring, from which sm on: src/graph/search.cc, sm100SpeedArrayIntra (2.30)."""
 
