@@ -69,29 +69,21 @@ def cut_bandwidth(direct: Matrix, switched: Sequence[float], order: Sequence[int
     )
 
 
-def both_ways(there: Iterable[Load], back: Iterable[Load], *, same_way: bool = False) -> float:
-    """What a ring carries if some of its channels run the other way round: a link may be full in one direction only.
+def both_ways(loads: Iterable[Load]) -> float:
+    """What a ring carries if half of its channels run the other way round: a link may be full in one direction only.
 
     NCCL finds such channels by itself, because its search (src/graph/search.cc, ncclTopoSearchRec) tries every next
     GPU for each channel.
 
     Args:
-        there: What each hop takes of the links below it, one way round.
-        back: The same the other way round.
-        same_way: Whether all channels must run the same way.
+        loads: What each hop takes of the links below it, in both directions.
     """
-    taken: dict[tuple[str, str], list[float]] = {}
+    taken: dict[tuple[str, str], float] = {}
     capacities: dict[tuple[str, str], float] = {}
-    for way, loads in enumerate((there, back)):
-        for load in loads:
-            capacities[load.link] = load.capacity
-            taken.setdefault(load.link, [0.0, 0.0])[way] += load.share
-    one_way = max(
-        min(capacities[link] / shares[way] for link, shares in taken.items() if shares[way]) for way in range(2)
-    )
-    if same_way:
-        return one_way
-    return max(one_way, 2 * min(capacities[link] / sum(shares) for link, shares in taken.items()))
+    for link, capacity, share in loads:
+        capacities[link] = capacity
+        taken[link] = taken.get(link, 0.0) + share
+    return 2 * min(capacities[link] / share for link, share in taken.items())
 
 
 def _across(source: Iterable[int], target: Iterable[int], direct: Matrix, switched: Sequence[float]) -> float:

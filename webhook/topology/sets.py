@@ -228,10 +228,10 @@ def _both_ways(paths: _Paths, ring: Sequence[int], between: Connections) -> floa
     types = {paths[hop].type for hop in hops if hop in paths}
     if len(types) < 2 and PathType.SYS not in types:
         return 0.0  # links of one kind are as full in one direction as in the other
-    there = [load for one, other in hops for load in between.loads(one, other, ring)]
-    back = [load for one, other in hops for load in between.loads(other, one, ring)]
-    # NCCL gives all channels one order where it goes through an AMD CPU to another NUMA node: src/graph/search.cc.
-    return both_ways(there, back, same_way=PathType.SYS in types and between.tree.cpu_vendor == AMD)
+    if PathType.SYS in types and between.tree.cpu_vendor == AMD:
+        return 0.0  # NCCL gives all channels one order, through an AMD CPU to another NUMA node: src/graph/search.cc
+    ways = (*hops, *((other, one) for one, other in hops))
+    return both_ways(load for one, other in ways for load in between.loads(one, other, ring))
 
 
 def _direct_bandwidth(between: Connections, one: Gpu, other: Gpu) -> float:
