@@ -85,7 +85,7 @@ Allocation and links
   7. ok   allocation: node h20-node-1 gives GPU0 and GPU1 to container train
   8. ok   node-topology: state directory STATE tells it of node h20-node-1
   9. ok   links: every pair of GPU0 and GPU1 has NVLink: link class NVSwitch
- 10. ok   bandwidth: GPU0-GPU1 have 370.8 GB/s per direction, no pair has less; best ring 0-1-0: 370.8 GB/s
+ 10. ok   bandwidth: GPU0-GPU1 have 370.8 GB/s per direction, no pair has less; best ring 370.8 GB/s (0-1-0), estimated
  11. -    requirements: the pod requires nothing of its GPUs
  12. -    told-at-binding: only pods that the webhook prepared are told
 

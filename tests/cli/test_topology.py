@@ -327,7 +327,7 @@ def test_a_plan_names_the_gpus_and_what_speaks_for_them() -> None:
         "dgx1-v100  GPU1, GPU2  NVLink: every pair has NVLinks of its own",
         "  weakest pair 40.0 GB/s (GPU1-GPU2, NV2)",
         "  mean         40.0 GB/s",
-        "  ring         40.0 GB/s (1-2-1)",
+        "  ring         40.0 GB/s (1-2-1), estimated",
         "  all-reduce   about 40.0 GB/s",
         "  NUMA         0",
         "  NICs         mlx5_0 (PIX to GPU1), mlx5_1 (PIX to GPU2)",
@@ -382,6 +382,22 @@ def test_gpus_in_use_may_be_named_by_uuid() -> None:
     assert json.loads(done.out)["gpus"] == [1]
 
 
+@pytest.mark.parametrize("policy", [(), ("--node-policy", "pack"), ("--node-policy", "best-fit")])
+def test_a_plan_takes_no_slow_node_beside_an_idle_fast_one(policy: tuple[str, ...]) -> None:
+    """Of the four nodes of the example one has NVSwitches; that with four cards on PCIe has least to spare."""
+    done = gpu_topology("topology", "plan", "--gpus", "4", "--state", STATE, *policy)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("4 GPUs on 1 node  ring about 370.8 GB/s, all-reduce about 247.2 GB/s\n\nh20-node-1  ")
+
+
+def test_a_plan_without_the_names_of_the_gpus_says_which_generation_counts(tmp_path: Path) -> None:
+    pasted = tmp_path / "pasted.txt"
+    pasted.write_text("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV12\t0-7\nGPU1\tNV12\t X \t8-15\n")
+    done = gpu_topology("topology", "plan", "--gpus", "2", "--file", pasted)
+    assert done.code == 0
+    assert "NVLinks count as those of compute capability 7.0 or 8.0, 20.0 GB/s each" in done.err
+
+
 def test_a_job_may_need_several_nodes(tmp_path: Path) -> None:
     nodes = tmp_path / "nodes"
     nodes.mkdir()
@@ -392,10 +408,12 @@ def test_a_job_may_need_several_nodes(tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, "")
     found = json.loads(done.out)
     assert (found["count"], found["met"]) == (12, True)
+    assert [(share["node"], len(share["gpus"])) for share in found["nodes"]] == [("gpu-1", 6), ("gpu-2", 6)]
+    found = json.loads(gpu_topology(*several, "--node-policy", "pack", "-o", "json").out)
     assert [(share["node"], len(share["gpus"])) for share in found["nodes"]] == [("gpu-1", 8), ("gpu-2", 4)]
     done = gpu_topology(*several, "--node-policy", "spread", "--network-bandwidth", "50", "--busy", "gpu-2:7")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("12 GPUs on 2 nodes  ring 50 GB/s, all-reduce about 27.27 GB/s\n\ngpu-1  GPU0, ")
+    assert done.out.startswith("12 GPUs on 2 nodes  ring about 50 GB/s, all-reduce about 27.27 GB/s\n\ngpu-1  GPU0, ")
     done = gpu_topology(*several, "--max-nodes", "1")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("gpu-topology: asked for 12 GPUs")

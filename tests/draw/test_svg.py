@@ -242,7 +242,7 @@ def test_the_picture_says_what_it_shows_to_those_who_do_not_see_it() -> None:
     assert description.text == (
         "8 x Tesla V100-SXM2-32GB, driver 570.133.20, CUDA 12.8; the GPUs are in 2 NUMA nodes. "
         "Chosen: GPU0, GPU3; NVLink; weakest pair 40.0 GB/s (GPU0-GPU3, NV2); mean 40.0 GB/s; "
-        "ring 40.0 GB/s (0-3-0); all-reduce about 40.0 GB/s; NUMA 0"
+        "ring 40.0 GB/s (0-3-0), estimated; all-reduce about 40.0 GB/s; NUMA 0"
     )
 
 

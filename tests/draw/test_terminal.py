@@ -102,11 +102,19 @@ def test_a_set_is_judged_line_by_line() -> None:
         "GPU0, GPU1, GPU2, GPU3  NVLink: every pair has NVLinks of its own",
         "  weakest pair 20.0 GB/s (GPU0-GPU1, NV1)",
         "  mean         30.0 GB/s",
-        "  ring         80.0 GB/s (0-1-2-3-0)",
+        "  ring         80.0 GB/s (0-1-2-3-0), estimated",
         "  all-reduce   about 53.3 GB/s",
         "  NUMA         0",
         "  NICs         mlx5_0 (PIX to GPU0, GPU1), mlx5_1 (PIX to GPU2, GPU3)",
     ]
+
+
+def test_a_set_that_nvlink_joins_in_part_is_not_shown_in_the_colour_of_nvlink() -> None:
+    green, yellow = "\x1b[1;32m", "\x1b[1;33m"
+    whole, part = (coloured(worth(assess(dgx1_v100(), gpus))).splitlines()[0] for gpus in ([0, 3], [0, 1, 5]))
+    assert f"{green}  NVLink" in whole
+    assert green not in part
+    assert f"{yellow}  NVLink-partial" in part
 
 
 def test_a_pair_that_needs_a_third_gpu_is_called_so() -> None:

@@ -42,7 +42,7 @@ def test_the_gpus_of_a_pod_that_nobody_prepared_are_looked_at_too() -> None:
     )
     assert said(report, "bandwidth") == (
         "holds",
-        "GPU0-GPU1 have 370.8 GB/s per direction, no pair has less; best ring 0-1-2-3-0: 370.8 GB/s",
+        "GPU0-GPU1 have 370.8 GB/s per direction, no pair has less; best ring 370.8 GB/s (0-1-2-3-0), estimated",
     )
     assert said(report, "told-at-binding") == ("not-needed", "only pods that the webhook prepared are told")
 
@@ -88,7 +88,7 @@ def test_links_that_are_down_make_it_slower() -> None:
     found = finding(told(on(pod(), "h20-node-1", list(H20[:2])), sources=sources), "bandwidth")
     assert found.verdict == "fails"
     assert found.evidence == (
-        "GPU0-GPU1 have 206 GB/s per direction, no pair has less; best ring 0-1-0: 206.0 GB/s; "
+        "GPU0-GPU1 have 206 GB/s per direction, no pair has less; best ring 206.0 GB/s (0-1-0), estimated; "
         "GPU1 has links down: 8 of 18 to nvswitch"
     )
 

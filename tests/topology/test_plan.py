@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.topology.machines import (
+    a100_pcie_bridged,
     bent,
     dgx1_v100,
     gb200_tray,
@@ -24,6 +25,7 @@ from webhook.model.errors import FormatError
 from webhook.topology.model import Fabric, MigMode, NodeTopology
 from webhook.topology.planning.plan import NodePolicy, NoPlan, Plan, PlanRequest, plan
 from webhook.topology.selection.request import Constraint, Constraints, NodeFree
+from webhook.topology.selection.score import LINK_VALUES
 
 PACK, SPREAD, BEST_FIT = NodePolicy.PACK, NodePolicy.SPREAD, NodePolicy.BEST_FIT
 
@@ -66,7 +68,7 @@ MIXED = [node("a", hgx_h100()), node("b", hgx_h100(), 0, 1, 2, 3), node("c", hgx
     ],
 )
 def test_pack_takes_the_fewest_nodes_and_those_with_least_to_spare(count: int, expected: dict[str, int]) -> None:
-    assert sizes(planned(MIXED, count)) == expected
+    assert sizes(planned(MIXED, count, policy=PACK)) == expected
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_pack_takes_the_fewest_nodes_and_those_with_least_to_spare(count: int, e
     [(10, 4, {"a": 6, "b": 4}), (11, 3, {"a": 8, "b": 3}), (9, 2, {"a": 7, "b": 2}), (4, 4, {"b": 4})],
 )
 def test_pack_gives_no_node_less_than_each_has_to_give(count: int, least: int, expected: dict[str, int]) -> None:
-    assert sizes(planned(MIXED, count, min_gpus_per_node=least)) == expected
+    assert sizes(planned(MIXED, count, policy=PACK, min_gpus_per_node=least)) == expected
 
 
 @pytest.mark.parametrize(
@@ -91,6 +93,44 @@ def test_pack_gives_no_node_less_than_each_has_to_give(count: int, least: int, e
 )
 def test_spread_takes_many_nodes_and_even_shares(count: int, asked: dict[str, Any], expected: dict[str, int]) -> None:
     assert sizes(planned(MIXED, count, policy=SPREAD, **asked)) == expected
+
+
+FOUR_ON_PCIE, NVSWITCHED = node("a", a100_pcie_bridged()), node("b", hgx_h100())
+"""Four cards whose weakest pair has 10 GB/s, the fewest to spare; and eight GPUs with 370.8."""
+
+
+def test_without_a_policy_the_best_set_is_taken() -> None:
+    assert PlanRequest(count=4).policy is BEST_FIT
+    assert sizes(planned([FOUR_ON_PCIE, NVSWITCHED], 4)) == {"b": 4}
+
+
+@pytest.mark.parametrize("policy", list(NodePolicy))
+def test_no_policy_takes_a_node_of_a_worse_class_to_save_gpus(policy: NodePolicy) -> None:
+    found = planned([FOUR_ON_PCIE, NVSWITCHED], 4, policy=policy, max_nodes=1)
+    assert sizes(found) == {"b": 4}
+    assert found.ring_bandwidth == 370.8
+
+
+def test_of_nodes_of_one_class_the_weakest_pair_decides() -> None:
+    """NVSwitches of an A100 board have 240 GB/s for each pair."""
+    nodes = [node("a", hgx_a100()), NVSWITCHED]
+    assert [sizes(planned(nodes, 4, policy=policy, max_nodes=1)) for policy in NodePolicy] == [{"b": 4}] * 3
+
+
+def test_policies_rank_within_a_class_and_bandwidth() -> None:
+    """On c four GPUs are free, on b eight; both are better than a."""
+    nodes = [FOUR_ON_PCIE, NVSWITCHED, node("c", hgx_h100(), 0, 1, 2, 3)]
+    assert sizes(planned(nodes, 4, policy=PACK)) == {"c": 4}
+    assert sizes(planned(nodes, 4, policy=SPREAD)) == {"b": 2, "c": 2}
+
+
+def test_nodes_of_a_worse_class_are_taken_where_the_better_ones_do_not_suffice() -> None:
+    nodes = [FOUR_ON_PCIE, NVSWITCHED]
+    assert [sizes(planned(nodes, 12, policy=policy)) for policy in NodePolicy] == [{"a": 4, "b": 8}] * 3
+
+
+def test_one_gpu_is_taken_from_the_node_that_has_least_to_spare() -> None:
+    assert sizes(planned([FOUR_ON_PCIE, NVSWITCHED], 1)) == {"a": 1}
 
 
 def test_best_fit_stays_on_one_node_where_the_network_is_slower() -> None:
@@ -369,10 +409,8 @@ def test_a_plan_keeps_to_its_limits_and_exists_if_one_can(nodes: list[NodeFree],
 
 
 @given(fleets(), plan_requests)
-def test_no_plan_has_fewer_nodes_than_that_of_pack_nor_more_than_that_of_spread(
-    nodes: list[NodeFree], request: PlanRequest
-) -> None:
-    request = replace(request, constraints=Constraints())
+def test_of_equal_nodes_pack_takes_the_fewest_and_spread_the_most(nodes: list[NodeFree], request: PlanRequest) -> None:
+    request, nodes = replace(request, constraints=Constraints()), alike(nodes)
     numbers = [sum(1 for share in shares if share) for shares in ways(nodes, request)]
     if numbers:
         assert len(planned_by(PACK, nodes, request).shares) == min(numbers)
@@ -380,8 +418,8 @@ def test_no_plan_has_fewer_nodes_than_that_of_pack_nor_more_than_that_of_spread(
 
 
 @given(fleets(), plan_requests)
-def test_spread_is_as_even_as_the_free_gpus_allow(nodes: list[NodeFree], request: PlanRequest) -> None:
-    request = replace(request, constraints=Constraints())
+def test_of_equal_nodes_spread_takes_shares_as_even_as_they_can_be(nodes: list[NodeFree], request: PlanRequest) -> None:
+    request, nodes = replace(request, constraints=Constraints()), alike(nodes)
     possible = ways(nodes, request)
     if possible:
         found = planned_by(SPREAD, nodes, request)
@@ -392,13 +430,41 @@ def test_spread_is_as_even_as_the_free_gpus_allow(nodes: list[NodeFree], request
 
 
 @given(fleets(), plan_requests)
-def test_no_policy_finds_a_ring_that_carries_more_than_that_of_best_fit(
+def test_no_ring_over_several_nodes_carries_more_than_that_of_best_fit_or_of_any_node_alone(
     nodes: list[NodeFree], request: PlanRequest
 ) -> None:
     request = replace(request, constraints=Constraints())
     if ways(nodes, request):
-        best, *others = [planned_by(policy, nodes, request).ring_bandwidth for policy in (BEST_FIT, PACK, SPREAD)]
-        assert best >= max(others)
+        alone = [plan([node], replace(request, policy=BEST_FIT)) for node in nodes]
+        most = max(
+            planned_by(BEST_FIT, nodes, request).ring_bandwidth,
+            *(found.ring_bandwidth for found in alone if isinstance(found, Plan)),
+            0.0,
+        )
+        for policy in (PACK, SPREAD):
+            found = planned_by(policy, nodes, request)
+            assert len(found.shares) == 1 or found.ring_bandwidth <= most
+
+
+@given(fleets(), plan_requests, st.sampled_from(NodePolicy))
+def test_on_one_node_every_policy_takes_the_best_class_and_then_the_best_weakest_pair(
+    nodes: list[NodeFree], request: PlanRequest, policy: NodePolicy
+) -> None:
+    request = replace(request, constraints=Constraints(), max_nodes=1)
+    if ways(nodes, request):
+        alone = [plan([node], request) for node in nodes]
+        assert grade(planned_by(policy, nodes, request)) == max(grade(one) for one in alone if isinstance(one, Plan))
+
+
+def alike(nodes: Sequence[NodeFree]) -> list[NodeFree]:
+    """As many nodes, all like the first and idle."""
+    return [node(one.topology.node, nodes[0].topology) for one in nodes]
+
+
+def grade(found: Plan) -> tuple[float, float]:
+    """Of a plan on one node."""
+    (share,) = found.shares
+    return LINK_VALUES[share.choice.chosen.link], round(share.choice.chosen.bandwidth, 3)
 
 
 @given(fleets(), plan_requests)

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.topology.machines import (
+    GEN4,
+    GEN5,
     MACHINES,
     a100_pcie_bridged,
     bent,
@@ -22,7 +24,7 @@ from tests.topology.machines import (
     with_switch_links,
 )
 from webhook.model.errors import FormatError
-from webhook.topology.model import MigMode, NodeTopology, NvLink
+from webhook.topology.model import Cpu, MigMode, NodeTopology, NvLink, Pcie
 from webhook.topology.pcie import PciePath
 from webhook.topology.ring import ring_order, weakest_hop
 from webhook.topology.sets import LinkClass, NicAffinity, assess
@@ -96,6 +98,79 @@ def test_rings_carry_what_nccl_finds_up_to_a_step_of_its_table(
     found = assess(topology, gpus).ring_bandwidth
     assert found == ring_bandwidth
     assert nccl <= found <= nccl * 1.11
+
+
+def bridged_pairs(capability: str, links: int, pcie: Pcie, cpu: Cpu) -> NodeTopology:
+    """Bridges join 0 to 1 and 2 to 3; all four are below root ports of one CPU."""
+    topology = replace(a100_pcie_bridged(), cpus=(cpu,))
+    for index, peer in enumerate([1, 0, 3, 2]):
+        nvlinks = (NvLink(target=f"GPU{peer}", count=links, active=links),)
+        topology = bent(
+            topology, index, numa_node=0, compute_capability=capability, nvlinks=nvlinks, pcie=pcie, cpu_affinity=""
+        )
+    return topology
+
+
+AMD, SAPPHIRE_RAPIDS = Cpu(numa_node=0, vendor="AuthenticAMD"), Cpu(numa_node=0, vendor="GenuineIntel", model=143)
+
+
+@pytest.mark.parametrize(
+    ("topology", "gpus", "ring_bandwidth", "nccl"),
+    [
+        (bridged_pairs("8.6", 4, GEN4, AMD), range(4), 48.0, 48),
+        (bridged_pairs("8.6", 4, GEN4, SAPPHIRE_RAPIDS), range(4), 40.0, 40),
+        (bridged_pairs("8.6", 4, GEN4, AMD), [0, 1, 2], 24.0, 24),
+        (bent(hgx_h100(), 5, nvlinks=()), [1, 2, 3, 5, 6], 43.636, 40),
+        (bent(hgx_h100(), 0, nvlinks=()), [0, 1, 6], 43.636, 40),
+        # all channels go the same way where they cross AMD's sockets
+        (replace(bent(hgx_h100(), 5, nvlinks=()), cpus=(AMD,)), [1, 2, 3, 5, 6], 16.0, 15),
+    ],
+)
+def test_channels_go_both_ways_round_where_one_way_leaves_a_link_half_empty(
+    topology: NodeTopology, gpus: list[int], ring_bandwidth: float, nccl: float
+) -> None:
+    found = assess(topology, gpus)
+    assert found.ring_bandwidth == pytest.approx(ring_bandwidth, abs=0.001)
+    assert nccl <= found.ring_bandwidth <= nccl * 1.1
+    assert found.nccl_finds_ring
+
+
+def rtx_pro_6000(vendor: str, model: int) -> NodeTopology:
+    """Eight cards on two sockets, without NVLink."""
+    topology = l40s()
+    for gpu in topology.gpus:
+        topology = bent(topology, gpu.index, compute_capability="12.0", pcie=GEN5)
+    switches = tuple(replace(switch, pcie=GEN5) for switch in topology.switches)
+    cpus = tuple(replace(cpu, vendor=vendor, model=model) for cpu in topology.cpus)
+    return replace(topology, switches=switches, cpus=cpus)
+
+
+@pytest.mark.parametrize(
+    ("topology", "gpus", "ring_bandwidth", "finds"),
+    [
+        (rtx_pro_6000("AuthenticAMD", 1), EIGHT, 16.0, False),
+        (rtx_pro_6000("GenuineIntel", 106), EIGHT, 10.0, False),
+        (rtx_pro_6000("GenuineIntel", 143), EIGHT, 22.0, True),
+        (rtx_pro_6000("AuthenticAMD", 1), range(4), 48.0, True),
+        (replace(l40s(), cpus=rtx_pro_6000("AuthenticAMD", 1).cpus), EIGHT, 16.0, True),  # 8.9: the steps go on
+        (without_links(gb200_tray()), range(4), 6.0, False),
+        (gb200_tray(), range(4), 721.8, True),
+        (without_links(gb200_tray()), [0], 0.0, True),
+    ],
+)
+def test_from_compute_capability_10_on_nccl_finds_no_ring_with_a_slow_hop(
+    topology: NodeTopology, gpus: list[int], ring_bandwidth: float, finds: bool
+) -> None:
+    found = assess(topology, gpus)
+    assert (found.ring_bandwidth, found.nccl_finds_ring) == (ring_bandwidth, finds)
+
+
+def test_a_ring_says_what_its_figure_is() -> None:
+    assert assess(hgx_a100(), [0, 2]).ring_sentence == "240.0 GB/s (0-2-0), estimated"
+    assert assess(rtx_pro_6000("AuthenticAMD", 1), [0, 4]).ring_sentence == (
+        "16.0 GB/s (0-4-0), estimated, but NCCL finds no ring: from compute capability 10.0 on it looks for none below "
+        "18 GB/s, and goes in the order of the ranks"
+    )
 
 
 def test_each_byte_of_an_all_reduce_crosses_the_ring_almost_twice() -> None:

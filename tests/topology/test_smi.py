@@ -13,6 +13,7 @@ from webhook.model.errors import FormatError
 from webhook.topology.matrix import format_matrix, matrix
 from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology, NvLink
 from webhook.topology.readers.smi import read_smi
+from webhook.topology.sets import assess
 
 TEXTS = Path(__file__).parent / "texts"
 MATRICES = [
@@ -140,7 +141,30 @@ def test_h20_has_the_matrix_that_nvml_and_sysfs_tell() -> None:
 def test_without_a_list_gpus_have_no_names_and_the_topology_says_so() -> None:
     found = read(text("h20.txt"))
     assert {(gpu.uuid, gpu.name, gpu.compute_capability) for gpu in found.gpus} == {("", "", "")}
-    assert found.problem == "Nothing tells the UUIDs of the GPUs: add the output of nvidia-smi -L."
+    assert found.problem.startswith("Nothing tells the UUIDs of the GPUs: add the output of nvidia-smi -L. ")
+
+
+@pytest.mark.parametrize(
+    ("links", "bandwidth", "counted"),
+    [
+        ("NV18", 370.8, "NVLinks count as those of compute capability 9.0, 20.6 GB/s each; "),
+        ("NV12", 240.0, "NVLinks count as those of compute capability 7.0 or 8.0, 20.0 GB/s each; "),
+        ("NV4", 48.0, "NVLinks count as those of compute capability 8.6, 12.0 GB/s each; "),
+        ("PIX", 12.0, ""),
+    ],
+)
+def test_without_names_the_topology_says_which_generation_counts(links: str, bandwidth: float, counted: str) -> None:
+    found = read(TWO.replace("NV4", links))
+    assert assess(found, [0, 1]).bandwidth == bandwidth
+    assert found.problem.endswith(
+        f" Nothing tells the generation of the GPUs: {counted}PCIe counts as generation 3 x16, 12 GB/s; it may be more."
+    )
+
+
+def test_of_a_product_that_is_not_known_the_topology_says_which_generation_counts() -> None:
+    listed = TWO_LISTED.replace("NVIDIA A40", "NVIDIA X9000", 1)
+    assert read(TWO, listed).problem.startswith("Nothing tells the generation of GPU0: NVLinks count as those of ")
+    assert read(TWO, TWO_LISTED).problem == ""
 
 
 def test_the_cube_mesh_of_a_dgx1_has_direct_links() -> None:
@@ -295,6 +319,8 @@ def test_several_lists_of_containers_alone_tell_no_uuids() -> None:
     assert [gpu.uuid for gpu in found.gpus] == ["", ""]
     assert found.problem == (
         "Nothing tells the UUIDs of the GPUs: add the output of nvidia-smi -L. "
+        "Nothing tells the generation of the GPUs: NVLinks count as those of compute capability 8.6, 12.0 GB/s each; "
+        "PCIe counts as generation 3 x16, 12 GB/s; it may be more. "
         "None of the lists of nvidia-smi -L is that of the node: containers number their GPUs anew."
     )
 

@@ -41,7 +41,7 @@ def plan_text(found: Plan, asked: Constraints) -> Text:
     nodes = len(found.shares)
     text = Text().append(f"{_counted(found.count, 'GPU')} on {_counted(nodes, 'node')}", style="bold")
     if found.count > 1:
-        text.append(f"  ring {found.ring_bandwidth:.4g} GB/s, all-reduce about {found.all_reduce:.4g} GB/s")
+        text.append(f"  ring about {found.ring_bandwidth:.4g} GB/s, all-reduce about {found.all_reduce:.4g} GB/s")
     for share in found.shares:
         text.append("\n\n").append_text(chosen_text(share.node, share.choice, asked, Weights()))
         if nodes > 1:

@@ -56,7 +56,7 @@ def properties(chosen: GpuSet, in_mig_mode: Sequence[int] = ()) -> Iterator[tupl
         word = "NVLink through another GPU" if connection.type is PathType.NVB else connection.word
         yield "weakest pair", f"{connection.bandwidth:.1f} GB/s ({names(chosen.weakest.gpus, '-')}, {word})"
         yield "mean", f"{chosen.mean_bandwidth:.1f} GB/s"
-        yield "ring", f"{chosen.ring_bandwidth:.1f} GB/s ({'-'.join(map(str, (*chosen.ring, chosen.ring[0])))})"
+        yield "ring", chosen.ring_sentence
         yield "all-reduce", f"about {chosen.all_reduce:.1f} GB/s"
     if chosen.numa_nodes:
         yield "NUMA", ", ".join(map(str, chosen.numa_nodes))

@@ -18,7 +18,10 @@ from webhook.topology.sets import GpuSet, LinkClass
 
 _NVLINK_STYLE = "green"
 _PCIE_STYLES = {PciePath.PIX: "cyan", PciePath.PXB: "blue", PciePath.PHB: "yellow", PciePath.NODE: "magenta"}
-_STYLES = {path.value: style for path, style in _PCIE_STYLES.items()} | {PciePath.SYS.value: "red"}
+_STYLES = {path.value: style for path, style in _PCIE_STYLES.items()} | {
+    PciePath.SYS.value: "red",
+    LinkClass.PARTIAL.value: "yellow",  # some pair has no NVLink: not the colour of those that have
+}
 _LEGEND = (
     ("NV#", "# NVLinks, bonded"),
     ("PIX", "one PCIe switch"),

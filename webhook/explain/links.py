@@ -191,10 +191,9 @@ def _bandwidth(node: KnownNode, one: GpuSet, members: Sequence[Gpu]) -> Finding:
     if one.weakest is None:
         raise TypeError("a set of one GPU has no bandwidth")
     first, second = one.weakest.gpus
-    ring = "-".join(map(str, (*one.ring, one.ring[0])))
     said = (
         f"GPU{first}-GPU{second} have {one.bandwidth_text} GB/s per direction, no pair has less; "
-        f"best ring {ring}: {one.ring_bandwidth:.1f} GB/s"
+        f"best ring {one.ring_sentence}"
     )
     faults = list(_faults(node, members))
     if faults:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from webhook.topology.model import Gpu, NodeTopology
-from webhook.topology.pcie import PciePath, PcieTree
+from webhook.topology.pcie import DOWN, INTEL, UP, PciePath, PcieTree, link_bandwidth
 
 
 class PathType(StrEnum):
@@ -50,7 +51,7 @@ class Connection:
 # GB/s per NVLink and direction, from this sm on: NCCL src/graph/topo.h, ncclTopoNVLinkBw.
 _RATES = ((100, 40.1), (90, 20.6), (87, 20.0), (86, 12.0), (70, 20.0), (60, 18.0))
 # The slowest generation that has more links than this, for GPUs whose compute capability is not known.
-_RATES_BY_LINKS = ((12, 20.6), (4, 20.0), (0, 12.0))
+_ASSUMED = ((12, 20.6, "9.0"), (4, 20.0, "7.0 or 8.0"), (0, 12.0, "8.6"))
 
 
 def nvlink_rate(gpu: Gpu) -> float:
@@ -60,13 +61,38 @@ def nvlink_rate(gpu: Gpu) -> float:
     """
     if gpu.sm:
         return next((rate for sm, rate in _RATES if gpu.sm >= sm), 0.0)
+    return _assumed(gpu)[0]
+
+
+def assumed_generation(gpu: Gpu) -> str:
+    """The compute capability that counts for the NVLinks of a GPU of which nothing tells it; empty if it has none."""
+    return "" if gpu.sm else _assumed(gpu)[1]
+
+
+def _assumed(gpu: Gpu) -> tuple[float, str]:
     links = sum(link.count for link in gpu.nvlinks)
-    return next((rate for more_than, rate in _RATES_BY_LINKS if links > more_than), 0.0)
+    return next(((rate, capability) for more_than, rate, capability in _ASSUMED if links > more_than), (0.0, ""))
 
 
 def nvlink_bandwidth(gpu: Gpu, links: int) -> float:
     """GB/s per direction of so many NVLinks of a GPU."""
     return round(links * nvlink_rate(gpu), 3)
+
+
+def c2c_bandwidth(gpu: Gpu) -> float:
+    """GB/s per direction between a GPU and its CPU; 0 without C2C. NCCL src/graph/topo.cc: bw x count / 1000."""
+    return round(gpu.c2c.bandwidth_mbps * gpu.c2c.links / 1000, 3) if gpu.c2c else 0.0
+
+
+class Load(NamedTuple):
+    """What a way between two GPUs takes of one of its links."""
+
+    link: tuple[str, str]
+    """Which link, and in which direction."""
+    capacity: float
+    """GB/s of the link in that direction."""
+    share: float = 1.0
+    """GB/s of the link for each GB/s that goes the way."""
 
 
 class Connections:
@@ -78,7 +104,7 @@ class Connections:
 
     def __init__(self, topology: NodeTopology) -> None:
         self.gpus = {gpu.index: gpu for gpu in topology.gpus}
-        self._tree = PcieTree(topology)
+        self.tree = PcieTree(topology)
         self._direct: dict[tuple[int, int], Connection] = {}
         self._neighbours: dict[int, frozenset[int]] = {}
 
@@ -86,7 +112,7 @@ class Connections:
         """From ``one`` to ``other`` without the help of a third GPU."""
         connection = self._direct.get((one, other))
         if connection is None:
-            connection = _connect(self.gpus[one], self.gpus[other], self._tree)
+            connection = _connect(self.gpus[one], self.gpus[other], self.tree)
             self._direct[one, other] = connection
         return connection
 
@@ -99,9 +125,26 @@ class Connections:
         direct = self.direct(one, other)
         if direct.type is PathType.NVL or len(members) <= 2:
             return direct
-        between = (self._linked_to(one) & self._linked_to(other)).intersection(members)
+        between = self._between(one, other, members)
         bridged = max((self._hop(one, middle, other) for middle in between), default=0.0)
         return Connection(PathType.NVB, bridged, 0, direct.pcie) if bridged else direct
+
+    def loads(self, one: int, other: int, members: Sequence[int]) -> Sequence[Load]:
+        """What the way from ``one`` to ``other`` takes of the links below it, in a job that uses ``members``."""
+        gpu, peer = self.gpus[one], self.gpus[other]
+        kind = self.within(one, other, members).type
+        if kind is PathType.NVL:
+            return _over_nvlink(gpu, peer)
+        if kind is PathType.NVB:
+            middle = max(sorted(self._between(one, other, members)), key=lambda middle: self._hop(one, middle, other))
+            return (*self.loads(one, middle, ()), *self.loads(middle, other, ()))
+        if gpu.c2c and peer.c2c:
+            return _over_c2c(gpu, peer, self.tree, kind)
+        return _over_pcie(gpu, peer, self.tree, kind)
+
+    def _between(self, one: int, other: int, members: Sequence[int]) -> frozenset[int]:
+        """The members to which both have NVLink."""
+        return (self._linked_to(one) & self._linked_to(other)).intersection(members)
 
     def _linked_to(self, one: int) -> frozenset[int]:
         """The GPUs to which ``one`` has NVLink of its own; they have it back."""
@@ -132,8 +175,37 @@ def _connect(one: Gpu, other: Gpu, tree: PcieTree) -> Connection:
 
 
 def _connect_c2c(one: Gpu, other: Gpu, pcie: PciePath, tree: PcieTree) -> Connection:
-    """Both GPUs reach their CPU over C2C: NCCL src/graph/topo.cc, bw x count / 1000."""
-    bandwidths = [round(gpu.c2c.bandwidth_mbps * gpu.c2c.links / 1000, 3) for gpu in (one, other) if gpu.c2c]
+    """Both GPUs reach their CPU over C2C."""
+    bandwidths = [c2c_bandwidth(gpu) for gpu in (one, other)]
     if pcie is PciePath.SYS:
         return Connection(PathType.SYS, min(*bandwidths, tree.between_sockets), 0, pcie)
     return Connection(PathType.C2C, min(bandwidths), 0, pcie)
+
+
+_INTEL_OVERHEAD = 6 / 5
+"""PCIe that peer-to-peer through an Intel CPU takes for each byte: NCCL src/graph/topo.h, INTEL_P2P_OVERHEAD."""
+_ANSWERS, _ANSWERS_BELOW = 1 / 8, 80
+"""What data that arrives over PCIe takes of the way back, below this sm: NCCL src/graph/search.cc, followPath."""
+
+
+def _over_nvlink(one: Gpu, other: Gpu) -> tuple[Load, ...]:
+    if one.switch_links and other.switch_links:
+        return (
+            Load((one.label, "NVSwitch"), nvlink_bandwidth(one, one.switch_links)),
+            Load(("NVSwitch", other.label), nvlink_bandwidth(other, other.switch_links)),
+        )
+    return (Load((one.label, other.label), nvlink_bandwidth(one, one.links_to(other.label))),)
+
+
+def _over_c2c(one: Gpu, other: Gpu, tree: PcieTree, kind: PathType) -> tuple[Load, ...]:
+    between = [Load(*tree.between_numa_nodes(one, other))] if kind is PathType.SYS else []
+    up, down = (Load((gpu.label, way), c2c_bandwidth(gpu)) for gpu, way in ((one, UP), (other, DOWN)))
+    return (up, *between, down)
+
+
+def _over_pcie(one: Gpu, other: Gpu, tree: PcieTree, kind: PathType) -> tuple[Load, ...]:
+    share = _INTEL_OVERHEAD if kind is PathType.PHB and tree.cpu_vendor == INTEL else 1.0
+    loads = [Load(link, bandwidth, share) for link, bandwidth in tree.links(one, other)]
+    if other.sm < _ANSWERS_BELOW:
+        loads.append(Load((other.label, UP), link_bandwidth(other.pcie), share * _ANSWERS))
+    return tuple(loads)

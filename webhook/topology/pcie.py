@@ -32,6 +32,13 @@ _LANE_SPEED = {1: 15, 2: 30, 3: 60, 4: 120, 5: 240, 6: 480}
 UNKNOWN_LINK = Pcie(generation=3, width=16)
 """What NCCL takes for a link that it cannot read: src/graph/topo.cc, ncclTopoAddPci."""
 
+AMD, INTEL = "AuthenticAMD", "GenuineIntel"
+"""Vendors of CPUs, as CPUID and NCCL's file name them."""
+
+UP, DOWN = "up", "down"
+DirectedLink = tuple[str, str]
+"""A link in one direction: the label or bus id of the device below it and ``UP`` or ``DOWN``, or two NUMA nodes."""
+
 _AMD, _ARM, _POWER, _ZHAOXIN = 16.0, 6.0, 32.0, 6.0
 _INTEL = ((0xCF, 40.0), (0x8F, 22.0), (0x55, 10.0), (0, 6.0))
 """From which model on, GB/s."""
@@ -59,14 +66,9 @@ def _socket_bandwidth(cpu: Cpu) -> float:
         return _ARM
     if cpu.arch == "ppc64":
         return _POWER
-    match cpu.vendor:
-        case "AuthenticAMD":
-            return _AMD
-        case "GenuineIntel":
-            return next(bandwidth for model, bandwidth in _INTEL if cpu.model >= model)
-        case "CentaurHauls" | "  Shanghai  ":
-            return _ZHAOXIN
-    return _UNKNOWN_CPU
+    if cpu.vendor == INTEL:
+        return next(bandwidth for model, bandwidth in _INTEL if cpu.model >= model)
+    return {AMD: _AMD, "CentaurHauls": _ZHAOXIN, "  Shanghai  ": _ZHAOXIN}.get(cpu.vendor, _UNKNOWN_CPU)
 
 
 class PcieTree:
@@ -81,6 +83,8 @@ class PcieTree:
         """The switches above a device, by the switch that it is attached to."""
         self.between_sockets = socket_bandwidth(topology)
         """GB/s per direction."""
+        self.cpu_vendor = topology.cpus[0].vendor if topology.cpus else ""
+        """Of the first CPU, by which NCCL judges them all; empty if unknown."""
 
     def path(self, one: Gpu | Nic, other: Gpu | Nic) -> PciePath:
         """How two devices are joined. Where the tree is not known, what the source said; else their NUMA nodes."""
@@ -94,15 +98,25 @@ class PcieTree:
 
     def bandwidth(self, one: Gpu | Nic, other: Gpu | Nic) -> float:
         """GB/s per direction: the least of the links on the way, and of what joins the sockets."""
-        shared = self._above(one).keys() & self._above(other).keys()
-        links = [
-            link_bandwidth(device.pcie)
-            for end in (one, other)
-            for device in (end, *(switch for name, switch in self._above(end).items() if name not in shared))
-        ]
+        return min(bandwidth for _, bandwidth in self.links(one, other))
+
+    def links(self, one: Gpu | Nic, other: Gpu | Nic) -> Iterator[tuple[DirectedLink, float]]:
+        """What the way from ``one`` to ``other`` leads over, and the GB/s of each part."""
+        above, below = self._above(one), self._above(other)
+        yield (self.label(one), UP), link_bandwidth(one.pcie)
+        for name, switch in above.items():
+            if name not in below:
+                yield (name, UP), link_bandwidth(switch.pcie)
         if self.path(one, other) is PciePath.SYS:
-            links.append(self.between_sockets)
-        return min(links)
+            yield self.between_numa_nodes(one, other)
+        for name, switch in below.items():
+            if name not in above:
+                yield (name, DOWN), link_bandwidth(switch.pcie)
+        yield (self.label(other), DOWN), link_bandwidth(other.pcie)
+
+    def between_numa_nodes(self, one: Gpu | Nic, other: Gpu | Nic) -> tuple[DirectedLink, float]:
+        """What joins the NUMA nodes of two devices, and its GB/s."""
+        return (f"NUMA {one.numa_node}", f"NUMA {other.numa_node}"), self.between_sockets
 
     def label(self, device: Gpu | Nic) -> str:
         """Its name in the matrix."""

@@ -7,6 +7,8 @@ orders are positions in that set.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 
+from webhook.topology.connections import Load
+
 Matrix = Sequence[Sequence[float]]
 
 EXACT_UP_TO = 8
@@ -45,12 +47,12 @@ def all_reduce_bandwidth(ring_bandwidth: float, count: int) -> float:
 
 
 def cut_bandwidth(direct: Matrix, switched: Sequence[float], order: Sequence[int]) -> float:
-    """What rings over NVLink can carry together at most: the least that leaves any part of the set.
+    """What rings over NVLink alone can carry together at most: the least that leaves any part of the set.
 
     Each ring enters and leaves every part of the set at least once, so all rings together carry no more than the links
-    across the narrowest cut. It is an upper bound. NCCL 2.30 stays below it by the steps of its bandwidth table
-    (src/graph/search.cc, speedArrayIntra), 360 of 370.8 GB/s on HGX H100; and once it has a ring over direct links it
-    makes no use of hops through a third GPU, so that on 24 of the 247 sets of a DGX-1 it finds 40 of 60.
+    across the narrowest cut. NCCL 2.30 stays below that by the steps of its bandwidth table (src/graph/search.cc,
+    speedArrayIntra), 360 of 370.8 GB/s on HGX H100; and once it has a ring over direct links it makes no use of hops
+    through a third GPU, so that on 24 of the 247 sets of a DGX-1 it finds 40 of 60.
 
     Args:
         direct: Direct links from member to member.
@@ -65,6 +67,23 @@ def cut_bandwidth(direct: Matrix, switched: Sequence[float], order: Sequence[int
         for inside in _parts(order)
         if (outside := members - inside)
     )
+
+
+def both_ways(loads: Iterable[Load]) -> float:
+    """What a ring carries if half of its channels run the other way round: a link may be full in one direction only.
+
+    NCCL finds such channels by itself, because its search (src/graph/search.cc, ncclTopoSearchRec) tries every next
+    GPU for each channel.
+
+    Args:
+        loads: What each hop takes of the links below it, in both directions.
+    """
+    taken: dict[tuple[str, str], float] = {}
+    capacities: dict[tuple[str, str], float] = {}
+    for link, capacity, share in loads:
+        capacities[link] = capacity
+        taken[link] = taken.get(link, 0.0) + share
+    return 2 * min(capacities[link] / share for link, share in taken.items())
 
 
 def _across(source: Iterable[int], target: Iterable[int], direct: Matrix, switched: Sequence[float]) -> float:

@@ -9,8 +9,11 @@ from itertools import combinations, permutations
 from webhook.model.errors import FormatError
 from webhook.topology.connections import Connection, Connections, PathType, nvlink_bandwidth
 from webhook.topology.model import Gpu, NodeTopology
-from webhook.topology.pcie import PciePath, PcieTree
-from webhook.topology.ring import all_reduce_bandwidth, cut_bandwidth, ring_order, weakest_hop
+from webhook.topology.pcie import AMD, PciePath, PcieTree
+from webhook.topology.ring import all_reduce_bandwidth, both_ways, cut_bandwidth, ring_order, weakest_hop
+
+SLOWEST_STEP, STEPS_END_FROM = 18.0, 100
+"""GB/s below which NCCL looks for no ring, from which sm on: src/graph/search.cc, sm100SpeedArrayIntra (2.30)."""
 
 
 class LinkClass(StrEnum):
@@ -62,7 +65,12 @@ class GpuSet:
     ring: tuple[int, ...]
     """The order of the best ring."""
     ring_bandwidth: float
-    """GB/s that each GPU can pass on in rings, all of them together: an upper bound (``ring``). 0 for a set of one."""
+    """GB/s that the links let each GPU pass on in rings, all of them together; 0 for a set of one.
+
+    It is an estimate of what NCCL's search finds, which goes by the steps of a table and so mostly stays below.
+    """
+    nccl_finds_ring: bool
+    """Whether NCCL's search finds a ring at all; if not, it goes in the order of the ranks (``SLOWEST_STEP``)."""
     numa_nodes: tuple[int, ...]
     """Those that are known, ascending."""
     nics: tuple[NicAffinity, ...]
@@ -88,6 +96,17 @@ class GpuSet:
         """The ring with commas: the annotation ``gpu.topology/ring-order`` where there is one set."""
         return ",".join(map(str, self.ring))
 
+    @property
+    def ring_sentence(self) -> str:
+        """The order of the ring and its bandwidth, and what that figure is."""
+        said = f"{self.ring_bandwidth:.1f} GB/s ({'-'.join(map(str, (*self.ring, self.ring[0])))}), estimated"
+        if self.nccl_finds_ring:
+            return said
+        return (
+            f"{said}, but NCCL finds no ring: from compute capability {STEPS_END_FROM / 10} on it looks for none below "
+            f"{SLOWEST_STEP:.0f} GB/s, and goes in the order of the ranks"
+        )
+
     @cached_property
     def every_pair_has_nvlink(self) -> bool:
         """Whether ``require-nvlink`` is met; a single GPU needs none."""
@@ -111,15 +130,21 @@ def assess(topology: NodeTopology, gpus: Sequence[int], connections: Connections
     paths = {(one, other): between.within(one, other, indices) for one, other in permutations(indices, 2)}
     pairs = [_pair(paths, one, other) for one, other in combinations(indices, 2)]
     bandwidth = [[paths[one, other].bandwidth if one != other else 0.0 for other in indices] for one in indices]
-    ring = ring_order(_for_ring(paths, indices), _bridged(paths, indices))
+    order = ring_order(_for_ring(paths, indices), _bridged(paths, indices))
+    ring = tuple(indices[position] for position in order)
+    slowest = weakest_hop(order, bandwidth)
+    nvlink = _over_nvlink(members, between, order) if pairs else 0.0
     return GpuSet(
         gpus=indices,
         link=_link_class(members, pairs),
         weakest=_weakest(pairs),
         unlinked=_weakest([pair for pair in pairs if pair.connection.type is not PathType.NVL]),
         mean_bandwidth=sum(pair.connection.bandwidth for pair in pairs) / len(pairs) if pairs else 0.0,
-        ring=tuple(indices[position] for position in ring),
-        ring_bandwidth=_ring_bandwidth(members, between, bandwidth, ring) if pairs else 0.0,
+        ring=ring,
+        ring_bandwidth=nvlink or max(slowest, _both_ways(paths, ring, between)),
+        nccl_finds_ring=not pairs
+        or max(nvlink, slowest) >= SLOWEST_STEP
+        or min(gpu.sm for gpu in members) < STEPS_END_FROM,
         numa_nodes=tuple(sorted({gpu.numa_node for gpu in members if gpu.numa_node is not None})),
         nics=_near_nics(topology, members),
     )
@@ -190,12 +215,23 @@ def _link_class(members: Sequence[Gpu], pairs: Sequence[Pair]) -> LinkClass:
     return _WITHOUT_NVLINK[max(types, key=lambda kind: kind.rank)]
 
 
-def _ring_bandwidth(
-    members: Sequence[Gpu], between: Connections, bandwidth: Sequence[Sequence[float]], ring: Sequence[int]
-) -> float:
+def _over_nvlink(members: Sequence[Gpu], between: Connections, order: Sequence[int]) -> float:
+    """GB/s of rings over NVLink alone; 0 if there is none."""
     direct = [[_direct_bandwidth(between, one, other) for other in members] for one in members]
     switched = [nvlink_bandwidth(gpu, gpu.switch_links) for gpu in members]
-    return cut_bandwidth(direct, switched, ring) or weakest_hop(ring, bandwidth)
+    return cut_bandwidth(direct, switched, order)
+
+
+def _both_ways(paths: _Paths, ring: Sequence[int], between: Connections) -> float:
+    """GB/s of a ring with channels either way round; 0 where that is no more than its slowest hop has."""
+    hops = list(zip(ring, (*ring[1:], ring[0]), strict=True))
+    types = {paths[hop].type for hop in hops if hop in paths}
+    if len(types) < 2 and PathType.SYS not in types:
+        return 0.0  # links of one kind are as full in one direction as in the other
+    if PathType.SYS in types and between.tree.cpu_vendor == AMD:
+        return 0.0  # NCCL gives all channels one order, through an AMD CPU to another NUMA node: src/graph/search.cc
+    ways = (*hops, *((other, one) for one, other in hops))
+    return both_ways(load for one, other in ways for load in between.loads(one, other, ring))
 
 
 def _direct_bandwidth(between: Connections, one: Gpu, other: Gpu) -> float:

@@ -35,9 +35,9 @@ class GpuPolicy(enum.StrEnum):
 class NodePolicy(enum.StrEnum):
     """``webhook.topology.planning.plan.NodePolicy``."""
 
+    BEST_FIT = "best-fit"
     PACK = "pack"
     SPREAD = "spread"
-    BEST_FIT = "best-fit"
 
 
 def _count(text: str) -> int:
@@ -62,7 +62,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     same_numa: Annotated[bool, typer.Option("--same-numa", help="The GPUs of a node on one NUMA node.")] = False,
     min_bandwidth: Annotated[float, typer.Option(metavar="GB/S", help="GB/s per direction of the weakest pair.")] = 0.0,
     node_policy: Annotated[
-        NodePolicy | None, typer.Option(help="How to choose nodes: pack.", rich_help_panel=_SEVERAL)
+        NodePolicy | None,
+        typer.Option(help="How to choose nodes, within the best class: best-fit.", rich_help_panel=_SEVERAL),
     ] = None,
     max_nodes: Annotated[
         int | None, typer.Option(metavar="COUNT", min=1, help="At most so many.", rich_help_panel=_SEVERAL)
@@ -108,7 +109,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
 
     asked = planning.PlanRequest(
         count=gpus,
-        policy=planning.NodePolicy(node_policy or "pack"),
+        policy=planning.NodePolicy(node_policy or "best-fit"),
         constraints=constraints,
         max_nodes=max_nodes,
         min_gpus_per_node=min_gpus_per_node or 1,

@@ -22,6 +22,7 @@ def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:
         "meanBandwidth": round(chosen.mean_bandwidth, 3),
         "ring": list(chosen.ring),
         "ringBandwidth": round(chosen.ring_bandwidth, 3),
+        "ncclFindsRing": chosen.nccl_finds_ring,
         "allReduce": round(chosen.all_reduce, 3),
         "numaNodes": list(chosen.numa_nodes),
         "nics": [{"name": nic.name, "path": nic.path.value, "gpus": list(nic.gpus)} for nic in chosen.nics],

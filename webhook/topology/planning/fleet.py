@@ -3,14 +3,21 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import permutations
 from math import inf
 
 from webhook.model.errors import FormatError
-from webhook.topology.connections import Connections
+from webhook.topology.connections import Connections, PathType
 from webhook.topology.model import NodeTopology
-from webhook.topology.planning.network import network_bandwidth
+from webhook.topology.planning.network import most_network, network_bandwidth
 from webhook.topology.selection.request import Constraints, NodeFree, Request
+from webhook.topology.selection.score import LINK_VALUES
 from webhook.topology.selection.select import Choice, NoChoice, Selector
+from webhook.topology.sets import LinkClass
+
+Grade = tuple[float, float]
+"""How good a set is: its link class as a number from 0 to 1, then GB/s per direction of its weakest pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +27,12 @@ class Share:
     choice: Choice
     network: float
     """GB/s per direction between it and other nodes."""
+
+    @property
+    def grade(self) -> Grade:
+        """NVSwitches and NVLinks between all pairs are one class here; a single GPU has no pair that could be weak."""
+        chosen = self.choice.chosen
+        return LINK_VALUES[chosen.link], round(chosen.bandwidth, 3) if chosen.weakest else inf
 
     @property
     def ring_bandwidth(self) -> float:
@@ -52,6 +65,18 @@ class Build:
             network = network_bandwidth(self.topology, choice.chosen) if self._network is None else self._network
             self._shares[free, count] = Share(choice, network)
         return self._shares[free, count]
+
+    def most_network(self, count: int) -> float:
+        """GB/s that no set of so many GPUs exceeds between a node and others."""
+        return most_network(self.topology, count) if self._network is None else self._network
+
+    @cached_property
+    def least_grade(self) -> Grade:
+        """No set of its GPUs has a lesser grade; ways through third GPUs only better one."""
+        pairs = [self.connections.direct(one.index, other.index) for one, other in permutations(self.topology.gpus, 2)]
+        least = min((pair.bandwidth for pair in pairs), default=inf)
+        every = all(pair.type is PathType.NVL for pair in pairs)
+        return LINK_VALUES[LinkClass.NVLINK if every else LinkClass.SYS], round(least, 3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

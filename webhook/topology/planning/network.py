@@ -40,6 +40,13 @@ def network_bandwidth(topology: NodeTopology, chosen: GpuSet) -> float:
     return min(sum(speeds), sum(link_bandwidth(gpus[index].pcie) for index in chosen.gpus)) or DEFAULT_NETWORK
 
 
+def most_network(topology: NodeTopology, count: int) -> float:
+    """GB/s that no set of so many GPUs exceeds in ``network_bandwidth``."""
+    nics = sum(nic.speed_gbps / 8 for nic in topology.nics)
+    links = count * max((link_bandwidth(gpu.pcie) for gpu in topology.gpus), default=0.0)
+    return max(min(nics, links), DEFAULT_NETWORK)
+
+
 def node_path(chosen: GpuSet, connections: Connections) -> NodePath:
     """The ring of a set, cut open for the network: where both ends are near a NIC, then at the slowest hop.
 

@@ -1,10 +1,11 @@
 """Which nodes take part in a plan, and how many GPUs each gives."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 
-from webhook.topology.planning.fleet import Member
+from webhook.topology.planning.fleet import Grade, Member
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,10 @@ class Seat:
     def carries_alone(self, count: int) -> float:
         """GB/s of a ring over so many GPUs here and no others."""
         return self.member.share(count).choice.chosen.ring_bandwidth
+
+    def grade(self, count: int) -> Grade:
+        """How good the set of so many GPUs here is."""
+        return self.member.share(count).grade
 
     @property
     def spare(self) -> tuple[int, str]:
@@ -88,17 +93,58 @@ def spread(seats: Sequence[Seat], limits: Limits) -> Placement:
 
 
 def best_fit(seats: Sequence[Seat], limits: Limits) -> Placement:
-    """The ring that carries most; of equal ones the one over the fewest nodes.
+    """The best set on one node: by class, then by its weakest pair, its rings, and what the node has left.
 
-    Tried are even shares of every size, each with the fewest nodes that it needs, and what ``pack`` and ``spread`` do.
-    Uneven shares hardly ever carry more: the network of a node grows with the GPUs that it gives.
+    Several nodes are taken where one does not suffice, or where the ring over them carries more than that of any one.
+    Of those the ring that carries most, and of equal ones the one over the fewest nodes. Tried are even shares of every
+    size, each with the fewest nodes that it needs, and what ``pack`` and ``spread`` do. Uneven shares hardly ever carry
+    more: the network of a node grows with the GPUs that it gives.
     """
-    most = rooms(seats)
+    fitting = [seat for seat in seats if seat.room >= limits.count >= limits.least]
+    if fitting:
+        found, carries = _best_alone(fitting, limits.count), max(seat.carries_alone(limits.count) for seat in fitting)
+    else:
+        found = pack(seats, limits)
+        carries = carried(found) if found else 0.0
+    builds = {seat.member.build for seat in seats}
+    for nodes, way in _ways_over_several(seats, limits) if found else ():
+        # Some node gives no more than an even share, and has no more network than belongs to that.
+        if max(build.most_network(limits.count // nodes) for build in builds) > carries:
+            placement = way()
+            if carried(placement) > carries:
+                found, carries = placement, carried(placement)
+    return found
+
+
+def as_good(seats: Sequence[Seat], best: Placement) -> list[Seat]:
+    """The nodes of a placement and those that have no worse set to give than its worst, by class and weakest pair."""
+    least = min(seat.grade(count) for seat, count in best)
+    most = max(count for _, count in best)
+    chosen = {seat for seat, _ in best}
+    return [
+        seat
+        for seat in seats
+        if seat in chosen or seat.member.build.least_grade >= least or seat.grade(min(seat.room, most)) >= least
+    ]
+
+
+def _best_alone(fitting: Sequence[Seat], count: int) -> Placement:
+    def cost(seat: Seat) -> tuple[float, float, float, tuple[int, str]]:
+        link, weakest = seat.grade(count)
+        return -link, -weakest, -seat.carries_alone(count), seat.spare
+
+    return [(min(fitting, key=cost), count)]
+
+
+def _ways_over_several(seats: Sequence[Seat], limits: Limits) -> Iterator[tuple[int, Callable[[], Placement]]]:
+    """Numbers of nodes from two on, the least first, and what finds a placement over so many."""
+    most, limit = rooms(seats), _most_nodes(seats, limits)
     shares = range(1, max((seat.room for seat in seats), default=0) + 1)
-    numbers = sorted({-(-limits.count // share) for share in shares})
-    possible = [nodes for nodes in numbers if nodes <= _most_nodes(seats, limits) and most[nodes - 1] >= limits.count]
-    ways = [pack(seats, limits), *(_best_over(seats, nodes, limits.count) for nodes in possible), spread(seats, limits)]
-    return max(sorted(filter(None, ways), key=len), key=carried, default=[])
+    for nodes in sorted({-(-limits.count // share) for share in shares}):
+        if 1 < nodes <= limit and most[nodes - 1] >= limits.count:
+            yield nodes, partial(_best_over, seats, nodes, limits.count)
+    if limit > 1 and most[limit - 1] >= limits.count:
+        yield limit, partial(spread, seats, limits)
 
 
 def _most_nodes(seats: Sequence[Seat], limits: Limits) -> int:
@@ -106,10 +152,7 @@ def _most_nodes(seats: Sequence[Seat], limits: Limits) -> int:
 
 
 def _best_over(seats: Sequence[Seat], nodes: int, count: int) -> Placement:
-    """The best ring over so many nodes, which have room for it."""
-    if nodes == 1:
-        fitting = (seat for seat in seats if seat.room >= count)
-        return [(min(fitting, key=lambda seat: (-seat.carries_alone(count), *seat.spare)), count)]
+    """The best ring over so many nodes, two or more, which have room for it."""
     share, larger = divmod(count, nodes)
     less = {seat: seat.carries(share) for seat in seats if seat.room >= share}
     more = {seat: seat.carries(share + 1) for seat in seats if seat.room > share and larger}

@@ -6,21 +6,25 @@ from enum import StrEnum
 
 from webhook.topology.planning.fleet import Member, fleet
 from webhook.topology.planning.network import NodePath, node_path
-from webhook.topology.planning.placement import Limits, Placement, Seat, best_fit, carried, pack, rooms, spread
+from webhook.topology.planning.placement import Limits, Placement, Seat, as_good, best_fit, carried, pack, rooms, spread
 from webhook.topology.ring import all_reduce_bandwidth
 from webhook.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, check_count, check_number
 from webhook.topology.selection.select import Choice
 
 
 class NodePolicy(StrEnum):
-    """Which nodes are taken; of equal ones those whose names come first. On each, ``best-fit`` chooses the GPUs."""
+    """Which nodes are taken; of equal ones those whose names come first. On each, ``best-fit`` chooses the GPUs.
 
+    ``pack`` and ``spread`` rank only nodes whose sets are no worse, by class and weakest pair, than those of
+    ``best-fit``.
+    """
+
+    BEST_FIT = "best-fit"
+    """The best set on one node; several nodes where their ring carries more, or where one does not suffice."""
     PACK = "pack"
     """The fewest nodes, filled one after the other; where several do, those with least to spare."""
     SPREAD = "spread"
     """The most nodes, with shares as even as their free GPUs allow."""
-    BEST_FIT = "best-fit"
-    """The highest estimated ring bandwidth, over even shares where possible; of equal ones the fewest nodes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +36,7 @@ class PlanRequest:
     """
 
     count: int
-    policy: NodePolicy = NodePolicy.PACK
+    policy: NodePolicy = NodePolicy.BEST_FIT
     constraints: Constraints = UNCONSTRAINED
     """What the set on each node should meet."""
     max_nodes: int | None = None
@@ -92,10 +96,9 @@ class NoPlan:
     reason: str
 
 
-_PLACE: Mapping[NodePolicy, Callable[[Sequence[Seat], Limits], Placement]] = {
+_RANK: Mapping[NodePolicy, Callable[[Sequence[Seat], Limits], Placement]] = {
     NodePolicy.PACK: pack,
     NodePolicy.SPREAD: spread,
-    NodePolicy.BEST_FIT: best_fit,
 }
 
 
@@ -114,9 +117,9 @@ def plan(nodes: Iterable[NodeFree], request: PlanRequest) -> Plan | NoPlan:
     """
     members = fleet(nodes, request.constraints, request.network_bandwidth)
     limits = Limits(request.count, request.min_gpus_per_node, request.max_nodes or max(len(members), 1))
-    place = _PLACE[request.policy]
-    placement = place(_seats(members, limits, strict=True), limits) if request.constraints.asked else []
-    placement = placement or place(_seats(members, limits, strict=False), limits)
+    strict = _seats(members, limits, strict=True) if request.constraints.asked else []
+    placement = _place(strict, limits, request.policy)
+    placement = placement or _place(_seats(members, limits, strict=False), limits, request.policy)
     if not placement:
         return NoPlan(_reason(members, limits))
     shares = sorted(placement, key=lambda given: (given[0].member.fabric, given[0].member.name))
@@ -124,6 +127,11 @@ def plan(nodes: Iterable[NodeFree], request: PlanRequest) -> Plan | NoPlan:
         shares=tuple(_share(seat.member, count) for seat, count in shares),
         ring_bandwidth=carried(placement),
     )
+
+
+def _place(seats: Sequence[Seat], limits: Limits, policy: NodePolicy) -> Placement:
+    best = best_fit(seats, limits)
+    return _RANK[policy](as_good(seats, best), limits) if best and policy in _RANK else best
 
 
 def _seats(members: Sequence[Member], limits: Limits, *, strict: bool) -> list[Seat]:

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from webhook.model.errors import FormatError
+from webhook.topology.connections import assumed_generation, nvlink_rate
 from webhook.topology.consistency import checked
 from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology
+from webhook.topology.pcie import UNKNOWN_LINK, link_bandwidth
 from webhook.topology.readers.pair_links import links_by_gpu
 from webhook.topology.readers.products import ARM, product
 from webhook.topology.readers.smi_listing import ListedGpu, parse_listings
@@ -76,11 +78,12 @@ def _names(indices: Iterable[int]) -> str:
 def _topology(found: SmiMatrix, listed: Mapping[int, ListedGpu], node: str, source: str) -> NodeTopology:
     unlinked = [_gpu(index, found, listed.get(index)) for index in found.gpus]
     links = links_by_gpu(found.links(), {gpu.index: gpu.sm for gpu in unlinked}, source=source)
+    gpus = tuple(replace(gpu, nvlinks=links[gpu.index]) for gpu in unlinked)
     return NodeTopology(
         node=node,
         source=SOURCE,
-        problem=" ".join(_problems(found, listed)),
-        gpus=tuple(replace(gpu, nvlinks=links[gpu.index]) for gpu in unlinked),
+        problem=" ".join([*_problems(found, listed), *_assumptions(gpus)]),
+        gpus=gpus,
         cpus=_cpus(unlinked, found),
         nics=tuple(
             Nic(name=name, distance=found.distance(f"NIC{position}")) for position, name in enumerate(found.nics)
@@ -93,6 +96,23 @@ def _problems(found: SmiMatrix, listed: Mapping[int, ListedGpu]) -> Iterator[str
         yield _NO_UUIDS
     if not found.has_nvlinks and not any(found.links().values()):
         yield _NO_NVLINKS
+
+
+def _assumptions(gpus: Sequence[Gpu]) -> Iterator[str]:
+    """What bandwidths rest on where nothing tells what the GPUs are: lower bounds."""
+    unknown = [gpu for gpu in gpus if not gpu.sm]
+    if not unknown:
+        return
+    rates = {assumed_generation(gpu): nvlink_rate(gpu) for gpu in unknown if gpu.nvlinks}
+    counted = [
+        *(
+            f"NVLinks count as those of compute capability {name}, {rate} GB/s each"
+            for name, rate in sorted(rates.items())
+        ),
+        f"PCIe counts as generation {UNKNOWN_LINK.generation} x{UNKNOWN_LINK.width}, {link_bandwidth(None):g} GB/s",
+    ]
+    which = "the GPUs" if len(unknown) == len(gpus) else _names(gpu.index for gpu in unknown)
+    yield f"Nothing tells the generation of {which}: {'; '.join(counted)}; it may be more."
 
 
 def _gpu(index: int, found: SmiMatrix, listed: ListedGpu | None) -> Gpu:
