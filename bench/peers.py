@@ -7,13 +7,14 @@ same thing.
 - `bare`: a raw ASGI application that answers fixed bytes.
 - `gpu-topology-webhook`: ours, and the pod with eight GPUs of `bench/pods/gpu.yaml`, as the row `injected` of
   `python -m bench`.
-- `HAMi`: the webhook in HAMi's scheduler, with the options of HAMi's chart. It sets the scheduler, and cores of GPUs.
+- `HAMi`: the webhook in HAMi's scheduler, with the options and the account of the tests. It adds what the request for
+  GPUs leaves open.
 - `EKS pod identity`: the webhook that gives pods a role of AWS. The pod's service account has one, so each container
   gets variables and a mount, and the pod a volume.
 
 A program that cannot be had leaves its row out, and the reason is printed: EKS's is built with Go from its module, or
-taken from the directory `POD_IDENTITY_WEBHOOK_ASSETS`; HAMi's, in the newest release that the tests know, likewise or
-from `HAMI_ASSETS`. What is measured, and the exit codes, are those of `python -m bench`.
+taken from the directory `POD_IDENTITY_WEBHOOK_ASSETS`; HAMi's, in the newest release that the tests know, is built
+in the same way, or taken from `HAMI_ASSETS`. What is measured, and the exit codes, are those of `python -m bench`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -48,6 +49,7 @@ from tests.programs.catalogue import ETCD, HAMI_SCHEDULERS, KUBE_APISERVER, POD_
 from webhook import __version__
 
 HAMI_RELEASE = "2.10.0"
+CONTROL_PLANE = (ETCD, KUBE_APISERVER)
 QUICK = measure.Plan(rounds=1, seconds=0.3, starts=0, growth=0)
 FULL = measure.Plan(rounds=7, seconds=1.0, starts=0, growth=0)
 ROLE = {"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/trainer"}
@@ -158,7 +160,8 @@ def main() -> int:
     found, missing = find(progress.print)
     try:
         with progress.status("") as status, tempfile.TemporaryDirectory(prefix="bench-") as directory:
-            rows, bursts = run(plan, found, Path(directory), status.update)
+            measured = [peer for peer in peers() if peer.name not in missing]
+            rows, bursts = run(plan, measured, found, Path(directory), status.update)
     except (servers.StartError, load.AnswerError, NotRunningError, OSError) as failure:
         print(f"bench: {failure}", file=sys.stderr)
         return 1
@@ -178,35 +181,38 @@ def stop(_signal: int, _frame: object) -> NoReturn:
 
 
 def find(say: Callable[[str], None]) -> tuple[dict[str, Path], dict[str, str]]:
-    """The executables that there are, by the names of programs; and of the others why there is none."""
-    found, missing = dict[str, Path](), dict[str, str]()
-    for program in (ETCD, KUBE_APISERVER, *(peer.program for peer in peers())):
+    """The executables that there are, by the names of programs; and why webhooks are left out, by their names."""
+    found, reasons = dict[str, Path](), dict[str, str]()
+    for program in (*CONTROL_PLANE, *(peer.program for peer in peers())):
         executable = find_or_build(program, os.environ, say=say)
         if isinstance(executable, Missing):
-            missing[program.name] = executable.reason
+            reasons[program.name] = executable.reason
         else:
             found[program.name] = executable
+    missing = dict[str, str]()
+    for peer in peers():
+        for needed in (*CONTROL_PLANE, peer.program):
+            if needed.name in reasons:
+                missing[peer.name] = reasons[needed.name]
     return found, missing
 
 
 def run(
-    plan: measure.Plan, found: Mapping[str, Path], directory: Path, say: Callable[[str], None]
+    plan: measure.Plan, others: Sequence[Peer], found: Mapping[str, Path], directory: Path, say: Callable[[str], None]
 ) -> tuple[list[Row], measure.Bursts]:
-    """Measure all webhooks of which there is an executable; without a control plane, only ours."""
+    """Measure our webhook and the others, with the executables that were found."""
     server_core, client_core = proc.core_pair()
     with ExitStack() as stack:
         client = stack.enter_context(load.client(client_core))
         say("starting the servers")
         rows = list(own_rows(stack, directory, server_core))
-        if {ETCD.name, KUBE_APISERVER.name} <= found.keys():
-            binaries = Binaries(found[ETCD.name], found[KUBE_APISERVER.name])
+        if others:
+            binaries = Binaries(*(found[program.name] for program in CONTROL_PLANE))
             (directory / "control-plane").mkdir()
             with servers.pinned(client_core):
                 control_plane = stack.enter_context(running_control_plane(binaries, directory / "control-plane"))
             place = Place(control_plane=control_plane, directory=directory, core=server_core)
-            rows += [
-                peer_row(stack, peer, found[peer.program.name], place) for peer in peers() if peer.program.name in found
-            ]
+            rows += [peer_row(stack, peer, found[peer.program.name], place) for peer in others]
         targets = {row.name: row.target for row in rows}
         return rows, measure.interleave(client, targets, plan, say, [measure.TARGET_CONNECTIONS])
 
@@ -251,13 +257,13 @@ def patched(name: str, version: str, server: servers.Server, request: bytes) -> 
 
 
 def table(rows: list[Row], bursts: measure.Bursts, plan: measure.Plan) -> Table:
-    """One line for each webhook."""
+    """One line for each webhook; `ops` are the operations of its patch."""
     connections = measure.TARGET_CONNECTIONS
     title = f"One review of the same pod, {connections} connections; medians, rounds: {plan.rounds}"
     shown = Table(title=title)
     for heading in ("webhook", "version"):
         shown.add_column(heading, no_wrap=True)
-    for heading in ("operations", "CPU µs", "CPU / bare", "CPU / ours"):
+    for heading in ("ops", "CPU µs", "CPU / bare", "CPU / ours"):
         shown.add_column(heading, justify="right")
     ours = bursts.cell("injected", connections).ratio
     for row in rows:
