@@ -49,10 +49,11 @@ check: .venv/installed      ## style, types, import contracts, workflows
 run: .venv/installed        ## the webhook on https://localhost:8443 with the example cluster
 	$(BIN)/gpu-topology serve --state examples/state --self-signed --ca-file .venv/ca.crt --host 127.0.0.1
 
-bench: .venv/installed      ## what a review costs beside a bare server, a choice of GPUs beside a plain loop, a restart in reviews
+bench: .venv/installed      ## what a review costs beside a bare server and other webhooks, a choice of GPUs beside a plain loop, a restart in reviews
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.selection
 	$(BIN)/python -m bench.restart
+	$(BIN)/python -m bench.peers
 
 chart: .venv/installed      ## what the chart takes from the code, and deploy/install.yaml from the chart
 	$(BIN)/python -m tests.chart

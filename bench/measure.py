@@ -71,6 +71,18 @@ class Bursts:
     disturbed: int = 0
     """Bursts kept although they were disturbed, because every repeat was."""
 
+    def take(self, client: load.Client, row: str, loaded: load.Target, connections: int, seconds: float) -> None:
+        """Load a row once more, and again if other processes disturbed it."""
+        with awake(loaded.restless):
+            burst = client.burst(loaded, connections, seconds)
+            for _ in range(MAX_REPEATS):
+                if burst.others <= DISTURBED:
+                    break
+                self.repeated += 1
+                burst = client.burst(loaded, connections, seconds)
+        self.disturbed += burst.others > DISTURBED
+        self.kept.setdefault((row, connections), []).append(burst)
+
     def cell(self, row: str, connections: int) -> Cell:
         """The medians of one row; its ratio is the median of the ratios of each round."""
         bursts, floor = self.kept[row, connections], self.kept["bare", connections]
@@ -228,12 +240,12 @@ def target(server: servers.Server, request: bytes, *, expect_patch: bool | None)
     """
     program = server.program
     answer = program.ask(request)
-    response = json.loads(answer.partition(b"\r\n\r\n")[2])["response"]
+    response = json.loads(servers.body(answer))["response"]
     if expect_patch is not None and (not response["allowed"] or ("patch" in response) != expect_patch):
         wanted = "with a patch" if expect_patch else "without a patch"
         raise load.AnswerError(f"expected an allowed review {wanted}, found {json.dumps(response)[:600]}")
     return load.Target(
-        name=program.arguments[0],
+        name=" ".join(program.command),
         port=program.port,
         pid=server.pid,
         ca_file=program.ca_file,
@@ -243,7 +255,11 @@ def target(server: servers.Server, request: bytes, *, expect_patch: bool | None)
 
 
 def interleave(
-    client: load.Client, targets: Mapping[str, load.Target], plan: Plan, say: Callable[[str], None]
+    client: load.Client,
+    targets: Mapping[str, load.Target],
+    plan: Plan,
+    say: Callable[[str], None],
+    connections: Sequence[int] = CONNECTIONS,
 ) -> Bursts:
     """Load the rows in turn, so that a machine that drifts slows all of them alike."""
     bursts = Bursts()
@@ -251,25 +267,11 @@ def interleave(
     for warmed in targets.values():
         client.burst(warmed, TARGET_CONNECTIONS, plan.seconds)
     with asleep([pid for one in targets.values() for pid in one.restless]):
-        _interleave(client, targets, plan, say, bursts)
+        for number, count in itertools.product(range(1, plan.rounds + 1), connections):
+            say(f"round {number} of {plan.rounds}, connections: {count}")
+            for row, loaded in targets.items():
+                bursts.take(client, row, loaded, count, plan.seconds)
     return bursts
-
-
-def _interleave(
-    client: load.Client, targets: Mapping[str, load.Target], plan: Plan, say: Callable[[str], None], bursts: Bursts
-) -> None:
-    for number, connections in itertools.product(range(1, plan.rounds + 1), CONNECTIONS):
-        say(f"round {number} of {plan.rounds}, connections: {connections}")
-        for row, loaded in targets.items():
-            with awake(loaded.restless):
-                burst = client.burst(loaded, connections, plan.seconds)
-                for _ in range(MAX_REPEATS):
-                    if burst.others <= DISTURBED:
-                        break
-                    bursts.repeated += 1
-                    burst = client.burst(loaded, connections, plan.seconds)
-            bursts.disturbed += burst.others > DISTURBED
-            bursts.kept.setdefault((row, connections), []).append(burst)
 
 
 @contextmanager

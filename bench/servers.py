@@ -39,6 +39,9 @@ STATE = {
 }
 """The cluster that the webhook believes in: one namespace that opted in, on a HAMi that takes the init container."""
 
+END_OF_HEAD = b"\r\n\r\n"
+CHUNKED = b"\r\ntransfer-encoding: chunked"
+LAST_CHUNK = b"0\r\n\r\n"
 READY = b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 """The first request to the stand-in for the API server."""
 
@@ -51,8 +54,8 @@ class StartError(Exception):
 class Program:
     """How to start a server, and how to reach it once it runs."""
 
-    arguments: Sequence[str]
-    """What follows `python -m`."""
+    command: Sequence[str]
+    """The executable and its arguments."""
     port: int
     ca_file: Path
     """The authority to trust; the server writes it before it listens."""
@@ -90,8 +93,8 @@ def bare(directory: Path) -> Program:
     """`bench.bare`, with its files in a new `directory`."""
     directory.mkdir()
     port, ca_file = free_port(), directory / "ca.crt"
-    arguments = ["bench.bare", "--ca-file", str(ca_file), "--port", str(port)]
-    return Program(arguments=arguments, port=port, ca_file=ca_file, stderr=directory / "stderr")
+    command = module("bench.bare", "--ca-file", str(ca_file), "--port", str(port))
+    return Program(command=command, port=port, ca_file=ca_file, stderr=directory / "stderr")
 
 
 def api_server(directory: Path, pods: Path, *, nodes: int = 0, resync: float = 0.0) -> Program:
@@ -112,9 +115,9 @@ def api_server(directory: Path, pods: Path, *, nodes: int = 0, resync: float = 0
         "current-context": "x",
     }
     (directory / "kubeconfig").write_text(json.dumps(kubeconfig))
-    arguments = ["bench.api_server", "--ca-file", str(ca_file), "--port", str(port), "--pods", str(pods)]
-    arguments += ["--nodes", str(nodes), "--resync", str(resync), "--authority", str(directory / "authority.crt")]
-    return Program(arguments=arguments, port=port, ca_file=ca_file, stderr=directory / "stderr")
+    command = module("bench.api_server", "--ca-file", str(ca_file), "--port", str(port), "--pods", str(pods))
+    command += ["--nodes", str(nodes), "--resync", str(resync), "--authority", str(directory / "authority.crt")]
+    return Program(command=command, port=port, ca_file=ca_file, stderr=directory / "stderr")
 
 
 def webhook(directory: Path, *, kubeconfig: Path | None = None) -> Program:
@@ -143,8 +146,8 @@ def pod(directory: Path, api_server: Program) -> Program:
     (account / "ca.crt").write_bytes(api_server.ca_file.read_bytes())
     config.write_text("certificates: {additionalNames: [127.0.0.1]}\n")
     port, ops_port = free_port(), free_port()
-    arguments = ["bench.pod", str(account), "serve", "--config", str(config), "--state", "kubernetes"]
-    arguments += ["--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)]
+    command = module("bench.pod", str(account), "serve", "--config", str(config), "--state", "kubernetes")
+    command += ["--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)]
     environment = {
         "KUBERNETES_SERVICE_HOST": "127.0.0.1",
         "KUBERNETES_SERVICE_PORT": str(api_server.port),
@@ -152,7 +155,7 @@ def pod(directory: Path, api_server: Program) -> Program:
         "POD_NAMESPACE": OWN_NAMESPACE,
     }
     return Program(
-        arguments=arguments,
+        command=command,
         port=port,
         ca_file=api_server.ca_file.with_name("authority.crt"),
         stderr=directory / "stderr",
@@ -163,38 +166,46 @@ def pod(directory: Path, api_server: Program) -> Program:
 
 def _webhook(directory: Path, *more: str, kubeconfig: Path | None) -> Program:
     port, ops_port, ca_file = free_port(), free_port(), directory / "ca.crt"
-    arguments = [
-        "bench.unlimited" if kubeconfig else "webhook",
-        "serve",
-        *more,
-        "--self-signed",
-        "--ca-file",
-        str(ca_file),
-    ]
-    arguments += ["--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)]
-    arguments += ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
-    return Program(arguments=arguments, port=port, ca_file=ca_file, stderr=directory / "stderr", ops_port=ops_port)
+    command = module("bench.unlimited" if kubeconfig else "webhook", "serve", *more, "--self-signed")
+    command += ["--ca-file", str(ca_file), "--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)]
+    command += ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
+    return Program(command=command, port=port, ca_file=ca_file, stderr=directory / "stderr", ops_port=ops_port)
+
+
+def module(name: str, *arguments: str) -> list[str]:
+    """The command that runs a module of ours."""
+    return [sys.executable, "-m", name, *arguments]
 
 
 @contextmanager
 def running(program: Program, core: int, request: bytes) -> Iterator[Server]:
     """The program on one core, from its answer to `request` to the end of the block."""
     begin = time.perf_counter()
-    with program.stderr.open("wb") as stderr:
+    with program.stderr.open("wb") as stderr, pinned(core):
         process = subprocess.Popen(
-            [sys.executable, "-m", *program.arguments],
+            program.command,
             stdout=subprocess.DEVNULL,
             stderr=stderr,
             start_new_session=True,
             env={**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **program.environment},
         )
     try:
-        os.sched_setaffinity(process.pid, {core})
         _await_first_answer(process, program, request)
         start_ms = (time.perf_counter() - begin) * 1e3
         yield Server(program=program, pid=process.pid, start_ms=start_ms)
     finally:
         _stop(process)
+
+
+@contextmanager
+def pinned(core: int) -> Iterator[None]:
+    """Processes that are started in the block have this core alone, from their first thread on."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def _await_first_answer(process: subprocess.Popen[bytes], program: Program, request: bytes) -> None:
@@ -204,7 +215,7 @@ def _await_first_answer(process: subprocess.Popen[bytes], program: Program, requ
         if process.poll() is not None or time.monotonic() > deadline:
             ended = f"ended with {process.returncode}" if process.returncode is not None else "gives no such answer"
             said = program.stderr.read_text(errors="replace")[-2000:]
-            command = " ".join(["python -m", *program.arguments])
+            command = " ".join(program.command)
             raise StartError(f"expected a first answer with 200, but `{command}` {ended}: {answer[:300]!r}\n{said}")
         time.sleep(POLL_S)
         with contextlib.suppress(OSError):
@@ -227,13 +238,31 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 def read_answer(channel: ssl.SSLSocket) -> bytes:
     """One whole answer, head and body; `ConnectionError` if the server closes before its end."""
     answer = b""
-    while b"\r\n\r\n" not in answer:
+    while END_OF_HEAD not in answer:
         answer += _receive(channel)
-    head, separator, _ = answer.partition(b"\r\n\r\n")
+    head, separator, _ = answer.partition(END_OF_HEAD)
+    if CHUNKED in head.lower():
+        while not answer.endswith(LAST_CHUNK):
+            answer += _receive(channel)
+        return answer
     length = len(head) + len(separator) + content_length(head)
     while len(answer) < length:
         answer += _receive(channel)
     return answer
+
+
+def body(answer: bytes) -> bytes:
+    """The body of a whole answer."""
+    head, _, rest = answer.partition(END_OF_HEAD)
+    if CHUNKED not in head.lower():
+        return rest
+    parts = []
+    while rest != LAST_CHUNK:
+        line, _, rest = rest.partition(b"\r\n")
+        size = int(line, 16)
+        parts.append(rest[:size])
+        rest = rest[size + 2 :]
+    return b"".join(parts)
 
 
 def _receive(channel: ssl.SSLSocket) -> bytes:

@@ -81,5 +81,14 @@ ACTIONLINT = GoProgram(
     "actionlint", "github.com/rhysd/actionlint/cmd/actionlint", MODULES / "actionlint", assets="ACTIONLINT_ASSETS"
 )
 
+# Only the benchmark runs it, so the tests never build it.
+POD_IDENTITY_WEBHOOK = GoProgram(
+    "amazon-eks-pod-identity-webhook",
+    "github.com/aws/amazon-eks-pod-identity-webhook",
+    MODULES / "pod-identity-webhook",
+    stamps={"main.webhookVersion": "{version}"},
+    assets="POD_IDENTITY_WEBHOOK_ASSETS",
+)
+
 KUBERNETES = (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, KUBE_CONTROLLER_MANAGER, KUBECTL)
 ALL = (*KUBERNETES, *HAMI_SCHEDULERS.values(), PROMTOOL, HELM, ACTIONLINT)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.programs.build import GoProgram, Missing, find_or_build
-from tests.programs.catalogue import ALL, HAMI_SCHEDULERS, MODULES
+from tests.programs.catalogue import ALL, HAMI_SCHEDULERS, MODULES, POD_IDENTITY_WEBHOOK
 
 PROGRAM = 'package main\n\nvar version = "unknown"\n\nfunc main() { print(version) }\n'
 GO_MOD = """module example.com/tools
@@ -104,8 +104,9 @@ def test_of_hami_s_releases_one_can_be_ready_made(tmp_path: Path) -> None:
 
 
 def test_every_program_has_a_name_of_its_own_and_modules_with_sums() -> None:
-    assert len({program.name for program in ALL}) == len(ALL)
-    for program in ALL:
+    every = (*ALL, POD_IDENTITY_WEBHOOK)
+    assert len({program.name for program in every}) == len(every)
+    for program in every:
         assert (program.modules / "go.mod").is_file()
         assert (program.modules / "go.sum").is_file()
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -159,26 +159,26 @@ class Session:
     async def _begun(self, what: str, path: str, accept: str, limit: int) -> AsyncIterator[aiohttp.ClientResponse]:
         """The answer to a watch once its head is there, if it is none that refuses it."""
         head = asyncio.timeout(self.seconds)
-        async with head, self._request("GET", path, {"Accept": accept}, None) as response:
+        async with head, await self._request("GET", path, {"Accept": accept}, None) as response:
             if response.status != 200:
                 raise failure(what, Answer(response.status, await _whole(response, limit), response.headers))
             head.reschedule(None)
             yield response
 
     async def _answer(self, method: str, path: str, headers: dict[str, str], body: bytes | None, limit: int) -> Answer:
-        async with self._request(method, path, headers, body) as response:
+        async with await self._request(method, path, headers, body) as response:
             return Answer(response.status, await _whole(response, limit), response.headers)
 
-    @asynccontextmanager
     async def _request(
         self, method: str, path: str, headers: dict[str, str], body: bytes | None
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """A request with our credentials; it is sent when the block of the answer begins."""
         if self._closed:
             raise aiohttp.ClientConnectionError(_STOPPING)
         authorization = await self._credentials.authorization()
         if authorization:
             headers["Authorization"] = authorization
-        async with self._opened().request(
+        return self._opened().request(
             method,
             URL(self._url + path, encoded=True),
             headers=headers,
@@ -187,8 +187,7 @@ class Session:
             server_hostname=self._access.tls_server_name,
             proxy=self._access.proxy,
             allow_redirects=False,  # a token is for the API server alone
-        ) as response:
-            yield response
+        )
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._client is None:

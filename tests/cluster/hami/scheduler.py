@@ -117,20 +117,15 @@ def running_hami(
     Raises:
         NotRunningError: one of them ended or does not become ready.
     """
-    kubeconfig = _account(control_plane)
-    bundle = issue(("127.0.0.1",), now=datetime.now(UTC), lifetime=CERTIFICATE_LIFETIME)
-    for name, content in (("tls.crt", bundle.certificate), ("tls.key", bundle.key), ("ca.crt", bundle.authority)):
-        (directory / name).touch(mode=0o600)
-        (directory / name).write_bytes(content)
-    devices = {"nvidia": _device_config(overwrite_env=overwrite_env)}
-    (directory / "device-config.yaml").write_text(json.dumps(devices))
+    kubeconfig = create_account(control_plane)
+    write_files(directory, overwrite_env=overwrite_env)
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
     with ExitStack() as stack:
         port = stack.enter_context(reserved_port())
-        hami = Hami(release, f"https://127.0.0.1:{port}", bundle.authority, directory / "hami-scheduler.log")
-        extender = stack.enter_context(
-            running("hami-scheduler", _hami_command(programs, directory, port), hami.log, environment)
-        )
+        authority = (directory / "ca.crt").read_bytes()
+        hami = Hami(release, f"https://127.0.0.1:{port}", authority, directory / "hami-scheduler.log")
+        command = hami_command(programs.hami_scheduler, directory, port)
+        extender = stack.enter_context(running("hami-scheduler", command, hami.log, environment))
         extender.wait_until(lambda: _is_healthy(hami))
         (directory / "kube-scheduler.yaml").write_text(json.dumps(_kube_scheduler_config(hami, kubeconfig)))
         flags = [f"--config={directory / 'kube-scheduler.yaml'}", "--secure-port=0"]
@@ -142,7 +137,17 @@ def running_hami(
         yield hami
 
 
-def _account(control_plane: ControlPlane) -> Path:
+def write_files(directory: Path, *, overwrite_env: bool = False) -> None:
+    """What HAMi's scheduler reads: its certificate, with the authority in ``ca.crt``, and its configuration."""
+    bundle = issue(("127.0.0.1",), now=datetime.now(UTC), lifetime=CERTIFICATE_LIFETIME)
+    for name, content in (("tls.crt", bundle.certificate), ("tls.key", bundle.key), ("ca.crt", bundle.authority)):
+        (directory / name).touch(mode=0o600)
+        (directory / name).write_bytes(content)
+    devices = {"nvidia": _device_config(overwrite_env=overwrite_env)}
+    (directory / "device-config.yaml").write_text(json.dumps(devices))
+
+
+def create_account(control_plane: ControlPlane) -> Path:
     """A kubeconfig for the service account, with the roles that the chart gives it."""
     subjects = [RbacV1Subject(kind="ServiceAccount", name=ACCOUNT, namespace=NAMESPACE)]
     with control_plane.client() as client:
@@ -163,9 +168,10 @@ def _account(control_plane: ControlPlane) -> Path:
     return kubeconfig
 
 
-def _hami_command(programs: Programs, directory: Path, port: int) -> list[str | Path]:
+def hami_command(program: Path, directory: Path, port: int) -> list[str | Path]:
+    """HAMi's scheduler with the files of :func:`write_files`, to be started with ``KUBECONFIG``."""
     return [
-        programs.hami_scheduler,
+        program,
         f"--http_bind=127.0.0.1:{port}",
         f"--cert_file={directory / 'tls.crt'}",
         f"--key_file={directory / 'tls.key'}",
