@@ -4,7 +4,7 @@
 #
 # All stages are the same Debian with the same Python, so that the environments that are made here find it there.
 # Debian 12 has Python 3.11, for which requirements.lock is made; its security fixes come with a new build.
-# Whoever needs equal builds gives a digest here, such as --build-arg DEBIAN=bookworm-slim@sha256:...
+# For equal builds give a digest here, such as --build-arg DEBIAN=bookworm-slim@sha256:...
 ARG DEBIAN=bookworm-slim
 
 FROM debian:${DEBIAN} AS python
@@ -22,7 +22,7 @@ COPY pyproject.toml requirements.lock ./
 # The official Kubernetes client reads kubeconfigs, which a pod of the cluster has none of: it is not installed, nor is
 # what only it needs. The lock pins development tools too; as constraints it pins only what is asked for.
 # The environment has no pip of its own, and of the programs of its libraries none: nothing in the image installs anything.
-# Unchecked hashes: nobody writes here, and bytecode with times of files would be another one with each build.
+# Unchecked hashes: no user of the image can write here, and bytecode that holds times of files differs with each build.
 FROM tools AS libraries
 RUN python3 -m venv --without-pip /opt/gpu-topology \
     && python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \

@@ -36,7 +36,7 @@ def test_nothing_in_it_installs_or_compiles_programs(either: Image) -> None:
     assert [path.name for path in (either.root / HOME / "bin").iterdir() if not path.is_symlink()] == ["gpu-topology"]
 
 
-def test_nobody_but_root_can_change_it(either: Image) -> None:
+def test_only_root_can_change_it(either: Image) -> None:
     for path in (either.root / HOME).rglob("*"):
         found = path.lstat()
         assert (found.st_uid, found.st_gid) == (0, 0), path
