@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 ENGINE ?= docker
 IMAGE ?= gpu-topology-webhook
+# Beside the other image, with the same tag. The chart looks for it there too.
+REMAP_IMAGE ?= $(shell echo '$(IMAGE)' | sed -E 's#[^/:]+(:[^/:]+)?$$#gpu-topology-remap\1#')
 QUICK := $(addprefix tests/,admit allocation bind docs model resolve review test_house.py)
 
 .PHONY: demo test quick fast fuzz control-plane cluster load attacks run bench chart docs image image-test check lint lock clean
@@ -61,11 +63,13 @@ chart: .venv/installed      ## what the chart takes from the code, and deploy/in
 docs: .venv/docs            ## the documents as a site, in site/; fails for a link or heading that is not there
 	$(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
 
-image:                      ## the container image, with docker or, ENGINE=..., podman or buildah
+image:                      ## both container images, with docker or, ENGINE=..., podman or buildah
 	$(ENGINE) build --build-arg VERSION=$$(.ci/version) \
-		--build-arg REVISION=$$(git rev-parse HEAD) --tag $(IMAGE) .
+		--build-arg REVISION=$$(git rev-parse HEAD) --target webhook --tag $(IMAGE) .
+	$(ENGINE) build --build-arg VERSION=$$(.ci/version) \
+		--build-arg REVISION=$$(git rev-parse HEAD) --target remap --tag $(REMAP_IMAGE) .
 
-image-test: .venv/installed ## builds the image without a registry, and runs it; as root, with buildah and mmdebstrap
+image-test: .venv/installed ## builds both images without a registry, and runs them; as root, with buildah and mmdebstrap
 	CI=true $(BIN)/python -m pytest -m image tests/image
 
 lock: .venv/installed       ## renew requirements.lock from pyproject.toml

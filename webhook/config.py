@@ -21,7 +21,7 @@ from webhook.resolve.wanted import NcclTables, format_tables
 from webhook.topology.consistency import MAX_GPUS
 
 _KEY_LIMIT = 100
-DEFAULT_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook"
+DEFAULT_REMAP_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-remap"
 # With "nccl-env." before it the name of an annotation, which has at most 63 characters and ends with a letter or a
 # digit: apimachinery pkg/util/validation. The remap program reads C identifiers only.
 _TABLE_NAME = re.compile(r"[A-Za-z]|[A-Za-z_][A-Za-z0-9_]{0,52}[A-Za-z0-9]")
@@ -96,7 +96,7 @@ class RemapSettings(Section, frozen=True, kw_only=True):
     """The remap container."""
 
     image: str = ""
-    """Its image; empty: this project's image of the same version."""
+    """Its image; empty: this project's gpu-topology-remap of the same version. The webhook's image works as well."""
     image_pull_policy: Literal["", "Always", "IfNotPresent", "Never"] = ""
     """Its pull policy; empty: Kubernetes decides."""
     sees_gpus: bool = True
@@ -308,7 +308,7 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         binding=config.binding,
         limits=config.limits,
         knows_clients=bool(config.server.client_authority),
-        remap_image=config.remap.image or f"{DEFAULT_IMAGE}:{version}",
+        remap_image=config.remap.image or f"{DEFAULT_REMAP_IMAGE}:{version}",
         fixed_nccl=fixed,
         bound_nccl=bound,
         nccl_tables=tables,

@@ -14,7 +14,7 @@ CARRIERS = pytest.mark.parametrize("cluster", [HAMI_2_9, HAMI_2_10_0], ids=["ini
 SHELL = {"exec": {"command": ["sh", "-c", "sleep inf"]}}
 EXTRAS: dict[str, Manifest] = {
     "another image": {"image": "registry.local/spy:1"},
-    "an image by digest": {"image": "ghcr.io/gpu-topology-webhook/gpu-topology-webhook@sha256:" + "0" * 64},
+    "an image by digest": {"image": "ghcr.io/gpu-topology-webhook/gpu-topology-remap@sha256:" + "0" * 64},
     "another pull policy": {"imagePullPolicy": "Never"},
     "more arguments": {"args": ["--mode", "init", "--directory", "/data"]},
     "no arguments": {"args": []},

@@ -8,6 +8,7 @@ import yaml
 
 from tests.chart.generated import CHART, GENERATED, Value, documented_values
 from webhook import __version__
+from webhook.config import DEFAULT_REMAP_IMAGE
 from webhook.model import names
 
 REMEDY = "is stale; run: make chart"
@@ -24,14 +25,17 @@ def test_chart_and_program_have_one_version() -> None:
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
 
 
-def test_what_artifact_hub_reads_is_text_and_names_the_image_of_the_chart() -> None:
+def test_what_artifact_hub_reads_is_text_and_names_the_images_of_the_chart() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     annotations = chart["annotations"]
     assert all(key.startswith("artifacthub.io/") and isinstance(value, str) for key, value in annotations.items())
-    (image,) = yaml.safe_load(annotations["artifacthub.io/images"])
-    assert image["image"] == f"{values['image']['repository']}:{__version__}"
-    assert image["platforms"] == ["linux/amd64", "linux/arm64"]
+    images = yaml.safe_load(annotations["artifacthub.io/images"])
+    assert [image["image"] for image in images] == [
+        f"{values['image']['repository']}:{__version__}",
+        f"{DEFAULT_REMAP_IMAGE}:{__version__}",
+    ]
+    assert all(image["platforms"] == ["linux/amd64", "linux/arm64"] for image in images)
     links = {link["name"]: link["url"] for link in yaml.safe_load(annotations["artifacthub.io/links"])}
     assert links.keys() == {"support", "documentation", "changelog"}
     assert all(url.startswith(chart["home"]) for url in links.values())

@@ -13,8 +13,9 @@ import yaml
 from tests.chart.generated import CHART, PROGRAMS, ROOT, Rule
 from tests.chart.helm import INSTALL, KUBERNETES, NAMESPACE, RELEASE, VALUES, Helm, documents, pick
 from tests.cli.command import gpu_topology
+from webhook import __version__
 from webhook.allocation.read import DIALECTS
-from webhook.config import Config, parse_config
+from webhook.config import Config, admit_policy, parse_config
 from webhook.model import names
 
 pytestmark = pytest.mark.cluster
@@ -39,7 +40,8 @@ SCOPES = {
     "default": "default-namespace",
 }
 """Where a Role of that namespace counts, in the words of the lists of permissions."""
-IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook:0.1.0"
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+REMAP_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-remap:0.1.0"
 
 
 def values(case: str) -> list[str]:
@@ -93,11 +95,42 @@ def test_every_setting_can_be_set_and_arrives_unchanged(helm: Helm, tmp_path: Pa
     assert config_of(documents(helm.template(f"--values={tmp_path / 'values.yaml'}"))) == parse_config(document)
 
 
-def test_the_remap_container_has_the_image_of_the_chart(helm: Helm) -> None:
+def test_the_remap_container_has_the_small_image_and_the_pull_policy_of_the_chart(helm: Helm) -> None:
     default, other = config_of(helm.objects()), config_of(helm.objects("everything"))
-    assert (default.remap.image, default.remap.image_pull_policy) == (IMAGE, "IfNotPresent")
-    assert other.remap.image == "registry.local/gt@sha256:" + "0123456789abcdef" * 4
+    assert (default.remap.image, default.remap.image_pull_policy) == (REMAP_IMAGE, "IfNotPresent")
+    assert other.remap.image == "registry.local/small/remap@sha256:" + "fedcba9876543210" * 4
     assert (other.remap.image_pull_policy, other.remap.runtime_class_name) == ("Always", "nvidia")
+
+
+def test_chart_and_program_expect_the_remap_image_under_the_same_name(helm: Helm) -> None:
+    by_chart = config_of(helm.objects())
+    assert admit_policy(by_chart, version="x").remap_image == admit_policy(Config(), version=__version__).remap_image
+
+
+@pytest.mark.parametrize(
+    ("settings", "image"),
+    [
+        (["image.repository=registry.local:5000/gpu/gt"], "registry.local:5000/gpu/gpu-topology-remap:0.1.0"),
+        (["image.repository=gt"], "gpu-topology-remap:0.1.0"),
+        (["image.tag=v7"], "ghcr.io/gpu-topology-webhook/gpu-topology-remap:v7"),
+        (["image.tag=v7", "remapImage.tag=v8"], "ghcr.io/gpu-topology-webhook/gpu-topology-remap:v8"),
+        (["image.repository=a/b", "remapImage.repository=c/d"], "c/d:0.1.0"),
+        ([f"image.digest={DIGEST}", "remapImage.tag=v8"], "ghcr.io/gpu-topology-webhook/gpu-topology-remap:v8"),
+        ([f"image.digest={DIGEST}", "config.remap.image=a/b:1"], "a/b:1"),
+        (["remapImage.repository=c/d", "config.remap.image=a/b:1"], "a/b:1"),
+        (["remapImage.repository=c/d", "config.remap.image="], "c/d:0.1.0"),
+    ],
+)
+def test_the_remap_image_is_beside_the_other_unless_it_is_named(helm: Helm, settings: list[str], image: str) -> None:
+    options = [f"--set={setting}" for setting in settings]
+    assert config_of(helm.objects(options=options)).remap.image == image
+
+
+def test_a_digest_for_the_webhook_alone_is_refused(helm: Helm) -> None:
+    """The image that runs in every injected pod would be pulled by a tag, by an operator who pins what was checked."""
+    done = helm.run("template", CHART, f"--kube-version={KUBERNETES}", f"--set=image.digest={DIGEST}")
+    assert done.returncode == 1
+    assert "remapImage.digest: expected the digest of gpu-topology-remap, because image.digest is set" in done.stderr
 
 
 def test_another_configuration_rolls_the_pods(helm: Helm) -> None:
@@ -621,6 +654,7 @@ def test_rules_and_dashboard_are_those_of_their_files(helm: Helm, tmp_path: Path
         ("certificates.source=letsencrypt", "value must be one of 'managed', 'cert-manager', 'secret'"),
         ("certificates.source=secret", "at '/certificates/secret/caBundle': minLength: got 0, want 1"),
         ("image.digest=sha256:1", "at '/image/digest'"),
+        ("remapImage.digest=sha256:1", "at '/remapImage/digest'"),
         ("config.sever.port=1", "at '/config': additional properties 'sever' not allowed"),
         ("config.server.port=https", "at '/config/server/port': got string, want integer"),
         ("config.cluster.hamiVersion=2", "at '/config/cluster/hamiVersion': got number, want string"),
@@ -669,6 +703,11 @@ def test_the_notes_say_where_the_command_line_comes_from(helm: Helm) -> None:
 def test_the_notes_say_that_no_image_is_published_unless_another_one_is_named(helm: Helm) -> None:
     assert "NO IMAGE IS PUBLISHED" in notes(helm)
     assert "PUBLISHED" not in notes(helm, "--set=image.repository=registry.local/gt")
+
+
+def test_the_notes_name_the_image_that_the_gpu_nodes_pull(helm: Helm) -> None:
+    said = notes(helm, "--set=image.repository=registry.local/gt")
+    assert "nodes can pull registry.local/gpu-topology-remap:0.1.0 (value remapImage)" in said
 
 
 def test_the_notes_say_what_ports_of_nodes_need(helm: Helm) -> None:

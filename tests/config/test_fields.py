@@ -101,7 +101,7 @@ def test_the_defaults_written_out_are_a_configuration() -> None:
 
 def test_the_remap_image_is_of_our_own_version() -> None:
     rules = admit_policy(parse_config(None), version="7.8.9")
-    assert rules.remap_image == "ghcr.io/gpu-topology-webhook/gpu-topology-webhook:7.8.9"
+    assert rules.remap_image == "ghcr.io/gpu-topology-webhook/gpu-topology-remap:7.8.9"
     own = admit_policy(parse_config({"remap": {"image": "registry.local/gt@sha256:0"}}), version="7.8.9")
     assert own.remap_image == "registry.local/gt@sha256:0"
 

@@ -1,1 +1,1 @@
-"""The image: built from the Dockerfile as it stands, on a Debian that is made of packages, and run."""
+"""The images: built from the Dockerfile as it stands, on a Debian that is made of packages, and run."""

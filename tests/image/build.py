@@ -1,12 +1,19 @@
-"""Builds the image from the Dockerfile as it stands, without a registry.
+"""Builds both images from the Dockerfile as it stands, without a registry.
 
 The one thing that stands in for something else is the base: mmdebstrap makes it of the packages of Debian of which
 ``debian:bookworm-slim`` is made, and it gets that name. Buildah then runs every instruction, apt and pip included.
+
+What was built is kept in ``~/.cache``, so that the next run builds only what changed, and all of it after a week, when
+Debian may have other packages.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +30,11 @@ class BuildError(Exception):
     """A program failed; the text has what it said last."""
 
 
+_KEPT_SECONDS = 7 * 86400
+# Each gets a name, because nothing that a name needs is removed. The last two are the images.
+_STAGES = ("libraries", "program", "remap", "webhook")
+
+
 @dataclass(frozen=True, slots=True)
 class Image:
     """A built image."""
@@ -31,8 +43,14 @@ class Image:
     """Its files, as a container has them."""
     config: str
     """What ``buildah inspect`` says, as JSON."""
-    base_mib: int
-    """How large the stand-in base is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """What the Dockerfile makes."""
+
+    webhook: Image
+    remap: Image
 
 
 def missing() -> str:
@@ -43,17 +61,30 @@ def missing() -> str:
     return "" if os.geteuid() == 0 else f"expected root, found uid {os.geteuid()}: sudo make image-test"
 
 
-def build(directory: Path) -> Image:
-    """Build it, with all that it needs in ``directory``.
+@contextmanager
+def built(directory: Path) -> Iterator[Images]:
+    """Both images, for as long as the context lasts.
+
+    Args:
+        directory: Empty, for what the build needs of this machine.
 
     Raises:
-        BuildError: the base or the image cannot be built.
+        BuildError: the base or an image cannot be built.
     """
-    base = _base()
-    buildah = ["buildah", "--root", f"{directory}/storage", "--runroot", f"{directory}/run", "--storage-driver", "vfs"]
-    container = _run(*buildah, "from", "--isolation", "chroot", "scratch")
-    _run(*buildah, "add", "--quiet", container, str(base), "/")
-    _run(*buildah, "commit", "--quiet", "--rm", "--format", "docker", container, BASE)
+    kept = _kept()
+    kept.mkdir(parents=True, exist_ok=True)
+    with (kept / "lock").open("w") as lock:  # one run at a time
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        buildah = ["buildah", "--root", f"{kept}/storage", "--runroot", f"{kept}/run"]
+        try:
+            _ensure_base(kept, buildah)
+            _build_stages(directory, buildah)
+            yield Images(webhook=_mounted(buildah, "webhook"), remap=_mounted(buildah, "remap"))
+        finally:
+            _run(*buildah, "rm", "--all")
+
+
+def _build_stages(directory: Path, buildah: Sequence[str]) -> None:
     pip_conf = directory / "pip.conf"
     pip_conf.write_text(_pip_conf(), encoding="utf-8")
     options = [f"--volume={pip_conf}:/etc/pip.conf:ro"]
@@ -61,12 +92,16 @@ def build(directory: Path) -> Image:
         options.append(f"--volume={TRUSTED}:{_IN_BUILD}:ro")
     arguments = ["--build-arg", "VERSION=1.2.3", "--build-arg", "REVISION=abc"]
     # HEALTHCHECK is a word of docker's format, not of OCI's.
-    form = ["--isolation", "chroot", "--format", "docker", "--pull-never", "--tag", "image"]
-    _run(*buildah, "bud", *form, *options, *arguments, str(ROOT))
-    container = _run(*buildah, "from", "--pull-never", "localhost/image")
+    form = ["--isolation", "chroot", "--format", "docker", "--pull-never", "--layers"]
+    for stage in _STAGES:
+        _run(*buildah, "bud", *form, *options, *arguments, "--target", stage, "--tag", stage, str(ROOT))
+    _run(*buildah, "rmi", "--prune")  # what an earlier run built and this one does not need
+
+
+def _mounted(buildah: Sequence[str], name: str) -> Image:
+    container = _run(*buildah, "from", "--pull-never", f"localhost/{name}")
     root = Path(_run(*buildah, "mount", container))
-    config = _run(*buildah, "inspect", "--type", "image", "localhost/image")
-    return Image(root, config, base.stat().st_size // 2**20)
+    return Image(root, _run(*buildah, "inspect", "--type", "image", f"localhost/{name}"))
 
 
 _IN_BUILD = "/etc/ssl/host-certificates.crt"
@@ -78,18 +113,29 @@ def _pip_conf() -> str:
     return "[global]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items() if value)
 
 
-def _base() -> Path:
-    """The stand-in for ``debian:bookworm-slim``, made once."""
+def _kept() -> Path:
+    """Where what was built is kept."""
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    finished = caches / "gpu-topology-webhook" / "image" / f"debian-{SUITE}-slim.tar"
-    if not finished.exists():
-        finished.parent.mkdir(parents=True, exist_ok=True)
-        part = finished.with_name(f"part-{os.getpid()}.tar")
-        excluded = [f"--dpkgopt=path-exclude={path}" for path in EXCLUDED]
-        merged = ["--include=usr-is-merged", "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr"]
-        _run("mmdebstrap", "--quiet", "--variant=minbase", *merged, *excluded, SUITE, str(part))
-        part.replace(finished)
-    return finished
+    return caches / "gpu-topology-webhook" / "image"
+
+
+def _ensure_base(kept: Path, buildah: Sequence[str]) -> None:
+    """Make the stand-in for ``debian:bookworm-slim``, and begin anew if the one that is there is too old."""
+    made = kept / "base-made"
+    if made.exists() and time.time() - made.stat().st_mtime < _KEPT_SECONDS:
+        return
+    if (kept / "storage").exists():
+        _run(*buildah, "rm", "--all")
+        _run(*buildah, "rmi", "--all", "--force")
+    archive = kept / f"debian-{SUITE}-slim.tar"
+    excluded = [f"--dpkgopt=path-exclude={path}" for path in EXCLUDED]
+    merged = ["--include=usr-is-merged", "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr"]
+    _run("mmdebstrap", "--quiet", "--variant=minbase", *merged, *excluded, SUITE, str(archive))
+    container = _run(*buildah, "from", "--isolation", "chroot", "scratch")
+    _run(*buildah, "add", "--quiet", container, str(archive), "/")
+    _run(*buildah, "commit", "--quiet", "--rm", "--format", "docker", container, BASE)
+    archive.unlink()
+    made.touch()
 
 
 def _run(*command: str) -> str:

@@ -5,14 +5,18 @@ IPC, a root that is read-only, ``no_new_privs``. The network is the machine's. S
 """
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from tests.image.build import Image
 
+OPENSHIFT = "1000650000:0"
+"""OpenShift gives each namespace user ids of its own, and group 0."""
 # Arguments: the root, whether there is a /dev/shm, then where to mount which directory, "--", user, group, the command.
 _SETUP = """
 set -eu
@@ -75,20 +79,20 @@ class Container:
         return self.run([*self.config["Entrypoint"], *arguments], **environment)
 
     @contextmanager
-    def started(self, *arguments: str) -> Iterator["Started"]:
+    def started(self, *arguments: str, **environment: str) -> Iterator["Started"]:
         """The entry point with these arguments, running; killed in the end if it still is."""
         process = subprocess.Popen(
             [*self._prefix, *self.config["Entrypoint"], *arguments],
-            env=self._environment({}),
+            env=self._environment(environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
+        started = Started(process)
         try:
-            yield Started(process)
+            yield started
         finally:
-            process.kill()
-            process.communicate()
+            started.kill()
 
     def _environment(self, more: dict[str, str]) -> dict[str, str]:
         return dict(one.split("=", 1) for one in self.config["Env"]) | {"HOME": "/"} | more
@@ -112,6 +116,28 @@ class Started:
         """/proc/<pid>/status of the program."""
         lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
         return {name: value.strip() for name, value in (line.split(":", 1) for line in lines)}
+
+    def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Run a command beside the program, with its user and its environment, as the kubelet runs a probe."""
+        status = self.status()
+        entered = ["nsenter", f"--target={self.pid}", "--mount", "--pid", "--ipc", "--uts", "--root", "--wd"]
+        user = [f"--setuid={status['Uid'].split()[0]}", f"--setgid={status['Gid'].split()[0]}"]
+        variables = Path(f"/proc/{self.pid}/environ").read_text(encoding="utf-8").split("\0")
+        return subprocess.run(
+            [*entered, *user, "--", *command],
+            env=dict(variable.split("=", 1) for variable in variables if variable),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def kill(self) -> None:
+        """End the program if it still runs. It lost its parent death signal when it changed its user: prctl(2)."""
+        with suppress(FileNotFoundError, ProcessLookupError, ValueError):
+            os.kill(self.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.communicate()
 
     def wait(self, seconds: float) -> int:
         """The exit code of the program, which ends within so many seconds."""

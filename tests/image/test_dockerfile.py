@@ -1,10 +1,13 @@
-"""What the Dockerfile says agrees with the rest of the repository. That it builds and runs is for test_image.py."""
+"""What the Dockerfile says agrees with the rest of the repository. That it builds and runs is for the other files."""
 
 import json
+import re
 import tomllib
 
+from packaging.requirements import Requirement
+
 from tests.image.instructions import ROOT, read_instructions
-from webhook.config import ServerSettings
+from webhook.config import DEFAULT_REMAP_IMAGE, ServerSettings
 
 INSTRUCTIONS = read_instructions()
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -47,19 +50,36 @@ def test_the_ports_are_those_of_the_configuration() -> None:
 
 
 def test_the_labels_are_those_of_the_project() -> None:
-    labels = dict(word.split("=", 1) for one in INSTRUCTIONS if one.name == "LABEL" for word in one.words)
     prefix = "org.opencontainers.image."
-    assert labels[prefix + "title"] == PROJECT["name"]
-    assert labels[prefix + "description"] == PROJECT["description"]
-    assert labels[prefix + "licenses"] == PROJECT["license"]
+    both, remap, webhook = (
+        dict(word.split("=", 1) for word in one.words) for one in INSTRUCTIONS if one.name == "LABEL"
+    )
+    assert both[prefix + "licenses"] == PROJECT["license"]
+    assert webhook == {prefix + "title": PROJECT["name"], prefix + "description": PROJECT["description"]}
+    assert remap[prefix + "title"] == DEFAULT_REMAP_IMAGE.rpartition("/")[2]
 
 
-def test_both_stages_are_one_debian_with_a_python_that_the_project_supports() -> None:
-    bases = [text.split()[0] for text in texts("FROM")]
-    assert bases == ["debian:${DEBIAN}"] * 2
+def test_without_a_target_the_image_of_the_webhook_is_built() -> None:
+    assert texts("FROM")[-1] == "runtime AS webhook"
+    assert "runtime AS remap" in texts("FROM")
+
+
+def test_what_is_left_out_or_installed_apart_is_something_that_the_project_asks_for() -> None:
+    asked = {Requirement(text).name for text in PROJECT["dependencies"]}
+    (pattern,) = re.findall(r"\^\(([\w|-]+)\)\\b", " ".join(texts("RUN")))
+    assert set(pattern.split("|")) == {"kubernetes", "nvidia-ml-py"}
+    assert set(pattern.split("|")) <= asked
+    assert " requirements.lock nvidia-ml-py /dist/*.whl" in " ".join(texts("RUN"))
+
+
+def test_all_stages_are_one_debian_with_a_python_that_the_project_supports() -> None:
+    stages = [text.split(" AS ") for text in texts("FROM")]
+    names = [name for _, name in stages]
+    assert stages[0][0] == "debian:${DEBIAN}"
+    assert all(base in names[:index] for index, (base, _) in enumerate(stages) if index)
     assert texts("ARG")[0] == "DEBIAN=bookworm-slim"  # Debian 12: Python 3.11
     assert "Programming Language :: Python :: 3.11" in PROJECT["classifiers"]
 
 
-def test_the_image_itself_asks_for_no_gpu() -> None:
+def test_the_images_themselves_ask_for_no_gpu() -> None:
     assert not any("NVIDIA_" in text for text in texts("ENV"))

@@ -8,7 +8,7 @@ from tests.programs.run_apart import run_apart
 
 def run_one_test(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A run of its own, on a machine without any program."""
-    selected = ("-m", "image", "-k", "it_is_small", "tests/image/test_image.py")
+    selected = ("-m", "image", "-k", "they_are_small", "tests/image/test_both_images.py")
     return run_apart(directory, *selected, PATH=str(directory), **environment)
 
 

@@ -13,6 +13,7 @@ from tests.chart.generated import CHART, ROOT
 from tests.programs.catalogue import ACTIONLINT
 from tests.programs.left_out import GetProgram
 from webhook import __version__
+from webhook.config import DEFAULT_REMAP_IMAGE
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 RELEASE = ROOT / ".github" / "workflows" / "release.yml"
@@ -97,11 +98,33 @@ def test_a_release_publishes_under_the_names_that_the_chart_and_the_documents_ha
     names = read(RELEASE)["env"]
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     assert names["IMAGE"] == values["image"]["repository"]
+    assert names["REMAP_IMAGE"] == DEFAULT_REMAP_IMAGE
     chart = f"{names['CHARTS']}/{yaml.safe_load((CHART / 'Chart.yaml').read_text(encoding='utf-8'))['name']}"
     assert chart != names["IMAGE"]  # in a registry both are tags of a repository
     page = (ROOT / "docs" / "publishing.md").read_text(encoding="utf-8")
     assert names["IMAGE"] in page
+    assert names["REMAP_IMAGE"] in page
     assert chart in page
+
+
+def test_both_images_are_built_alike_tried_and_signed() -> None:
+    steps = jobs(RELEASE)["image"]["steps"]
+    builds = {step["with"]["target"]: step["with"] for step in steps if "build-push-action" in step.get("uses", "")}
+    assert builds.keys() == {"webhook", "remap"}
+    names = {"webhook": "IMAGE", "remap": "REMAP_IMAGE"}
+    for target, build in builds.items():
+        assert build["tags"] == f"${{{{ env.{names[target]} }}}}:${{{{ needs.version.outputs.version }}}}"
+        assert build["platforms"] == "linux/amd64,linux/arm64"
+        assert (build["push"], build["sbom"], build["provenance"]) == (True, True, "mode=max")
+    assert builds["webhook"]["build-args"] == builds["remap"]["build-args"]
+    tried, signed = (step for step in steps if "run" in step)
+    for step in (tried, signed):
+        assert step["env"] == {
+            "DIGEST": "${{ steps.webhook.outputs.digest }}", "REMAP_DIGEST": "${{ steps.remap.outputs.digest }}"
+        }  # fmt: skip
+        assert '"$IMAGE@$DIGEST"' in step["run"]
+        assert '"$REMAP_IMAGE@$REMAP_DIGEST"' in step["run"]
+    assert signed["run"].startswith("cosign sign --yes --recursive ")
 
 
 def test_nothing_is_published_before_the_tests_and_no_chart_before_its_image() -> None:

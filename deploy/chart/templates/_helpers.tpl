@@ -17,6 +17,21 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 {{- end }}
 
+{{- /* The image in pods. The configuration file has the last word. A digest for one image alone is refused: the other
+       one, which runs in every injected pod, would no longer be what was checked. */ -}}
+{{- define "gpu-topology.remap-image" -}}
+{{- $repository := .Values.remapImage.repository | default (regexReplaceAll "[^/]+$" .Values.image.repository "gpu-topology-remap") -}}
+{{- if dig "remap" "image" "" .Values.config -}}
+{{- .Values.config.remap.image -}}
+{{- else if .Values.remapImage.digest -}}
+{{- $repository }}@{{ .Values.remapImage.digest -}}
+{{- else if and .Values.image.digest (not .Values.remapImage.tag) -}}
+{{- fail "remapImage.digest: expected the digest of gpu-topology-remap, because image.digest is set, found none. Set it, or remapImage.tag, or put the image of the webhook into config.remap.image" -}}
+{{- else -}}
+{{- $repository }}:{{ .Values.remapImage.tag | default .Values.image.tag | default .Chart.AppVersion -}}
+{{- end -}}
+{{- end }}
+
 {{- define "gpu-topology.port" -}}
 {{- if .Values.webhook.hostNetwork.enabled -}}
 {{- int .Values.webhook.hostNetwork.port -}}
@@ -82,7 +97,8 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "gpu-topology.config" -}}
 {{- include "gpu-topology.check-names" . -}}
 {{- include "gpu-topology.check-ports" . -}}
-{{- $remap := dict "image" (include "gpu-topology.image" .) "imagePullPolicy" .Values.image.pullPolicy -}}
+{{- $remap := dict "imagePullPolicy" .Values.image.pullPolicy -}}
+{{- $remapImage := dict "image" (include "gpu-topology.remap-image" .) -}}
 {{- $topologies := include "gpu-topology.topologies" . -}}
 {{- $found := dig "cluster" "topologyNamespace" "" .Values.config -}}
 {{- if and $found (ne $found $topologies) }}
@@ -93,7 +109,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- fail "config.binding.schedulers: admission.bindings.schedulers sets it. Leave it out" }}
 {{- end }}
 {{- $binding := dict "schedulers" (include "gpu-topology.schedulers" . | fromJsonArray) -}}
-{{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) (dict "cluster" $cluster "binding" $binding) -}}
+{{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) (dict "remap" $remapImage "cluster" $cluster "binding" $binding) -}}
 {{- if .Values.webhook.hostNetwork.enabled }}
 {{- $ports := dict "port" (include "gpu-topology.port" . | int) "opsPort" (include "gpu-topology.ops-port" . | int) }}
 {{- $config = mergeOverwrite $config (dict "server" $ports) }}
