@@ -58,8 +58,8 @@ from webhook.kube.certificates import CertificateRequests
 from webhook.kube.kubeconfig import Kubeconfig
 from webhook.kube.service_account import ServiceAccount
 from webhook.kube.session import Session
+from webhook.model import names
 from webhook.server.certificates import MARKS, terms_of
-from webhook.server.live import USER_AGENT
 
 pytestmark = pytest.mark.cluster
 
@@ -203,7 +203,7 @@ def connect(cluster: Cluster, tmp_path: Path) -> Any:
         access = Kubeconfig(kubeconfig) if kubeconfig else as_pod(cluster.control_plane, tmp_path)
 
         def connected() -> CertificateRequests:
-            session = Session(access, user_agent=USER_AGENT, seconds=certificates.SECONDS)
+            session = Session(access, user_agent=names.WEBHOOK_USER_AGENT, seconds=certificates.SECONDS)
             return CertificateRequests(session, namespace=cluster.terms.namespace, field_manager=MARKS.field_manager)
 
         number = next(NUMBERS)

@@ -24,7 +24,6 @@ from webhook.log import take_over_logging
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
 
-USER_AGENT = f"{names.AGENT_FIELD_MANAGER}/{__version__}"
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -99,7 +98,7 @@ async def _rounds(agent: Agent) -> NoReturn:
 
 
 def _connector(settings: AgentSettings) -> Callable[[], ApiServer]:
-    return partial(connect_objects, settings.kubeconfig, user_agent=USER_AGENT)
+    return partial(connect_objects, settings.kubeconfig, user_agent=names.AGENT_USER_AGENT)
 
 
 def _log(settings: AgentSettings) -> AgentLog:

@@ -143,12 +143,11 @@ def _in_cluster(
     from webhook.kube.certificates import SECONDS, CertificateRequests
     from webhook.kube.session import connect
     from webhook.server.certificates import MARKS, terms_of
-    from webhook.server.live import USER_AGENT
 
     if not namespace:
         raise typer.BadParameter(f"expected a name, or the variable {names.AGENT_NAMESPACE}", param_hint="--namespace")
     settings, _ = read_settings(config)
-    session = connect(kubeconfig, user_agent=USER_AGENT, seconds=SECONDS)
+    session = connect(kubeconfig, user_agent=names.WEBHOOK_USER_AGENT, seconds=SECONDS)
     server = CertificateRequests(session, namespace=namespace, field_manager=MARKS.field_manager)
 
     async def run() -> "_T":

@@ -21,7 +21,6 @@ from webhook.config import CertificateSettings, Config
 from webhook.log import Log
 from webhook.model import names
 from webhook.model.errors import ConfigError, GpuTopologyError
-from webhook.server.live import USER_AGENT
 from webhook.server.vitals import Vitals
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ def managed(
         raise ConfigError(f"the Pod is called {pod}: expected a name so short that {terms.secret}.{pod} can be one too")
     identity = Identity(pod, uuid4().hex, environment.get(names.WEBHOOK_POD_UID, ""))
     server = certificates.CertificateRequests(
-        session.connect(kubeconfig, user_agent=USER_AGENT, seconds=certificates.SECONDS),
+        session.connect(kubeconfig, user_agent=names.WEBHOOK_USER_AGENT, seconds=certificates.SECONDS),
         namespace=namespace,
         field_manager=MARKS.field_manager,
     )

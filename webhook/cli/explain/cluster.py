@@ -11,7 +11,6 @@ from typing import TypeVar
 import msgspec
 import typer
 
-from webhook import __version__
 from webhook.cli.complaint import complain
 from webhook.cli.explain.known import Known, read_pod
 from webhook.explain.evidence import Reading
@@ -43,7 +42,7 @@ def known_from_cluster(namespace: str, name: str, kubeconfig: Path | None) -> It
     Raises:
         GpuTopologyError: there is no such pod, or the API server cannot be asked.
     """
-    api = connect_objects(kubeconfig, user_agent=f"gpu-topology-explain/{__version__}")
+    api = connect_objects(kubeconfig, user_agent=names.EXPLAIN_USER_AGENT)
     with asyncio.Runner() as runner:
         try:
             yield _known(_Cluster(api, runner), namespace, name)
