@@ -68,7 +68,8 @@ class KnownNode:
         self.held = lru_cache(SETS_KEPT)(self._held)
         """The GPUs with these UUIDs or, where those are not told, minor numbers; ``LookupError`` if one is not there or
         in MIG mode. Whole nodes, and GPUs that are linked well, are given away again and again."""
-        self._aged: KnownNode | None = None
+        self.aged = lru_cache(1)(self._aged)
+        """The same, with a reason to doubt it. Who says the same again gets the same value."""
 
     @property
     def name(self) -> str:
@@ -160,13 +161,10 @@ class KnownNode:
             return f"HAMi's annotations of node {self.name} do not list all of its GPUs by number ({listed})"
         return ""
 
-    def aged(self, stale: str) -> "KnownNode":
-        """The same, with a reason to doubt it. Whoever says the same again gets the same value."""
-        if self._aged is None or self._aged.stale != stale:
-            twin = copy(self)
-            twin.stale = stale
-            self._aged = twin
-        return self._aged
+    def _aged(self, stale: str) -> "KnownNode":
+        twin = copy(self)  # which shares what was reckoned
+        twin.stale = stale
+        return twin
 
     def gpu(self, uuid: str, minor: int | None) -> Gpu | None:
         """The GPU with that UUID, else that minor number; None if it is lost or was never there."""
