@@ -12,14 +12,16 @@ from hypothesis import assume, given
 from tests.admit.generated import GPU_RESOURCES, clusters, namespaces, nodes, pods, policies
 from tests.judge import judge
 from tests.pods import SHARED_MEMORY, Manifest
-from webhook.admit.admission import admit, profile_if_observed
+from webhook.admit.admission import admit
 from webhook.config import AdmitPolicy
 from webhook.manifest.pods import to_json
 from webhook.model.cluster import ClusterFacts
 from webhook.model.options import is_output
-from webhook.model.outcome import Kind, Outcome, Reason
+from webhook.model.outcome import Kind, Outcome, Reason, Refused
 from webhook.model.pod import Namespace, Pod
 from webhook.model.review import encode_reply
+from webhook.request.observed import profile_if_observed
+from webhook.request.resources import read_requests
 
 OUR_ANNOTATIONS = re.compile(
     r"gpu\.topology/(injected|visible-uuids|nccl-p2p-level|nccl-nvls|node-topology|cuda-visible-devices\.\d+"
@@ -395,4 +397,9 @@ def test_who_asks_whether_a_pod_would_be_observed_is_told_what_admission_does(
     pod = msgspec.json.decode(to_json(manifest), type=Pod)
     outcome = admit(pod, namespace, rules, cluster)
     expected = outcome.profile if outcome.reason is Reason.OBSERVED else None
-    assert profile_if_observed(pod, namespace, rules) is expected
+    try:
+        requests = read_requests(pod, rules.resources, rules.default_count)
+    except Refused:
+        assert expected is None
+    else:
+        assert profile_if_observed(pod, namespace, requests, rules) is expected

@@ -8,7 +8,7 @@ import yaml
 
 from certs.permissions import keeper_permissions
 from tests.docs.test_docs import rows, text
-from webhook.admit.subject import choose_carrier
+from webhook.admit.remap.choice import choose_carrier
 from webhook.allocation.limit import MAX_CHARACTERS
 from webhook.config import Config, ServerSettings
 from webhook.kube import permissions, pod_events, pods, session

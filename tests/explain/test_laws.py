@@ -9,8 +9,8 @@ from tests.explain.situations import H20, decoded, known, on
 from tests.pods import Manifest
 from tests.topology import machines
 from webhook.admit.admission import admit
-from webhook.bind.binding import Case as BindCase
-from webhook.bind.binding import begin, may_be_told
+from webhook.bind.binding import begin, may_be_opted_in
+from webhook.bind.pod_to_bind import PodToBind
 from webhook.cli.explain.output import as_json, as_text
 from webhook.config import AdmitPolicy
 from webhook.explain.case import examine
@@ -133,13 +133,13 @@ def test_a_pod_is_injected_or_observed_if_bind_says_so(
     pod = decoded(marked(manifest, mark))
     begun = begin(pod, Binding(target=Target("h20-node-1")), namespace, rules)
     case = examine(Evidence(pod=pod, namespace=namespace, policy=rules, cluster=cluster))
-    if isinstance(begun, BindCase):
+    if isinstance(begun, PodToBind):
         assert (case.is_observed, case.injected) == (begun.is_observed, not begun.is_observed)
-        assert begun.wish.profile == (case.injected_as or case.actual.profile)
+        assert begun.profile == (case.injected_as or case.actual.profile)
     elif begun.reason is BindReason.NOT_INJECTED:
         families = {one.request.names.family for one in case.requests.containers if one.request}
         assert not case.is_observed or len(families) > 1  # no scheduler gives such a pod GPUs to look at
-        assert not case.injected or not may_be_told(pod, namespace)
+        assert not case.injected or not may_be_opted_in(pod, namespace)
 
 
 @given(pods(gpus=False), namespaces(), policies, clusters)

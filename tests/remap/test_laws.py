@@ -49,7 +49,7 @@ class Pod:
     def truth(self) -> tuple[str, str, str]:
         """The values that bind writes."""
         inputs = self.told("0", "0", "x")
-        found = resolve(inputs.wanted, inputs.allocation, KnownNode(self.topology, origin=Origin.AGENT))
+        found = resolve(inputs.demand, inputs.allocation, KnownNode(self.topology, origin=Origin.AGENT))
         first, second = (one.cuda_visible_devices for one in found.containers)
         return first, second, found.visible_uuids
 

@@ -13,7 +13,8 @@ from tests.judge import HAMI_2_9, HAMI_2_10_0, TEAM_A, policy
 from tests.pods import ALL_ALLOWED, container
 from tests.remap.conftest import Drivers
 from tests.topology.machines import H20_UUIDS, MACHINES, a100_pcie_bridged, h20, uuid
-from webhook.bind.binding import Case, begin, finish
+from webhook.bind.binding import begin, finish
+from webhook.bind.pod_to_bind import PodToBind
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Container, Pod
 from webhook.remap.inputs import read_inputs
@@ -30,7 +31,7 @@ DECODE = (H20_UUIDS[6], H20_UUIDS[3])
 def bound(pod: Pod, topology: NodeTopology) -> Pod:
     """The pod with the annotations that its Binding gets."""
     begun = begin(pod, to(topology.node), ALL_ALLOWED, policy())
-    assert isinstance(begun, Case), begun
+    assert isinstance(begun, PodToBind), begun
     outcome = finish(begun, policy(), published(topology))
     assert outcome.allowed, outcome.message
     assert pod.metadata is not None

@@ -7,9 +7,9 @@ import pytest
 from tests.topology import machines
 from webhook.allocation.model import Allocation, Device
 from webhook.model.choices import Profile
+from webhook.resolve.demand import GpuContainer, GpuDemand, NcclTables, Requirements
 from webhook.resolve.node import KnownNode, Origin
 from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, resolve
-from webhook.resolve.wanted import GpuContainer, NcclTables, Requirements, Wanted
 from webhook.topology.model import LostGpu, MigMode, NodeTopology
 
 U = machines.H20_UUIDS
@@ -28,7 +28,7 @@ def wanted(
     *counts: int,
     requirements: Requirements = Requirements(),  # noqa: B008 - it is frozen
     nccl: NcclTables = NcclTables(),  # noqa: B008 - as above
-) -> Wanted:
+) -> GpuDemand:
     containers = tuple(
         GpuContainer(
             name=f"c{k}",
@@ -37,7 +37,7 @@ def wanted(
         )
         for k, count in enumerate(counts)
     )
-    return Wanted(profile=profile, containers=containers, requirements=requirements, nccl=nccl)
+    return GpuDemand(profile=profile, containers=containers, requirements=requirements, nccl=nccl)
 
 
 def indices(resolution: Resolution) -> list[str]:
@@ -251,7 +251,7 @@ def test_containers_that_are_left_out_take_their_segment_and_nothing_else() -> N
         GpuContainer(name="slice", count=1, selected=False),
         GpuContainer(name="train", count=2),
     )
-    pod = Wanted(profile=Profile.EXCLUSIVE, containers=containers)
+    pod = GpuDemand(profile=Profile.EXCLUSIVE, containers=containers)
     found = resolve(pod, given([U[4]], [U[1], U[0]]), known(machines.h20()))
     assert [(one.container.name, [gpu.index for gpu in one.gpus]) for one in found.containers] == [("train", [0, 1])]
     assert found.visible_uuids == f"{U[0]},{U[1]}"

@@ -47,7 +47,7 @@ def _needs(subject: Subject) -> Iterator[tuple[str, str]]:
     union = subject.sources(names.VISIBLE_UUIDS, names.ENV_NVIDIA_VISIBLE_DEVICES)
     for one in subject.containers:
         own = one.env.get(names.ENV_NVIDIA_VISIBLE_DEVICES)
-        if own is None or one is subject.remap_container or (peers and any(map(own.reads, union))):
+        if own is None or one is subject.remap.container or (peers and any(map(own.reads, union))):
             continue
         # An own list of GPUs is how one tenant sees another's cards, in any container of the pod.
         if own.value_from is not None or (own.value or "") not in SHOWS_NOTHING:

@@ -71,7 +71,7 @@ class PodPatch:
 
     def add_mount(self, one: PodContainer, volume: str, path: str, *, read_only: bool = False) -> None:
         """Append a volume mount to a container."""
-        exists = is_present(one.container.mounts_json)
+        exists = is_present(one.spec.mounts_json)
         self._append(one.path + "/volumeMounts", entries.mount(volume, path, read_only), exists)
 
     def add_empty_dir(self, name: str, *, size_limit: str, medium: str = "") -> None:
@@ -81,7 +81,7 @@ class PodPatch:
 
     def set_resource(self, one: PodContainer, section: str, resource: str, value: Quantity) -> None:
         """Set one resource in ``section`` (``limits`` or ``requests``) of a container."""
-        present: dict[str, Quantity] | None = getattr(one.container.resources, section)
+        present: dict[str, Quantity] | None = getattr(one.spec.resources, section)
         self._put(f"{one.path}/resources/{section}", resource, value, present)
 
     def drop_resource(self, one: PodContainer, section: str, resource: str) -> None:

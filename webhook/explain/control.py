@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from webhook.admit.container import PodContainer
-from webhook.admit.steps.disable_control import disables_control
 from webhook.explain.case import Case
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.words import containers, listed
 from webhook.model import names
 from webhook.model.errors import shorten
+from webhook.request.hami_control import disables_control
 
 CONTROL = "control"
 

@@ -47,7 +47,7 @@ def _remedy(idle: list[str]) -> str:
 
 
 def _privileged(case: Case) -> Finding:
-    found = [one for one in case.containers if one.container.is_privileged]
+    found = [one for one in case.containers if one.spec.is_privileged]
     if not found:
         return not_needed(PRIVILEGED, "no container is privileged")
     said = f"{containers(found)}: privileged"

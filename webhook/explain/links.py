@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from webhook.allocation.read import DIALECTS
-from webhook.bind.binding import may_be_told
+from webhook.bind.binding import may_be_opted_in
 from webhook.explain.cards import WHOLE_CARDS
 from webhook.explain.case import Case
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
@@ -236,7 +236,7 @@ def _told(case: Case) -> Finding:
     pod = case.evidence.pod
     if not case.is_bound:
         said = "the pod is not bound yet: its annotations still say what admission wrote"
-        if not may_be_told(pod, case.evidence.namespace):
+        if not may_be_opted_in(pod, case.evidence.namespace):
             said = f"{said}, and its Binding will be left alone, because the namespace or the pod has opted out"
         return unknown(TOLD, said)
     referred = referred_annotations(pod) - {names.NODE_TOPOLOGY}

@@ -6,7 +6,6 @@ import msgspec
 from jsonpointer import unescape
 
 from webhook import __version__
-from webhook.admit.decide import Passed, passes, passes_unseen
 from webhook.admit.permissions import check_permissions
 from webhook.admit.trial import StepTrial
 from webhook.explain.case import Case
@@ -20,6 +19,7 @@ from webhook.model.outcome import SENTENCES, Reason, Refused
 from webhook.model.patch import Operation
 from webhook.model.pod import Namespace
 from webhook.printable import fitted, printable
+from webhook.request.skip import Skip, early_skip_reason, skip_reason
 
 OPTED_IN, INJECTED, PREPARED = "opted-in", "injected", "prepared"
 
@@ -84,33 +84,33 @@ def _opted_in(case: Case) -> Finding:
     if case.requests_problem:
         return fails(OPTED_IN, case.requests_problem, "Write a whole number")
     try:
-        passed = passes_unseen(evidence.pod, evidence.namespace) or passes(
+        skip = early_skip_reason(evidence.pod, evidence.namespace) or skip_reason(
             evidence.pod, evidence.namespace, case.requests, evidence.policy.defaults.inject
         )
     except FormatError as error:
         return fails(OPTED_IN, str(error), "Correct the annotation")
-    if passed is None:
+    if skip is None:
         asks = any(key in evidence.pod.annotations for key in (names.INJECT, names.PROFILE))
         why = "the pod asks for it" if asks else f"the pod asks for {counted(case.gpus, 'GPU')}"
         return holds(OPTED_IN, f"namespace {evidence.namespace.name} has opted in, and {why}")
-    return _passed(case, passed)
+    return _skipped(case, skip)
 
 
-def _passed(case: Case, passed: Passed) -> Finding:
-    sentence = clause(SENTENCES[passed.reason])
-    if passed.reason is Reason.NAMESPACE_UNKNOWN:
-        return _of_unknown_namespace(case, passed)
+def _skipped(case: Case, skip: Skip) -> Finding:
+    sentence = clause(SENTENCES[skip.reason])
+    if skip.reason is Reason.NAMESPACE_UNKNOWN:
+        return _of_unknown_namespace(case, skip)
     if case.injected:
         said = "the pod's containers are prepared; those of a pod like it would not be now"
         return not_needed(OPTED_IN, f"{said}: {sentence}")
-    if case.alone and passed.reason is Reason.NOT_REQUESTED:
+    if case.alone and skip.reason is Reason.NOT_REQUESTED:
         peers = f"if containers or pods are to reach each other's GPUs, set {names.PROFILE}"
         return not_needed(OPTED_IN, f"no container asks for two GPUs, and the pod did not ask for injection; {peers}")
-    return fails(OPTED_IN, sentence, _REMEDIES.get(passed.reason, ""))
+    return fails(OPTED_IN, sentence, _REMEDIES.get(skip.reason, ""))
 
 
-def _of_unknown_namespace(case: Case, passed: Passed) -> Finding:
-    remedy = _REMEDIES[passed.reason]
+def _of_unknown_namespace(case: Case, skip: Skip) -> Finding:
+    remedy = _REMEDIES[skip.reason]
     problem = case.evidence.reading.namespace_problem
     sentence = f"the namespace is not known here{': ' if problem else ''}{problem}"
     if problem:
@@ -127,12 +127,12 @@ def _own_reason(case: Case) -> Reason | None:
     pod = case.evidence.pod
     enabled = Namespace(case.evidence.namespace.name, {names.INJECTION: "enabled"})
     try:
-        passed = passes_unseen(pod, enabled) or passes(
+        skip = early_skip_reason(pod, enabled) or skip_reason(
             pod, enabled, case.requests, case.evidence.policy.defaults.inject
         )
     except FormatError:
         return None
-    return passed.reason if passed and passed.reason in _OWN_REASONS else None
+    return skip.reason if skip and skip.reason in _OWN_REASONS else None
 
 
 def _injected(case: Case, taken: Finding) -> Finding:

@@ -30,7 +30,7 @@ class EnvFormat(StrEnum):
 def environment_values(inputs: Inputs, resolution: Resolution | None) -> tuple[tuple[str, str], ...]:
     """The variables of the containers; those of admission where nothing is known of the GPUs."""
     if resolution is None:
-        return nccl_defaults(inputs.wanted.nccl)
+        return nccl_defaults(inputs.demand.nccl)
     seeing = [one for one in resolution.containers if one.cuda_indices and one.container.visible_key]
     visible = tuple((_line_of(one), one.cuda_visible_devices) for one in seeing)
     if inputs.profile is Profile.POD_PEERS:

@@ -89,7 +89,7 @@ def _resolved(inputs: Inputs, node: KnownNode | None) -> tuple[Resolution | None
     if node is None:
         return None, ()
     try:
-        resolution = resolve(inputs.wanted, inputs.allocation, node)
+        resolution = resolve(inputs.demand, inputs.allocation, node)
     except UnresolvedError as error:
         return None, (_trouble(inputs, node, error),)
     given = [f"{_labels(one.gpus)} to container {one.container.name}" for one in resolution.containers]
@@ -104,8 +104,8 @@ def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> Finding
     text = _troubled(inputs, node, error)
     if inputs.profile.shares_gpus or error.reason is Unresolved.GPU_UNKNOWN:
         return failed(_CODES[error.reason], text)
-    unmet = error.reason is Unresolved.MIG_ALLOCATION and inputs.wanted.requirements
-    if unmet and inputs.on_violation is OnViolation.DENY:
+    unmet = error.reason is Unresolved.MIG_ALLOCATION and inputs.demand.requirements
+    if unmet and inputs.demand.on_violation is OnViolation.DENY:
         return failed(ExitCode.REQUIREMENT, f"a requirement is not met: {text}")
     return warning(text)
 
@@ -257,7 +257,7 @@ def _compared(inputs: Inputs, text: str, *, ok_text: str, differs: str) -> Findi
 
 
 def _requirements(inputs: Inputs, resolution: Resolution | None) -> Iterator[Finding]:
-    if not inputs.wanted.requirements:
+    if not inputs.demand.requirements:
         return
     if resolution is None:
         yield warning("whether the requirements are met is not known")
@@ -268,7 +268,7 @@ def _requirements(inputs: Inputs, resolution: Resolution | None) -> Iterator[Fin
         yield ok(f"the requirements are met: the link class is {worst.link}, with {worst.bandwidth_text} GB/s")
     else:
         text = f"a requirement is not met: {'; '.join(resolution.unmet)}"
-        yield failed(ExitCode.REQUIREMENT, text) if inputs.on_violation is OnViolation.DENY else warning(text)
+        yield failed(ExitCode.REQUIREMENT, text) if inputs.demand.on_violation is OnViolation.DENY else warning(text)
 
 
 def _published(inputs: Inputs, seen: Seen) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.resolve.wanted import Requirements
+from webhook.resolve.demand import Requirements
 from webhook.topology.sets import GpuSet, Pair
 
 

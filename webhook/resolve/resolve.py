@@ -10,10 +10,10 @@ from webhook.allocation.model import Allocation, Device
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError, GpuTopologyError
+from webhook.resolve.demand import GpuContainer, GpuDemand
 from webhook.resolve.nccl import nccl_values
 from webhook.resolve.node import Held, KnownNode, NodeLimits
 from webhook.resolve.requirements import unmet
-from webhook.resolve.wanted import GpuContainer, Wanted
 from webhook.topology.model import Gpu, MigMode
 from webhook.topology.sets import GpuSet
 
@@ -95,11 +95,11 @@ def check_size(node: KnownNode, limits: NodeLimits) -> None:
         raise UnresolvedError(Unresolved.OVER_LIMIT, excess)
 
 
-def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: Sequence[Device] = ()) -> Resolution:
+def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers: Sequence[Device] = ()) -> Resolution:
     """What the pod's GPUs mean for it.
 
     Args:
-        wanted: The pod.
+        demand: The pod.
         allocation: What its scheduler gave it.
         node: Where the GPUs are.
         peers: What other pods of its group have on the node.
@@ -107,12 +107,12 @@ def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: S
     Raises:
         UnresolvedError: the allocation does not fit the pod, holds MIG instances, or names GPUs that the node has not.
     """
-    dealt = _deal(wanted, allocation)
+    dealt = _deal(demand, allocation)
     selected = [(container, _held(devices, node)) for container, devices in dealt if container.selected]
     if not selected:
         text = "the scheduler has given no GPU to the containers that the pod wants prepared"
         raise UnresolvedError(Unresolved.NO_ALLOCATION, text)
-    shares, node_wide = wanted.profile.shares_gpus, wanted.profile is Profile.NODE_PEERS
+    shares, node_wide = demand.profile.shares_gpus, demand.profile is Profile.NODE_PEERS
     if len(selected) == 1:
         every = selected[0][1].gpus
     else:
@@ -132,24 +132,24 @@ def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: S
         doubts.append("which GPUs another pod of the group has is not known")
     # Other pods, perhaps later ones, share the GPUs of the node with one of ``node-peers``.
     decisive = (_judged(node.in_cuda_order, node),) if node_wide else sets
-    requires = bool(wanted.requirements)
+    requires = bool(demand.requirements)
     return Resolution(
         node=node,
         containers=containers,
         gpus=every,
         sets=sets,
-        nccl=nccl_values(decisive, node, wanted.nccl),
-        unmet=unmet(wanted.requirements, [one for one in sets if not node.doubt(one)]) if requires else (),
+        nccl=nccl_values(decisive, node, demand.nccl),
+        unmet=unmet(demand.requirements, [one for one in sets if not node.doubt(one)]) if requires else (),
         requires=requires,
         doubt=doubts[0] if doubts else "",
     )
 
 
-def _deal(wanted: Wanted, allocation: Allocation) -> list[tuple[GpuContainer, tuple[Device, ...]]]:
+def _deal(demand: GpuDemand, allocation: Allocation) -> list[tuple[GpuContainer, tuple[Device, ...]]]:
     if not any(allocation.segments):
         raise UnresolvedError(Unresolved.NO_ALLOCATION, "the scheduler has given the pod no GPU")
     try:
-        dealt = assign(allocation, wanted.containers)
+        dealt = assign(allocation, demand.containers)
     except FormatError as error:
         raise UnresolvedError(Unresolved.BAD_ALLOCATION, str(error)) from None
     for _, devices in dealt:

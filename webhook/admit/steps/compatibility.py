@@ -23,7 +23,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         _privileged(subject, patch)
     if not subject.cluster.serves_init_containers:
         _gpus_of_init_containers(subject, patch)
-    if subject.cluster.has_init_container_fault and subject.carrier is not Carrier.SIDECAR:
+    if subject.cluster.has_init_container_fault and subject.remap.carrier is not Carrier.SIDECAR:
         _init_container_fault(subject, patch)
 
 
@@ -37,7 +37,7 @@ def _unknown_annotations(unknown: Sequence[str], patch: PodPatch) -> None:
 
 def _privileged(subject: Subject, patch: PodPatch) -> None:
     for one in subject.containers:
-        if one.container.is_privileged:
+        if one.spec.is_privileged:
             patch.warn(f"HAMi {subject.cluster.hami} refuses GPU pods with a privileged container: {one.name}")
 
 
@@ -62,7 +62,7 @@ def idle_init_containers(containers: Sequence[PodContainer], *, added: Sequence[
 
 
 def _init_container_fault(subject: Subject, patch: PodPatch) -> None:
-    ours = (names.REMAP_CONTAINER,) if subject.carrier is Carrier.INIT else ()
+    ours = (names.REMAP_CONTAINER,) if subject.remap.carrier is Carrier.INIT else ()
     idle = idle_init_containers(subject.containers, added=ours)
     if idle:
         text = f"HAMi {subject.cluster.hami} offers this pod's cards to others once init container {idle[0]} finishes"

@@ -6,11 +6,11 @@ Extended resources must have equal limits and requests, so both are written.
 
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
-from webhook.admit.request import WHOLE
 from webhook.admit.subject import Subject
 from webhook.model.errors import FormatError
 from webhook.model.pod import Quantity
 from webhook.model.quantity import parse_count
+from webhook.request.resources import WHOLE
 
 PURPOSE = "give it whole cards"
 
@@ -18,7 +18,7 @@ PURPOSE = "give it whole cards"
 def plan(subject: Subject, patch: PodPatch) -> None:
     """Resources of each GPU container."""
     for one in subject.gpu_containers:
-        request, resources = subject.gpu_request(one), one.container.resources
+        request, resources = subject.gpu_request(one), one.spec.resources
         family = request.names
         if family.family == "koordinator":
             continue  # whole GPUs are those of a bare count; Koordinator counts cores and memory of all GPUs together
