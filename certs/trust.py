@@ -9,7 +9,7 @@ from typing import Any
 from cryptography import x509
 
 from certs.certificate import fingerprint, load_authorities
-from certs.terms import Terms
+from certs.spec import CertificateSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Trust:
         return fingerprint(authority) in self.since
 
 
-def read_registration(configuration: Mapping[str, Any], terms: Terms) -> Registration | None:
+def read_registration(configuration: Mapping[str, Any], spec: CertificateSpec) -> Registration | None:
     """Our webhooks in the configuration; None if it has none.
 
     Ours are those that are reached at our Service, or at a URL instead of a Service.
@@ -60,7 +60,7 @@ def read_registration(configuration: Mapping[str, Any], terms: Terms) -> Registr
     for webhook in configuration.get("webhooks") or ():
         client = webhook.get("clientConfig") or {}
         service = client.get("service")
-        if service is None or (service.get("namespace"), service.get("name")) == (terms.namespace, terms.service):
+        if service is None or (service.get("namespace"), service.get("name")) == (spec.namespace, spec.service):
             bundles[str(webhook.get("name"))] = _decoded(client.get("caBundle"))
     version = str((configuration.get("metadata") or {}).get("resourceVersion", ""))
     return Registration(version, bundles) if bundles else None

@@ -21,7 +21,7 @@ from webhook.model.version import Version
 from webhook.remap.verdict import ExitCode
 from webhook.resolve.node import SETS_KEPT
 from webhook.resolve.outputs import NODE_TOPOLOGY_LIMIT
-from webhook.server.certificates import terms_of
+from webhook.server.certificates import spec_of
 
 ROOT = Path(__file__).parents[2]
 PERMISSION_LABELS = {names.ALLOW_HOST_IPC, names.ALLOW_HOST_PID, names.ALLOW_HOST_NETWORK, names.ALLOW_NODE_GPUS}
@@ -64,7 +64,7 @@ def test_every_permission_of_managed_certificates_is_named_and_no_other() -> Non
     documented = {
         (scope, *codes(resource), *codes(verbs)) for scope, resource, verbs in rows(section) if codes(resource)
     }
-    terms = terms_of(Config().certificates, "gpu-topology")
+    terms = spec_of(Config().certificates, "gpu-topology")
     scopes = {"cluster": "cluster", "own-namespace": "own namespace"}
     assert documented == {
         (scopes[one.scope], one.resource, *one.resource_names, *one.verbs) for one in keeper_permissions(terms)

@@ -13,8 +13,8 @@ from webhook.bind.binding import begin, may_be_opted_in
 from webhook.bind.pod_to_bind import PodToBind
 from webhook.cli.explain.output import as_json, as_text
 from webhook.config import AdmitPolicy
-from webhook.explain.case import examine
 from webhook.explain.evidence import Evidence, containers_with_env_from, node_of
+from webhook.explain.examined import examine
 from webhook.explain.explain import explain
 from webhook.explain.findings import Report
 from webhook.manifest.pods import to_json

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tests.topology.machines import h20
 from webhook.remap.inputs import Inputs, read_inputs
 from webhook.remap.verdict import Verdict
-from webhook.remap.verify import Seen, verify
+from webhook.remap.verify import MachineState, verify
 from webhook.topology.document import format_topology
 from webhook.topology.model import NodeTopology
 
@@ -84,4 +84,4 @@ def judged(
     **changes: str,
 ) -> Verdict:
     """The verdict on a machine with eight H20, or on another one."""
-    return verify(told(variables, **changes), Seen(topology=seen or h20(), preload=preload, mapped=mapped))
+    return verify(told(variables, **changes), MachineState(topology=seen or h20(), preload=preload, mapped=mapped))

@@ -19,7 +19,7 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Container, Pod
 from webhook.remap.inputs import read_inputs
 from webhook.remap.verdict import ExitCode, Verdict
-from webhook.remap.verify import Seen, verify
+from webhook.remap.verify import MachineState, verify
 from webhook.topology.model import NodeTopology
 
 NODE = "h20-node-1"
@@ -63,7 +63,7 @@ def environment(pod: Pod, node: str) -> dict[str, str]:
 def started(drivers: Drivers, pod: Pod, node: str, **changes: str) -> Verdict:
     """The remap program, with the GPUs that its list shows it."""
     variables = environment(pod, node) | {f"GPU_TOPOLOGY_{name}": value for name, value in changes.items()}
-    return verify(read_inputs(variables), Seen(topology=drivers.see(node, variables["NVIDIA_VISIBLE_DEVICES"])))
+    return verify(read_inputs(variables), MachineState(topology=drivers.see(node, variables["NVIDIA_VISIBLE_DEVICES"])))
 
 
 def peer(name: str, cards: tuple[str, ...], cluster: ClusterFacts) -> Pod:

@@ -60,7 +60,7 @@ def has_remap_container(pod: Pod, policy: AdmitPolicy, profile: Profile) -> bool
     return any(
         container.name.startswith(names.REMAP_CONTAINER)
         and _is_program(spec.init_container_document(index), policy.remap_image)
-        and _tells_all({variable.name: variable for variable in container.env or ()}, profile)
+        and _has_its_inputs({variable.name: variable for variable in container.env or ()}, profile)
         for index, container in enumerate(spec.init_containers or ())
     )
 
@@ -71,7 +71,7 @@ def _is_program(document: Mapping[str, object], image: str) -> bool:
     return found[:2] == (image, list(names.REMAP_COMMAND)) and found[2] in _ARGUMENTS
 
 
-def _tells_all(env: Mapping[str, EnvVar], profile: Profile) -> bool:
+def _has_its_inputs(env: Mapping[str, EnvVar], profile: Profile) -> bool:
     """Whether the program is told the profile, and the topology of the node to compare."""
     told, topology = env.get(names.REMAP_PROFILE), env.get(names.REMAP_NODE_TOPOLOGY)
     return bool(told and told.value == profile and topology and topology.reads(_NODE_TOPOLOGY))

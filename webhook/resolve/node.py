@@ -41,12 +41,12 @@ class NodeLimits:
     """Bundles of NVLinks: those of each GPU to each of its targets."""
 
 
-class Held(NamedTuple):
+class AllocatedGpus(NamedTuple):
     """GPUs that a container was given."""
 
     gpus: tuple[Gpu, ...]
     """In CUDA's order."""
-    judged: GpuSet
+    gpu_set: GpuSet
 
 
 class KnownNode:
@@ -65,7 +65,7 @@ class KnownNode:
         self._by_uuid = {gpu.uuid: gpu for gpu in topology.gpus if gpu.uuid}
         self._by_minor = {gpu.minor: gpu for gpu in topology.gpus if gpu.minor is not None}
         self._reckon = lru_cache(SETS_KEPT)(self._assess)
-        self.held = lru_cache(SETS_KEPT)(self._held)
+        self.allocated = lru_cache(SETS_KEPT)(self._allocated)
         """The GPUs with these UUIDs or, where those are not told, minor numbers; ``LookupError`` if one is not there or
         in MIG mode. Whole nodes, and GPUs that are linked well, are given away again and again."""
         self.aged = lru_cache(1)(self._aged)
@@ -172,7 +172,7 @@ class KnownNode:
             return self._by_uuid.get(uuid)
         return None if minor is None else self._by_minor.get(minor)
 
-    def _held(self, told: tuple[str | int | None, ...]) -> Held:
+    def _allocated(self, told: tuple[str | int | None, ...]) -> AllocatedGpus:
         found: list[Gpu] = []
         for one in told:
             gpu = self.gpu(one, None) if isinstance(one, str) else self.gpu("", one)
@@ -180,7 +180,7 @@ class KnownNode:
                 raise LookupError(one)
             found.append(gpu)
         gpus = self.ordered(found)
-        return Held(gpus, self.gpu_set([gpu.index for gpu in gpus]))
+        return AllocatedGpus(gpus, self.gpu_set([gpu.index for gpu in gpus]))
 
     def gpu_set(self, indices: Sequence[int]) -> GpuSet:
         """What these GPUs, given by their NVML indices, are worth together."""

@@ -12,7 +12,7 @@ from webhook.model.choices import Profile
 from webhook.model.errors import FormatError, GpuTopologyError
 from webhook.resolve.demand import GpuContainer, GpuDemand
 from webhook.resolve.nccl import nccl_values
-from webhook.resolve.node import Held, KnownNode, NodeLimits
+from webhook.resolve.node import AllocatedGpus, KnownNode, NodeLimits
 from webhook.resolve.requirements import unmet
 from webhook.topology.model import Gpu, MigMode
 from webhook.topology.sets import GpuSet
@@ -108,7 +108,7 @@ def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers
         UnresolvedError: the allocation does not fit the pod, holds MIG instances, or names GPUs that the node has not.
     """
     dealt = _deal(demand, allocation)
-    selected = [(container, _held(devices, node)) for container, devices in dealt if container.selected]
+    selected = [(container, _allocated_gpus(devices, node)) for container, devices in dealt if container.selected]
     if not selected:
         text = "the scheduler has given no GPU to the containers that the pod wants prepared"
         raise UnresolvedError(Unresolved.NO_ALLOCATION, text)
@@ -116,22 +116,22 @@ def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers
     if len(selected) == 1:
         every = selected[0][1].gpus
     else:
-        every = node.ordered([gpu for _, held in selected for gpu in held.gpus])
+        every = node.ordered([gpu for _, given in selected for gpu in given.gpus])
     numbers = {gpu.index: number for number, gpu in enumerate(_visible(every, node, node_wide))} if shares else {}
     containers = tuple(
         [
-            ContainerGpus(container, held.gpus, tuple([numbers[gpu.index] for gpu in held.gpus]) if numbers else ())
-            for container, held in selected
+            ContainerGpus(container, given.gpus, tuple([numbers[gpu.index] for gpu in given.gpus]) if numbers else ())
+            for container, given in selected
         ]
     )
     others = [node.gpu(device.uuid, device.minor) for device in peers] if node_wide else []
     together = node.ordered([*every, *filter(None, others)]) if others else every
-    sets = (_judged(together, node),) if shares else tuple([held.judged for _, held in selected])
+    sets = (_gpu_set(together, node),) if shares else tuple([given.gpu_set for _, given in selected])
     doubts = list(filter(None, map(node.doubt, sets)))
     if None in others:
         doubts.append("which GPUs another pod of the group has is not known")
     # Other pods, perhaps later ones, share the GPUs of the node with one of ``node-peers``.
-    decisive = (_judged(node.in_cuda_order, node),) if node_wide else sets
+    decisive = (_gpu_set(node.in_cuda_order, node),) if node_wide else sets
     requires = bool(demand.requirements)
     return Resolution(
         node=node,
@@ -159,14 +159,14 @@ def _deal(demand: GpuDemand, allocation: Allocation) -> list[tuple[GpuContainer,
     return dealt
 
 
-def _held(devices: Sequence[Device], node: KnownNode) -> Held:
+def _allocated_gpus(devices: Sequence[Device], node: KnownNode) -> AllocatedGpus:
     try:
-        return node.held(tuple([device.uuid or device.minor for device in devices]))
+        return node.allocated(tuple([device.uuid or device.minor for device in devices]))
     except LookupError:
-        raise next(filter(None, (_not_held(device, node) for device in devices))) from None
+        raise next(filter(None, (_not_allocatable(device, node) for device in devices))) from None
 
 
-def _not_held(device: Device, node: KnownNode) -> UnresolvedError | None:
+def _not_allocatable(device: Device, node: KnownNode) -> UnresolvedError | None:
     """Why a container cannot have this GPU of the node."""
     gpu = node.gpu(device.uuid, device.minor)
     if gpu is None:
@@ -199,5 +199,5 @@ def _visible(every: tuple[Gpu, ...], node: KnownNode, node_wide: bool) -> tuple[
     return node.in_cuda_order
 
 
-def _judged(gpus: Sequence[Gpu], node: KnownNode) -> GpuSet:
+def _gpu_set(gpus: Sequence[Gpu], node: KnownNode) -> GpuSet:
     return node.gpu_set([gpu.index for gpu in gpus])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from webhook.printable import printable
 from webhook.topology.nccl.parser import Element
-from webhook.topology.nccl.report import Finding, Severity
+from webhook.topology.nccl.report import Diagnostic, Severity
 from webhook.topology.nccl.values import PciKind, pci_kind
 
 IDENTITY = {"cpu": "numaid", "pci": "busid", "net": "name"}
@@ -42,10 +42,10 @@ class Place:
             return _named(name, self.bus_id)
         return f"{name} of {Place(self.parent, self.above[:-1]).label}" if self.above else name
 
-    def finding(self, severity: Severity, expected: str, found: str, consequence: str) -> Finding:
+    def finding(self, severity: Severity, expected: str, found: str, consequence: str) -> Diagnostic:
         """A finding about this element."""
         message = f"expected {expected}, found {found}"
-        return Finding(severity, self.element.line, self.label, message, consequence)
+        return Diagnostic(severity, self.element.line, self.label, message, consequence)
 
 
 def places(root: Element) -> list[Place]:

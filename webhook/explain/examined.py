@@ -46,7 +46,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """Each step tried on the pod as it is; empty without a subject."""
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
     """A pod with everything that follows for it."""
 
     evidence: Evidence
@@ -129,7 +129,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return f"HAMi {self.cluster.hami}"
 
 
-def examine(evidence: Evidence) -> Case:
+def examine(evidence: Evidence) -> ExaminedPod:
     """Ask admission and bind.
 
     Raises:
@@ -147,7 +147,7 @@ def examine(evidence: Evidence) -> Case:
     containers = subject.containers if subject else [inspect(one, ()) for one in requests.containers]
     asking = subject.gpu_containers if subject else [one for one in containers if one.request]
     resolution, unresolved = _resolve(evidence, requests, options, profile) if asking else (None, None)
-    return Case(
+    return ExaminedPod(
         evidence=evidence,
         holder=f"{evidence.namespace.name}/{evidence.pod.display_name}",
         cluster=evidence.cluster.overruled_by(evidence.policy.versions),
