@@ -29,7 +29,9 @@ class Registration:
     @property
     def named(self) -> tuple[x509.Certificate, ...]:
         """The authorities that at least one of them names."""
-        return tuple(dict.fromkeys(one for bundle in self.bundles.values() for one in load_authorities(bundle)))
+        return tuple(
+            dict.fromkeys(authority for bundle in self.bundles.values() for authority in load_authorities(bundle))
+        )
 
 
 @dataclass(frozen=True, slots=True)

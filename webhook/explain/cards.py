@@ -36,19 +36,21 @@ def _whole(examined: ExaminedPod) -> Finding:
     if examined.requests.mig:
         said = clause(SENTENCES[Reason.MIG_REQUEST])
         return fails(WHOLE_CARDS, said, "Ask for whole GPUs", stops=True)
-    slices = [one for one in examined.gpu_containers if one.request and not one.request.is_whole]
+    slices = [
+        container for container in examined.gpu_containers if container.request and not container.request.is_whole
+    ]
     if slices:
         count = slices[0].request.names.count if slices[0].request else ""
         said = "; ".join(map(_slice, slices))
         return fails(WHOLE_CARDS, said, f'Ask for {count} alone, or set {names.INJECT}: "true" on the pod')
-    asked = [(one.name, one.request.count) for one in examined.gpu_containers if one.request]
+    asked = [(container.name, container.request.count) for container in examined.gpu_containers if container.request]
     return holds(
         WHOLE_CARDS, listed(f"container {name} asks for {counted(count, 'whole GPU')}" for name, count in asked)
     )
 
 
-def _slice(one: PodContainer) -> str:
-    request = one.request
+def _slice(container: PodContainer) -> str:
+    request = container.request
     if request is None:
         return ""
     parts = [request.names.memory] if request.has_memory else []
@@ -58,7 +60,7 @@ def _slice(one: PodContainer) -> str:
     ):
         if value is not None and value != 100:
             parts.append(f"{resource} {value}")
-    return f"container {one.name} asks for a part of each card: {listed(parts)}"
+    return f"container {container.name} asks for a part of each card: {listed(parts)}"
 
 
 def _own_gpus(examined: ExaminedPod, *, preloaded: bool) -> Finding:
@@ -66,38 +68,39 @@ def _own_gpus(examined: ExaminedPod, *, preloaded: bool) -> Finding:
     if examined.profile.shares_gpus:
         said = f"in profile {examined.profile} containers see their peers' GPUs too: see visibility"
         return not_needed(OWN_GPUS, said)
-    found = [finding for one in examined.gpu_containers for finding in _hidden(examined, one, preloaded)]
-    worst = next((one for one in found if one.fails), None) or next(iter(found), None)
+    found = [finding for container in examined.gpu_containers for finding in _hidden(examined, container, preloaded)]
+    worst = next((finding for finding in found if finding.fails), None) or next(iter(found), None)
     if worst:
         return worst
     said = f"{containers(examined.gpu_containers)}: the device plugin's list says which GPUs are visible"
     return holds(OWN_GPUS, said)
 
 
-def _hidden(examined: ExaminedPod, one: PodContainer, preloaded: bool) -> Iterator[Finding]:
+def _hidden(examined: ExaminedPod, container: PodContainer, preloaded: bool) -> Iterator[Finding]:
     visible, used = (
-        one.own_env.get(name) for name in (names.ENV_NVIDIA_VISIBLE_DEVICES, names.ENV_CUDA_VISIBLE_DEVICES)
+        container.own_env.get(name) for name in (names.ENV_NVIDIA_VISIBLE_DEVICES, names.ENV_CUDA_VISIBLE_DEVICES)
     )
     if visible is not None:
-        said = f"container {one.name} sets {names.ENV_NVIDIA_VISIBLE_DEVICES} itself, which overrules the device plugin"
+        sets = f"container {container.name} sets {names.ENV_NVIDIA_VISIBLE_DEVICES} itself"
+        said = f"{sets}, which overrules the device plugin"
         if visible.value_from is None and (visible.value or "") in SHOWS_NOTHING:
             yield fails(OWN_GPUS, f"{said}: {shorten(visible.value or '')} shows no GPU", _REMOVE, stops=True)
         else:
             yield unknown(OWN_GPUS, f"{said}: whether it shows the allocated GPUs is not known", _REMOVE)
         return
     if used is not None:
-        yield _used(examined, one, used, preloaded)
+        yield _used(examined, container, used, preloaded)
 
 
-def _used(examined: ExaminedPod, one: PodContainer, used: EnvVar, preloaded: bool) -> Finding:
+def _used(examined: ExaminedPod, container: PodContainer, used: EnvVar, preloaded: bool) -> Finding:
     """What CUDA makes of a list of the pod's own, where the container sees its GPUs and no others."""
-    said = f"container {one.name} sets {names.ENV_CUDA_VISIBLE_DEVICES}"
+    said = f"container {container.name} sets {names.ENV_CUDA_VISIBLE_DEVICES}"
     if used.value_from is not None or "$(" in (used.value or ""):
         return unknown(OWN_GPUS, f"{said} from elsewhere: what it says is not known", _REMOVE)
     entries = split_list(used.value or "")
     said = f"{said} to {shorten(used.value or '')}"
-    given = _given(examined, one)
-    count = len(given) if given else one.request.count if one.request else 0
+    given = _given(examined, container)
+    count = len(given) if given else container.request.count if container.request else 0
     if given is None and any(_is_uuid(entry) for entry in entries):
         if preloaded:
             return fails(OWN_GPUS, f"{said}: {_ALL_ZERO}", _REMOVE)
@@ -113,10 +116,10 @@ def _used(examined: ExaminedPod, one: PodContainer, used: EnvVar, preloaded: boo
     return holds(OWN_GPUS, f"{said}: {uses}")
 
 
-def _given(examined: ExaminedPod, one: PodContainer) -> Sequence[Gpu] | None:
+def _given(examined: ExaminedPod, container: PodContainer) -> Sequence[Gpu] | None:
     """The GPUs of a container; ``None`` if they are not known by their UUIDs."""
     known = examined.resolution.containers if examined.resolution else ()
-    found = next((given.gpus for given in known if given.container.name == one.name), ())
+    found = next((given.gpus for given in known if given.container.name == container.name), ())
     return found if found and all(gpu.uuid for gpu in found) else None
 
 

@@ -73,18 +73,20 @@ def _readers(examined: ExaminedPod) -> tuple[Reader, ...]:
 
 def _looks(examined: ExaminedPod, reader: Reader) -> Iterator[_Look]:
     """What happens to each container of ``examined.gpu_containers``."""
-    apps = [one for one in examined.containers if not one.is_init]
-    asking = [one for one in (apps if reader is Reader.VOLCANO else examined.containers) if one.request]
+    apps = [container for container in examined.containers if not container.is_init]
+    asking = [
+        container for container in (apps if reader is Reader.VOLCANO else examined.containers) if container.request
+    ]
     positions: Sequence[PodContainer] = apps if reader is Reader.VOLCANO else examined.containers
-    for position, one in enumerate(asking):
-        if one not in examined.gpu_containers:
+    for position, container in enumerate(asking):
+        if container not in examined.gpu_containers:
             continue
         if reader is Reader.OWN:
-            yield _Look(one, one)
+            yield _Look(container, container)
         elif reader is Reader.FIRST:
-            yield _Look(one, apps[0] if apps else None)
+            yield _Look(container, apps[0] if apps else None)
         else:
-            yield _Look(one, positions[position])
+            yield _Look(container, positions[position])
 
 
 def _wrong(examined: ExaminedPod, reader: Reader, who: str) -> Iterator[str]:
@@ -128,7 +130,7 @@ def _right(examined: ExaminedPod, readers: Sequence[Reader]) -> str:
 
 
 def _remedy(examined: ExaminedPod) -> str:
-    if any(one.request and not one.request.is_whole for one in examined.gpu_containers):
+    if any(container.request and not container.request.is_whole for container in examined.gpu_containers):
         return "Ask for whole GPUs first: without HAMi's library a slice has no limits"
     return (
         f'Let the webhook do it, or write {names.ENV_DISABLE_CONTROL}: "true" as a literal into every container, init '

@@ -105,18 +105,18 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def gpus(self) -> int:
         """How many GPUs its containers ask for, together."""
-        return sum(one.request.count for one in self.gpu_containers if one.request)
+        return sum(container.request.count for container in self.gpu_containers if container.request)
 
     @property
     def alone(self) -> bool:
         """Whether no container has a second GPU, and none has peers, so that NVLink has nothing to join."""
-        counts = [one.request.count for one in self.gpu_containers if one.request]
+        counts = [container.request.count for container in self.gpu_containers if container.request]
         return bool(counts) and max(counts) == 1 and not self.profile.shares_gpus
 
     @property
     def family(self) -> str:
         """Whose resources it asks for."""
-        return next((one.request.names.family for one in self.gpu_containers if one.request), "hami")
+        return next((container.request.names.family for container in self.gpu_containers if container.request), "hami")
 
     @property
     def is_bound(self) -> bool:
@@ -144,8 +144,8 @@ def examine(evidence: Evidence) -> ExaminedPod:
     actual = _admission(evidence, requests, requests_problem, own)
     fitting = actual if own is profile else _admission(evidence, requests, requests_problem, profile)
     subject = fitting.subject
-    containers = subject.containers if subject else [inspect(one, ()) for one in requests.containers]
-    asking = subject.gpu_containers if subject else [one for one in containers if one.request]
+    containers = subject.containers if subject else [inspect(container, ()) for container in requests.containers]
+    asking = subject.gpu_containers if subject else [container for container in containers if container.request]
     resolution, unresolved = _resolve(evidence, requests, options, profile) if asking else (None, None)
     return ExaminedPod(
         evidence=evidence,

@@ -104,7 +104,7 @@ def _conclusion(examined: ExaminedPod, reach: Reach, findings: list[Finding]) ->
         return f"{unprepared}NVLink may be lost, or slower than it could be: {reasons}."
     if examined.requests_problem:
         return "What the pod asks for cannot be read."
-    doubts = listed(dict.fromkeys(one.condition for one in findings if one.verdict is Verdict.UNKNOWN))
+    doubts = listed(dict.fromkeys(finding.condition for finding in findings if finding.verdict is Verdict.UNKNOWN))
     if examined.resolution is None or reach is Reach.UNKNOWN:
         return f"{unprepared}Nothing that is known stops NCCL from using NVLink; not known: {doubts or ALLOCATION}."
     worst = examined.resolution.worst

@@ -47,7 +47,7 @@ def _remedy(idle: list[str]) -> str:
 
 
 def _privileged(examined: ExaminedPod) -> Finding:
-    found = [one for one in examined.containers if one.spec.is_privileged]
+    found = [container for container in examined.containers if container.spec.is_privileged]
     if not found:
         return not_needed(PRIVILEGED, "no container is privileged")
     said = f"{containers(found)}: privileged"
@@ -59,7 +59,7 @@ def _privileged(examined: ExaminedPod) -> Finding:
 
 
 def _init_gpus(examined: ExaminedPod) -> Finding:
-    found = [one for one in examined.containers if one.is_init and one.request]
+    found = [container for container in examined.containers if container.is_init and container.request]
     if not found:
         return not_needed(INIT_GPUS, "no init container asks for GPUs")
     if examined.cluster.hami is None:

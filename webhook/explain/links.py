@@ -52,8 +52,8 @@ def links(examined: ExaminedPod) -> Iterator[Finding]:
     yield _allocation(examined)
     yield _node(examined)
     if examined.resolution:
-        for one in examined.resolution.sets:
-            yield from _set(examined, examined.resolution.node, one)
+        for gpu_set in examined.resolution.sets:
+            yield from _set(examined, examined.resolution.node, gpu_set)
     else:
         yield unknown(LINKS, "which GPUs they are is not known")
     yield _requirements(examined)
@@ -62,8 +62,8 @@ def links(examined: ExaminedPod) -> Iterator[Finding]:
 
 def _allocation(examined: ExaminedPod) -> Finding:
     if examined.resolution:
-        given = [f"{gpus(one.gpus)} to container {one.container.name}" for one in examined.resolution.containers]
-        return holds(ALLOCATION, f"node {examined.evidence.node} gives {listed(given)}")
+        shares = [f"{gpus(given.gpus)} to container {given.container.name}" for given in examined.resolution.containers]
+        return holds(ALLOCATION, f"node {examined.evidence.node} gives {listed(shares)}")
     missing = examined.unresolved
     if missing is None:
         return unknown(ALLOCATION, "the pod is not scheduled yet: which GPUs it gets is open")
@@ -85,7 +85,7 @@ def _remedy(examined: ExaminedPod, reason: Unresolved) -> str:
     if examined.actual.refusal and examined.unresolved and examined.unresolved.text == examined.actual.refusal:
         return "Correct what the message names, and create the pod again"
     annotations_of_pod = examined.evidence.pod.annotations
-    other = next((one for one in DIALECTS if annotations_of_pod.get(one.key, "").strip(";")), None)
+    other = next((dialect for dialect in DIALECTS if annotations_of_pod.get(dialect.key, "").strip(";")), None)
     if reason is Unresolved.NO_ALLOCATION and other and other.family != examined.family:
         return (
             f"Annotation {other.key} is of {other.family.capitalize()}, but the configuration says that the pod's "
@@ -150,23 +150,23 @@ def _teller(examined: ExaminedPod, node: str) -> str:
     return f"{teller} tells it of node {node}" if teller else f"the agent of node {node} published it"
 
 
-def _set(examined: ExaminedPod, node: KnownNode, one: GpuSet) -> Iterator[Finding]:
-    members = [gpu for gpu in node.topology.gpus if gpu.index in one.gpus]
-    if one.weakest is None:
+def _set(examined: ExaminedPod, node: KnownNode, gpu_set: GpuSet) -> Iterator[Finding]:
+    members = [gpu for gpu in node.topology.gpus if gpu.index in gpu_set.gpus]
+    if gpu_set.weakest is None:
         yield not_needed(LINKS, f"{gpus(members)} is by itself")
         return
-    if node.doubt(one):
-        yield unknown(LINKS, node.doubt(one), _remedy(examined, Unresolved.NODE_UNKNOWN))
+    if node.doubt(gpu_set):
+        yield unknown(LINKS, node.doubt(gpu_set), _remedy(examined, Unresolved.NODE_UNKNOWN))
         return
-    yield _joined(examined, node, one, members)
-    yield _bandwidth(node, one, members)
+    yield _joined(examined, node, gpu_set, members)
+    yield _bandwidth(node, gpu_set, members)
 
 
-def _joined(examined: ExaminedPod, node: KnownNode, one: GpuSet, members: Sequence[Gpu]) -> Finding:
-    pairs = list(combinations(one.gpus, 2))
+def _joined(examined: ExaminedPod, node: KnownNode, gpu_set: GpuSet, members: Sequence[Gpu]) -> Finding:
+    pairs = list(combinations(gpu_set.gpus, 2))
     apart = [pair for pair in pairs if not node.gpu_set(pair).every_pair_has_nvlink]
     if not apart:
-        return holds(LINKS, f"every pair of {gpus(members)} has NVLink: link class {one.link}")
+        return holds(LINKS, f"every pair of {gpus(members)} has NVLink: link class {gpu_set.link}")
     shown = [f"GPU{a}-GPU{b} ({node.gpu_set((a, b)).link})" for a, b in apart[:PAIRS_SHOWN]]
     more = [f"{len(apart) - PAIRS_SHOWN} more"] if len(apart) > PAIRS_SHOWN else []
     said = f"{len(apart)} of {len(pairs)} pairs of {gpus(members)} have no NVLink: {listed(shown + more)}"
@@ -188,14 +188,14 @@ def _joined(examined: ExaminedPod, node: KnownNode, one: GpuSet, members: Sequen
     return fails(LINKS, said, remedy, stops=True)
 
 
-def _bandwidth(node: KnownNode, one: GpuSet, members: Sequence[Gpu]) -> Finding:
-    if one.weakest is None:
+def _bandwidth(node: KnownNode, gpu_set: GpuSet, members: Sequence[Gpu]) -> Finding:
+    if gpu_set.weakest is None:
         raise TypeError("a set of one GPU has no bandwidth")
-    first, second = one.weakest.gpus
-    ring = "-".join(map(str, (*one.ring, one.ring[0])))
+    first, second = gpu_set.weakest.gpus
+    ring = "-".join(map(str, (*gpu_set.ring, gpu_set.ring[0])))
     said = (
-        f"GPU{first}-GPU{second} have {one.bandwidth_text} GB/s per direction, no pair has less; "
-        f"best ring {ring}: {one.ring_bandwidth:.1f} GB/s"
+        f"GPU{first}-GPU{second} have {gpu_set.bandwidth_text} GB/s per direction, no pair has less; "
+        f"best ring {ring}: {gpu_set.ring_bandwidth:.1f} GB/s"
     )
     faults = list(_faults(node, members))
     if faults:

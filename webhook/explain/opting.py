@@ -235,11 +235,13 @@ def missing(step: StepTrial) -> Iterator[Operation]:
 
 def _is_value_of_bind(operation: Operation, key: str) -> bool:
     keys = [key] if key else list(operation.value or ())
-    return all(is_output(one) or one == names.NCCL_P2P_LEVEL for one in keys)
+    return all(is_output(key) or key == names.NCCL_P2P_LEVEL for key in keys)
 
 
 def _lack(examined: ExaminedPod, operation: Operation) -> str:
-    container = next((one for one in examined.containers if operation.path.startswith(one.path + "/")), None)
+    container = next(
+        (container for container in examined.containers if operation.path.startswith(container.path + "/")), None
+    )
     if container is None:
         return f"the pod lacks {_field(operation)}"
     rest = operation.path.removeprefix(container.path + "/")
@@ -253,7 +255,7 @@ def _in_words(value: object) -> str:
     """``nvidia.com/gpu 2`` for a mapping, ``a and b`` for a list."""
     plain = msgspec.to_builtins(value)
     if isinstance(plain, dict):
-        return listed(f"{key} {_in_words(one)}" for key, one in plain.items())
+        return listed(f"{key} {_in_words(item)}" for key, item in plain.items())
     if isinstance(plain, list):
         return listed(map(_in_words, plain))
     if isinstance(plain, bool):

@@ -53,7 +53,7 @@ def peers(examined: ExaminedPod) -> Iterator[Finding]:
 
 
 def _none(examined: ExaminedPod) -> Finding:
-    apps = [one for one in examined.gpu_containers if not one.is_init]
+    apps = [container for container in examined.gpu_containers if not container.is_init]
     if len(apps) < 2:
         return not_needed(PEERS, f"profile {examined.profile}: nobody else works with these GPUs{_own_shm(examined)}")
     shared = examined.spec.share_process_namespace or examined.spec.host_pid
@@ -63,7 +63,7 @@ def _none(examined: ExaminedPod) -> Finding:
 
 
 def _own_shm(examined: ExaminedPod) -> str:
-    mounted = [one for one in examined.gpu_containers if names.SHARED_MEMORY_PATH in one.mounts]
+    mounted = [container for container in examined.gpu_containers if names.SHARED_MEMORY_PATH in container.mounts]
     if not (examined.spec.host_ipc and mounted):
         return ""
     return (
@@ -73,7 +73,7 @@ def _own_shm(examined: ExaminedPod) -> str:
 
 
 def _hash_of_pod(examined: ExaminedPod) -> Finding:
-    values = {_host_id(one.own_env.get(names.ENV_NCCL_HOSTID)) for one in examined.gpu_containers}
+    values = {_host_id(container.own_env.get(names.ENV_NCCL_HOSTID)) for container in examined.gpu_containers}
     if len(values) > 1:
         said = f"{containers(examined.gpu_containers)} have different values of {names.ENV_NCCL_HOSTID}"
         return fails(HOST_HASH, f"{said}: to NCCL they are on different nodes", f"Remove {names.ENV_NCCL_HOSTID}")
@@ -88,7 +88,7 @@ def _host_id(variable: EnvVar | None) -> object:
 
 
 def _memory_of_pod(examined: ExaminedPod) -> Finding:
-    volumes = {one.mounts.get(names.SHARED_MEMORY_PATH) for one in examined.gpu_containers}
+    volumes = {container.mounts.get(names.SHARED_MEMORY_PATH) for container in examined.gpu_containers}
     if len(volumes) > 1:
         shown = listed(sorted(volume or "no volume" for volume in volumes))
         said = f"containers have different devices at {names.SHARED_MEMORY_PATH} ({shown}), so NCCL drops P2P"
@@ -113,7 +113,11 @@ def _visibility(examined: ExaminedPod, remedy: str) -> Finding:
     if step.refusal:
         return fails(VISIBILITY, step.refusal, "Correct what the message names")
     paths = [operation.path for operation in missing(step)]
-    blind = [one for one in examined.gpu_containers if any(path.startswith(one.path + "/") for path in paths)]
+    blind = [
+        container
+        for container in examined.gpu_containers
+        if any(path.startswith(container.path + "/") for path in paths)
+    ]
     if blind:
         return fails(VISIBILITY, f"{says(blind, 'sees no GPUs but its', 'see no GPUs but their')} own", remedy)
     whose = "all GPUs of the pod" if examined.profile is Profile.POD_PEERS else "all GPUs of the node"
@@ -158,11 +162,11 @@ def _here(examined: ExaminedPod) -> list[Pod]:
 
 def _hash_of_node(examined: ExaminedPod) -> Finding:
     if not examined.spec.host_network:
-        without = [one for one in examined.gpu_containers if names.ENV_NCCL_HOSTID not in one.own_env]
+        without = [container for container in examined.gpu_containers if names.ENV_NCCL_HOSTID not in container.own_env]
         if without:
             said = f"{says(without, 'has', 'have')} no {names.ENV_NCCL_HOSTID}: to NCCL the pod is a node of its own"
             return fails(HOST_HASH, said, _NODE_PEERS)
-        other = [one for one in examined.gpu_containers if not _names_node(one.own_env)]
+        other = [container for container in examined.gpu_containers if not _names_node(container.own_env)]
         if other:
             said = f"{says(other, 'has', 'have')} a {names.ENV_NCCL_HOSTID} that is not the name of the node"
             return fails(HOST_HASH, f"{said} (fieldRef spec.nodeName)", _NODE_PEERS)
@@ -195,14 +199,14 @@ def _host_ids(spec: PodSpec) -> Iterator[object]:
 
 
 def _variable(container: Container, name: str) -> EnvVar | None:
-    return {one.name: one for one in container.env or ()}.get(name)
+    return {variable.name: variable for variable in container.env or ()}.get(name)
 
 
 def _memory_of_node(examined: ExaminedPod) -> Finding:
     if not examined.spec.host_ipc:
         said = f"the pod is not in the host's IPC namespace: {names.SHARED_MEMORY_PATH} is its own, so NCCL drops P2P"
         return fails(SHARED_MEMORY, said, _NODE_PEERS)
-    mounted = [one for one in examined.gpu_containers if names.SHARED_MEMORY_PATH in one.mounts]
+    mounted = [container for container in examined.gpu_containers if names.SHARED_MEMORY_PATH in container.mounts]
     if mounted:
         volume = mounted[0].mounts[names.SHARED_MEMORY_PATH]
         said = f"{says(mounted, 'mounts', 'mount')} volume {volume} over the host's {names.SHARED_MEMORY_PATH}"
@@ -217,7 +221,7 @@ def _memory_of_node(examined: ExaminedPod) -> Finding:
 def _network_of_node(examined: ExaminedPod) -> Finding:
     if examined.spec.host_network:
         return holds(NETWORK, "the pod is in the host's network, where NCCL's sockets meet")
-    settings = [one.own_env for one in examined.gpu_containers]
+    settings = [container.own_env for container in examined.gpu_containers]
     if all(_is_literal(env.get(names.ENV_NCCL_CUMEM_ENABLE), LEGACY_IPC) for env in settings):
         return holds(
             NETWORK, f"{names.ENV_NCCL_CUMEM_ENABLE}=0: NCCL passes CUDA IPC handles, for which it does not matter"

@@ -49,16 +49,16 @@ class Value(msgspec.Struct, frozen=True):
 def variables(examined: ExaminedPod) -> Iterator[Finding]:
     """A finding for each variable, and for each value if containers differ."""
     found: dict[Value, list[PodContainer]] = {}
-    for one in examined.gpu_containers:
-        for name, variable in sorted(one.own_env.items()):
+    for container in examined.gpu_containers:
+        for name, variable in sorted(container.own_env.items()):
             if name.startswith(names.NCCL_VARIABLE_PREFIX) or name == UCX_TLS:
-                found.setdefault(_value(examined, variable), []).append(one)
+                found.setdefault(_value(examined, variable), []).append(container)
     if not found:
         text = f"{says(examined.gpu_containers, 'sets', 'set')} none: NCCL's own defaults hold, which use NVLink"
         yield holds(NO_VARIABLES, f"{text}, unless the image or /etc/nccl.conf says otherwise")
     for value in sorted(found, key=lambda value: value.name):
         yield _judged(examined, value, found[value])
-    hidden = [one for one in examined.gpu_containers if one.name in examined.evidence.env_from]
+    hidden = [container for container in examined.gpu_containers if container.name in examined.evidence.env_from]
     if hidden:
         said = f"{says(hidden, 'takes', 'take')} variables from a ConfigMap or Secret (envFrom), which is not looked at"
         yield unknown(ENV_FROM, said, "Look there for variables that begin with NCCL_")
@@ -166,7 +166,7 @@ def _shm_disable(examined: ExaminedPod, text: str) -> Finding:
     if _integer(text) != 1:
         return holds("", "")
     sets = examined.resolution.sets if examined.resolution else ()
-    if sets and all(one.every_pair_has_nvlink for one in sets):
+    if sets and all(gpu_set.every_pair_has_nvlink for gpu_set in sets):
         return holds("", "(every pair has NVLink, so shared memory is not missed)")
     return fails("", "(GPUs without NVLink between them then talk over the network)", _REMOVE)
 

@@ -102,7 +102,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
     source = variables.choice(names.REMAP_ENVIRONMENT, _by_word(Environment), Environment.ANNOTATIONS)
     containers = _read_containers(variables)
     family = variables.choice(names.REMAP_ALLOCATED_BY, {word: word for word in _SCHEDULERS}, "hami")
-    keys = [one.visible_key for one in containers if one.visible_key]
+    keys = [container.visible_key for container in containers if container.visible_key]
     absent = "" if source is Environment.FILE else None
     allocation, problem = _read_allocation(variables, dialect_of(family), profile)
     return Inputs(
@@ -182,8 +182,8 @@ def _read_containers(variables: _Variables) -> tuple[GpuContainer, ...]:
     name = names.REMAP_CONTAINERS
     found = tuple(_read_container(entry) for entry in variables.filled(name).split(","))
     for what, values in (
-        ("each container", [one.name for one in found]),
-        ("each number", [one.visible_key for one in found if one.visible_key]),
+        ("each container", [container.name for container in found]),
+        ("each number", [container.visible_key for container in found if container.visible_key]),
     ):
         twice = next((value for value, count in Counter(values).items() if count > 1), None)
         if twice:
@@ -260,7 +260,9 @@ def _parse_tables(text: str) -> NcclTables:
     for name, values in variables.items():
         if not _VARIABLE.fullmatch(name):
             raise _bad_tables("variables: names of environment variables", name)
-        if not isinstance(values, dict) or any(not isinstance(values.get(one), str) for one in _LINK_CLASSES):
+        if not isinstance(values, dict) or any(
+            not isinstance(values.get(link_class), str) for link_class in _LINK_CLASSES
+        ):
             raise _bad_tables(f"variables.{name}: texts for {', '.join(_LINK_CLASSES)}", values)
     return NcclTables(pcie_p2p_level=level, variables=variables)
 

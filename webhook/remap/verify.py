@@ -92,8 +92,8 @@ def _resolved(inputs: Inputs, node: KnownNode | None) -> tuple[Resolution | None
         resolution = resolve(inputs.demand, inputs.allocation, node)
     except UnresolvedError as error:
         return None, (_trouble(inputs, node, error),)
-    given = [f"{_labels(one.gpus)} to container {one.container.name}" for one in resolution.containers]
-    return resolution, (ok(f"{inputs.scheduler} gave {', '.join(given)}: all of them are on this node"),)
+    shares = [f"{_labels(given.gpus)} to container {given.container.name}" for given in resolution.containers]
+    return resolution, (ok(f"{inputs.scheduler} gave {', '.join(shares)}: all of them are on this node"),)
 
 
 def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> CheckResult:
@@ -226,10 +226,10 @@ def _values(inputs: Inputs, resolution: Resolution | None) -> Iterator[CheckResu
         yield _list_of_gpus(inputs, resolution)
     if not inputs.profile.shares_gpus:
         return
-    for one in resolution.containers:
-        value = inputs.visible_devices.get(one.container.visible_key, "")
+    for given in resolution.containers:
+        value = inputs.visible_devices.get(given.container.visible_key, "")
         if value not in ("", names.NO_CUDA_DEVICE):
-            yield _visible_devices(inputs, one, value, resolution)
+            yield _visible_devices(inputs, given, value, resolution)
 
 
 def _list_of_gpus(inputs: Inputs, resolution: Resolution) -> CheckResult:
@@ -241,11 +241,11 @@ def _list_of_gpus(inputs: Inputs, resolution: Resolution) -> CheckResult:
     return _compared(inputs, f"{_LIST}: {differs}", ok_text=f"{_LIST}, lists the GPUs of the pod", differs=differs)
 
 
-def _visible_devices(inputs: Inputs, one: ContainerGpus, value: str, resolution: Resolution) -> CheckResult:
+def _visible_devices(inputs: Inputs, given: ContainerGpus, value: str, resolution: Resolution) -> CheckResult:
     visible = resolution.gpus if inputs.profile is Profile.POD_PEERS else resolution.node.in_cuda_order
-    differs = indices_differ(value, one.gpus, visible, inputs.scheduler)
-    text = f"{names.ENV_CUDA_VISIBLE_DEVICES} of container {one.container.name} is {shown(value)}"
-    return _compared(inputs, f"{text}: {differs}", ok_text=f"{text}: {_labels(one.gpus)}", differs=differs)
+    differs = indices_differ(value, given.gpus, visible, inputs.scheduler)
+    text = f"{names.ENV_CUDA_VISIBLE_DEVICES} of container {given.container.name} is {shown(value)}"
+    return _compared(inputs, f"{text}: {differs}", ok_text=f"{text}: {_labels(given.gpus)}", differs=differs)
 
 
 def _compared(inputs: Inputs, text: str, *, ok_text: str, differs: str) -> CheckResult:

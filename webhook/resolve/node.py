@@ -119,13 +119,13 @@ class KnownNode:
             return frozenset(gpu.index for gpu in gpus)
         return frozenset(gpu.index for gpu in gpus if gpu.links_problem)
 
-    def doubt(self, one: GpuSet) -> str:
+    def doubt(self, gpu_set: GpuSet) -> str:
         """Why it is not known how these GPUs are linked, in a sentence; empty if it is."""
-        if not self.unread or self.unread.isdisjoint(one.gpus) or one.every_pair_has_nvlink:
+        if not self.unread or self.unread.isdisjoint(gpu_set.gpus) or gpu_set.every_pair_has_nvlink:
             return ""
-        read = [gpu.links_problem for gpu in self.topology.gpus if gpu.index in one.gpus]
+        read = [gpu.links_problem for gpu in self.topology.gpus if gpu.index in gpu_set.gpus]
         problem = next(filter(None, read), "")
-        labels = " ".join(f"GPU{index}" for index in one.gpus)
+        labels = " ".join(f"GPU{index}" for index in gpu_set.gpus)
         return f"how {labels} of node {self.name} are linked is not known: {problem or self.topology.problem}"
 
     def excess(self, limits: NodeLimits) -> str:
@@ -174,10 +174,10 @@ class KnownNode:
 
     def _allocated(self, told: tuple[str | int | None, ...]) -> AllocatedGpus:
         found: list[Gpu] = []
-        for one in told:
-            gpu = self.gpu(one, None) if isinstance(one, str) else self.gpu("", one)
+        for name in told:
+            gpu = self.gpu(name, None) if isinstance(name, str) else self.gpu("", name)
             if gpu is None or gpu.mig_mode is MigMode.ENABLED:
-                raise LookupError(one)
+                raise LookupError(name)
             found.append(gpu)
         gpus = self.ordered(found)
         return AllocatedGpus(gpus, self.gpu_set([gpu.index for gpu in gpus]))

@@ -79,12 +79,12 @@ class Resolution(NamedTuple):
         """The set with the slowest pair; one of several GPUs if there is any."""
         if len(self.sets) == 1:
             return self.sets[0]
-        return min(self.sets, key=lambda one: (one.weakest is None, one.bandwidth))
+        return min(self.sets, key=lambda gpu_set: (gpu_set.weakest is None, gpu_set.bandwidth))
 
     @property
     def visible_uuids(self) -> str:
         """The UUIDs of the GPUs that stay the pod's, as ``NVIDIA_VISIBLE_DEVICES`` lists them; ``none`` if none do."""
-        kept = {gpu.uuid for one in self.containers if one.container.keeps_gpus for gpu in one.gpus}
+        kept = {gpu.uuid for given in self.containers if given.container.keeps_gpus for gpu in given.gpus}
         return ",".join([gpu.uuid for gpu in self.gpus if gpu.uuid in kept]) or names.NO_VISIBLE_DEVICE
 
 
@@ -139,7 +139,7 @@ def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers
         gpus=every,
         sets=sets,
         nccl=nccl_values(decisive, node, demand.nccl),
-        unmet=unmet(demand.requirements, [one for one in sets if not node.doubt(one)]) if requires else (),
+        unmet=unmet(demand.requirements, [gpu_set for gpu_set in sets if not node.doubt(gpu_set)]) if requires else (),
         requires=requires,
         doubt=doubts[0] if doubts else "",
     )

@@ -110,7 +110,7 @@ def assess(topology: NodeTopology, gpus: Sequence[int], connections: Connections
     indices = tuple(gpu.index for gpu in members)
     paths = {(one, other): between.within(one, other, indices) for one, other in permutations(indices, 2)}
     pairs = [_pair(paths, one, other) for one, other in combinations(indices, 2)]
-    bandwidth = [[paths[one, other].bandwidth if one != other else 0.0 for other in indices] for one in indices]
+    bandwidth = [[paths[index, other].bandwidth if index != other else 0.0 for other in indices] for index in indices]
     ring = ring_order(_for_ring(paths, indices), _bridged(paths, indices))
     return GpuSet(
         gpus=indices,
@@ -161,7 +161,7 @@ def _for_ring(paths: _Paths, indices: Sequence[int]) -> list[list[float]]:
     def hop(path: Connection) -> float:
         return min(path.bandwidth, slowest) if path.type is PathType.NVB else path.bandwidth
 
-    return [[hop(paths[one, other]) if one != other else 0.0 for other in indices] for one in indices]
+    return [[hop(paths[index, other]) if index != other else 0.0 for other in indices] for index in indices]
 
 
 def _bridged(paths: _Paths, indices: Sequence[int]) -> frozenset[tuple[int, int]]:
@@ -193,15 +193,15 @@ def _link_class(members: Sequence[Gpu], pairs: Sequence[Pair]) -> LinkClass:
 def _ring_bandwidth(
     members: Sequence[Gpu], between: Connections, bandwidth: Sequence[Sequence[float]], ring: Sequence[int]
 ) -> float:
-    direct = [[_direct_bandwidth(between, one, other) for other in members] for one in members]
+    direct = [[_direct_bandwidth(between, member, other) for other in members] for member in members]
     switched = [nvlink_bandwidth(gpu, gpu.switch_links) for gpu in members]
     return cut_bandwidth(direct, switched, ring) or weakest_hop(ring, bandwidth)
 
 
-def _direct_bandwidth(between: Connections, one: Gpu, other: Gpu) -> float:
-    if one is other or (one.switch_links and other.switch_links):
+def _direct_bandwidth(between: Connections, gpu: Gpu, other: Gpu) -> float:
+    if gpu is other or (gpu.switch_links and other.switch_links):
         return 0.0
-    connection = between.direct(one.index, other.index)
+    connection = between.direct(gpu.index, other.index)
     return connection.bandwidth if connection.type is PathType.NVL else 0.0
 
 

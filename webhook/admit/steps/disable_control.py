@@ -18,17 +18,17 @@ PURPOSE = "switch HAMi's CUDA interception off"
 def plan(subject: Subject, patch: PodPatch) -> None:
     """The variable for every container but those that keep their slice."""
     _refuse_mixed_cards(subject)
-    for one in subject.containers:
-        if one.is_left_out:
+    for container in subject.containers:
+        if container.is_left_out:
             continue
-        if names.ENV_DISABLE_CONTROL not in one.env:
-            patch.add_variable(one, names.ENV_DISABLE_CONTROL, "true")
-        elif not disables_control(one.entries):
-            raise contradiction(one, names.ENV_DISABLE_CONTROL, "whole cards need the literal true")
+        if names.ENV_DISABLE_CONTROL not in container.env:
+            patch.add_variable(container, names.ENV_DISABLE_CONTROL, "true")
+        elif not disables_control(container.entries):
+            raise contradiction(container, names.ENV_DISABLE_CONTROL, "whole cards need the literal true")
 
 
 def _refuse_mixed_cards(subject: Subject) -> None:
-    slices = [one.name for one in subject.left_out if one.request and not one.request.is_whole]
+    slices = [container.name for container in subject.left_out if container.request and not container.request.is_whole]
     if not slices:
         return
     if subject.profile.shares_gpus:

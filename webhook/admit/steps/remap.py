@@ -36,18 +36,18 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     volume = subject.remap.files_volume
     if volume not in subject.volumes:
         patch.add_empty_dir(volume, size_limit=FILES_SIZE)
-    for one in subject.gpu_containers:
-        mounted = one.mounts.get(names.FILES_PATH)
+    for container in subject.gpu_containers:
+        mounted = container.mounts.get(names.FILES_PATH)
         if mounted is None:
-            patch.add_mount(one, volume, names.FILES_PATH, read_only=True)
+            patch.add_mount(container, volume, names.FILES_PATH, read_only=True)
         elif mounted != volume:
             raise Refused(
                 Reason.MOUNT_PATH_TAKEN,
-                f"container {one.name} mounts volume {mounted} at {names.FILES_PATH}, where the topology file has to "
-                f'be. Mount it elsewhere, or set {names.REMAP}: "binding"',
+                f"container {container.name} mounts volume {mounted} at {names.FILES_PATH}, where the topology file "
+                f'has to be. Mount it elsewhere, or set {names.REMAP}: "binding"',
             )
         if options.topology_file:
-            offer_value(patch, one, names.ENV_NCCL_TOPO_FILE, names.TOPOLOGY_FILE)
+            offer_value(patch, container, names.ENV_NCCL_TOPO_FILE, names.TOPOLOGY_FILE)
     patch.annotate(names.NODE_TOPOLOGY, subject.allocated.get(names.NODE_TOPOLOGY, names.UNKNOWN_TOPOLOGY))
     if _view(subject) is View.POD and names.VISIBLE_UUIDS not in patch.annotated:
         patch.annotate(names.VISIBLE_UUIDS, subject.allocated.get(names.VISIBLE_UUIDS, names.NO_VISIBLE_DEVICE))
@@ -91,7 +91,7 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         reads_file=subject.remap.reads_file,
         family=subject.family,
         nccl=subject.policy.remap_nccl,
-        containers=",".join([_entry(one, keys, view) for one in subject.containers if one.request]),
+        containers=",".join([_entry(container, keys, view) for container in subject.containers if container.request]),
         visible_device_keys=tuple(keys.values()),
     )
 
@@ -107,19 +107,23 @@ def _exact(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
-def _entry(one: PodContainer, keys: Mapping[str, str], view: View) -> str:
-    number = keys[one.name].removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX) if one.name in keys else ""
-    flags = "+".join([flag for flag, holds in (("init", one.is_init), ("left-out", _is_unseen(one, view))) if holds])
-    return f"{one.name}:{one.request.count if one.request else 0}:{number}" + (f":{flags}" if flags else "")
+def _entry(container: PodContainer, keys: Mapping[str, str], view: View) -> str:
+    number = keys[container.name].removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX) if container.name in keys else ""
+    flags = "+".join(
+        [flag for flag, holds in (("init", container.is_init), ("left-out", _is_unseen(container, view))) if holds]
+    )
+    return f"{container.name}:{container.request.count if container.request else 0}:{number}" + (
+        f":{flags}" if flags else ""
+    )
 
 
-def _is_unseen(one: PodContainer, view: View) -> bool:
+def _is_unseen(container: PodContainer, view: View) -> bool:
     """Whether the remap container sees none of its cards.
 
     Others may have the cards of an ordinary init container once that has finished, and a sidecar would go on seeing
     them.
     """
-    return one.is_left_out or (view is View.POD and one.is_init and not one.is_native_sidecar)
+    return container.is_left_out or (view is View.POD and container.is_init and not container.is_native_sidecar)
 
 
 def _mend(patch: PodPatch, existing: ExistingRemapContainer, wanted: RemapContainer) -> None:
@@ -136,5 +140,5 @@ def _mend(patch: PodPatch, existing: ExistingRemapContainer, wanted: RemapContai
 
 
 def _free_name(containers: Sequence[PodContainer]) -> str:
-    taken = {one.name for one in containers}
+    taken = {container.name for container in containers}
     return next(name for name in numbered(names.REMAP_CONTAINER) if name not in taken)

@@ -127,7 +127,7 @@ def _group(cluster: _Cluster, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | N
     if found is None:
         return None, problem
     source = f"a pod of group {group}"
-    pods = [read_pod(to_json(one, source), source) for one in found]
+    pods = [read_pod(to_json(document, source), source) for document in found]
     return tuple(other for other in pods if other.display_name != pod.display_name), ""
 
 
@@ -147,7 +147,7 @@ def _published(cluster: _Cluster, name: str, node: Object | None) -> tuple[Sourc
     """
     found, problem = _try(lambda: cluster.ask(cluster.api.config_maps(label=f"{names.NODE}={node_label(name)}")), _NONE)
     if uid := (node or {}).get("metadata", {}).get("uid"):
-        found = [one for one in found if uid in _owners(one)]
+        found = [document for document in found if uid in _owners(document)]
     if not found:
         return Sources(), Reading(node_problem=problem)
     if len(found) > 1:

@@ -49,7 +49,7 @@ def _contents(document: Document, every: list[Place]) -> Contents:
     elements = [place.element for place in every]
     return Contents(
         elements=document.elements,
-        cpus=tuple(one.get("numaid") or "" for one in elements if one.name == "cpu"),
+        cpus=tuple(element.get("numaid") or "" for element in elements if element.name == "cpu"),
         gpus=gpu_entries(every),
         nics=tuple(nic for place in every for nic in _nics(place)),
     )
@@ -58,7 +58,7 @@ def _contents(document: Document, every: list[Place]) -> Contents:
 def _nics(place: Place) -> Iterator[str]:
     if place.element.name == "pci" and not is_gpu(place.element) and kind_of(place.element) is PciKind.NIC:
         yield place.bus_id
-    elif place.element.name == "net" and "pci" not in (one.name for one in place.above):
+    elif place.element.name == "net" and "pci" not in (element.name for element in place.above):
         yield place.element.get("name") or ""
 
 
@@ -102,7 +102,7 @@ def _check_skipped(document: Document) -> Iterator[Diagnostic]:
 
 def _second_system(system: Element) -> Diagnostic:
     message = "expected one system, found another"
-    if any(is_gpu(one) for one in below(system)):
+    if any(is_gpu(element) for element in below(system)):
         words = fails("ncclTopoRankToIndex could not find rank")
         return Diagnostic(
             Severity.ABORTS, system.line, ROOT, message, f"NCCL uses the first. {words} for the GPUs in it"

@@ -143,7 +143,7 @@ def _half_listed(gpus: dict[int, Place]) -> Iterator[Diagnostic]:
 
 
 def _check_pcilinks(places: Sequence[Place]) -> Iterator[Diagnostic]:
-    switches = {bus_number(one.bus_id) for one in places if one.element.name == "pci" and _is_switch(one)}
+    switches = {bus_number(place.bus_id) for place in places if place.element.name == "pci" and _is_switch(place)}
     directions: dict[tuple[int, int], Place] = {}
     for place in places:
         target = place.element.get("target")

@@ -30,7 +30,7 @@ class Place:
     def bus_id(self) -> str:
         """That of the nearest ``pci``, the element itself included; empty if there is none."""
         chain = (*self.above, self.element)
-        return next((one.get("busid") or "" for one in reversed(chain) if one.name == "pci"), "")
+        return next((element.get("busid") or "" for element in reversed(chain) if element.name == "pci"), "")
 
     @property
     def label(self) -> str:
@@ -64,9 +64,9 @@ def below(element: Element) -> Iterator[Element]:
     """Everything in an element, but not the element itself."""
     waiting = list(element.children)
     while waiting:
-        one = waiting.pop()
-        yield one
-        waiting.extend(one.children)
+        found = waiting.pop()
+        yield found
+        waiting.extend(found.children)
 
 
 def kind_of(pci: Element) -> PciKind | None:

@@ -87,7 +87,7 @@ def _lost_children(place: Place) -> Iterator[Diagnostic]:
         return
     what = "a nic" if kind is PciKind.NIC else f"the class {quoted(pci.get('class') or '0x03')}"
     expected = 'a switch, class "0x060400", around other pci elements'
-    if any(is_gpu(one) for one in below(pci)):
+    if any(is_gpu(element) for element in below(pci)):
         consequence = f"NCCL leaves out everything in it. {_NO_RANK} for each GPU there"
         yield place.finding(Severity.ABORTS, expected, what, consequence)
     else:
@@ -111,7 +111,7 @@ def _function(place: Place) -> Iterator[Diagnostic]:
 
 def _has_port(element: Element) -> bool:
     """Whether NCCL may find one of its network ports in it, and so keep it."""
-    return any(one.name == "net" and one.get("name") is not None for one in below(element))
+    return any(child.name == "net" and child.get("name") is not None for child in below(element))
 
 
 def _incomplete_pci(place: Place) -> Iterator[Diagnostic]:
@@ -153,7 +153,7 @@ def _cpu_needs(cpu: Element) -> tuple[str, ...]:
 def _keep(place: Place) -> Iterator[Diagnostic]:
     """NCCL removes GPUs that are not part of the job, unless something makes it keep them."""
     element = place.element
-    if not any(one.name in ("nvlink", "c2c") for one in (element, *below(element))):
+    if not any(child.name in ("nvlink", "c2c") for child in (element, *below(element))):
         return
     words = fails("Add NVLink error : could not find DEV for GPU")
     if element.get("keep") == "1":
