@@ -178,7 +178,7 @@ def test_a_pod_without_one_of_the_variables_of_every_injected_pod_is_none(missin
     assert found.spec is not None
     assert found.spec.containers is not None
     (main,) = found.spec.containers
-    env = [one for one in msgspec.json.decode(main.env_json) if one["name"] != missing]
+    env = [entry for entry in msgspec.json.decode(main.env_json) if entry["name"] != missing]
     changed = msgspec.structs.replace(main, env_json=msgspec.Raw(msgspec.json.encode(env)))
     spec = msgspec.structs.replace(found.spec, containers=[changed])
     assert decide(msgspec.structs.replace(found, spec=spec)) == NOT_INJECTED

@@ -56,7 +56,9 @@ def test_every_permission_of_a_program_is_explained_and_no_other() -> None:
         documented = {
             (scope, *codes(resource), *codes(verbs)) for scope, resource, verbs, *_ in rows(section) if codes(resource)
         }
-        assert documented == {(SCOPES[one.scope], one.resource, *one.verbs) for one in allowed}, program
+        assert documented == {
+            (SCOPES[permission.scope], permission.resource, *permission.verbs) for permission in allowed
+        }, program
 
 
 def test_every_permission_of_managed_certificates_is_named_and_no_other() -> None:
@@ -67,7 +69,8 @@ def test_every_permission_of_managed_certificates_is_named_and_no_other() -> Non
     terms = spec_of(Config().certificates, "gpu-topology")
     scopes = {"cluster": "cluster", "own-namespace": "own namespace"}
     assert documented == {
-        (scopes[one.scope], one.resource, *one.resource_names, *one.verbs) for one in keeper_permissions(terms)
+        (scopes[permission.scope], permission.resource, *permission.resource_names, *permission.verbs)
+        for permission in keeper_permissions(terms)
     }
 
 

@@ -25,7 +25,7 @@ MISSING = ""
 
 def allocated(*containers: Sequence[str]) -> str:
     """HAMi's annotation for containers with whole GPUs, given by their UUIDs."""
-    return "".join("".join(f"{uuid},NVIDIA,97871,100:" for uuid in one) + ";" for one in containers)
+    return "".join("".join(f"{uuid},NVIDIA,97871,100:" for uuid in container) + ";" for container in containers)
 
 
 PREFILL, DECODE = (H20[1], H20[0]), (H20[4], H20[6])

@@ -40,7 +40,10 @@ def test_what_most_pods_do_not_have_is_absent() -> None:
 
 def test_kinds_of_containers_are_read() -> None:
     inputs = told(EXCLUSIVE, CONTAINERS="a:1::init,b:1::left-out,c:2::init+left-out,d:16:")
-    found = [(one.name, one.count, one.is_init, one.selected, one.visible_key) for one in inputs.demand.containers]
+    found = [
+        (container.name, container.count, container.is_init, container.selected, container.visible_key)
+        for container in inputs.demand.containers
+    ]
     assert found == [
         ("a", 1, True, True, ""),
         ("b", 1, False, False, ""),

@@ -50,7 +50,7 @@ class Pod:
         """The values that bind writes."""
         inputs = self.told("0", "0", "x")
         found = resolve(inputs.demand, inputs.allocation, KnownNode(self.topology, origin=Origin.AGENT))
-        first, second = (one.cuda_visible_devices for one in found.containers)
+        first, second = (container.cuda_visible_devices for container in found.containers)
         return first, second, found.visible_uuids
 
     def code(self, *values: str) -> ExitCode:
@@ -110,7 +110,7 @@ def test_in_exclusive_no_other_set_of_uuids_is_true(pod: Pod, data: st.DataObjec
     every = [gpu.uuid for gpu in pod.topology.gpus]
     shown = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=8))
     seen = replace(pod.topology, gpus=tuple(gpu for gpu in pod.topology.gpus if gpu.uuid in shown))
-    own = {uuid for one in pod.picked for uuid in one}
+    own = {uuid for uuids in pod.picked for uuid in uuids}
     for topology in (seen, pod.topology):
         code = verify(alone.told("", "", ",".join(shown)), MachineState(topology=topology)).code
         assert code is (ExitCode.TRUE if set(shown) == own else ExitCode.OTHER_GPUS)

@@ -80,7 +80,7 @@ def test_reports_of_all_machines_are_ascii_and_fit_a_terminal(machine: str) -> N
         "GPU_TOPOLOGY_CONTAINERS": "train:2:",
         "GPU_TOPOLOGY_NODE_NAME": topology.node,
         "GPU_TOPOLOGY_NODE_TOPOLOGY": format_topology(topology),
-        "GPU_TOPOLOGY_ALLOCATION": "".join(f"{one},NVIDIA,1,100:" for one in uuids) + ";",
+        "GPU_TOPOLOGY_ALLOCATION": "".join(f"{uuid},NVIDIA,1,100:" for uuid in uuids) + ";",
     }
     report = format_report(told(variables), verify(told(variables), MachineState(topology=topology)))
     assert report.isascii()

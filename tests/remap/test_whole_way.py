@@ -41,7 +41,7 @@ def bound(pod: Pod, topology: NodeTopology) -> Pod:
 
 def remap_container(pod: Pod) -> Container:
     assert pod.spec is not None
-    (found,) = (one for one in pod.spec.init_containers or () if one.name == "gpu-topology-remap")
+    (found,) = (container for container in pod.spec.init_containers or () if container.name == "gpu-topology-remap")
     return found
 
 
@@ -135,7 +135,7 @@ def test_a_container_that_sees_the_cards_of_its_pod_only_verifies_them_all_the_s
     verdict = started(drivers, after, NODE)
     assert (verdict.code, verdict.warnings) == (ExitCode.TRUE, ())
     assert verdict.resolution is not None
-    assert [one.cuda_visible_devices for one in verdict.resolution.containers] == numbers
+    assert [given.cuda_visible_devices for given in verdict.resolution.containers] == numbers
     assert [gpu.index for gpu in verdict.resolution.gpus] == [0, 1, 2, 3]
     assert verdict.node is not None
     assert {gpu.uuid for gpu in verdict.node.topology.gpus} == {*PREFILL, *DECODE}

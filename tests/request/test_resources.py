@@ -91,7 +91,7 @@ def test_two_families_refuse_a_pod_that_is_ours_even_where_one_is_left_out() -> 
         assert (outcome.kind, outcome.reason, outcome.message) == (Kind.REFUSE, Reason.BAD_RESOURCE, MIXED)
     observed, _ = judge(pod(*both, annotations={"gpu.topology/profile": "observe"}))
     assert observed.kind is Kind.PATCH
-    assert any("would refuse it: container train asks for GPUs of hami" in one for one in observed.warnings)
+    assert any("would refuse it: container train asks for GPUs of hami" in warning for warning in observed.warnings)
 
 
 @pytest.mark.parametrize("annotations", [{"gpu.topology/inject": "false"}, {}])
