@@ -52,7 +52,7 @@ class Target:
     request: bytes
     answer_length: int
     behind: int | None = None
-    """Process that the server asks before it answers, if there is one: its time is nobody else's."""
+    """Process that the server asks before it answers, if there is one: its time counts for no other row."""
     restless: tuple[int, ...] = ()
     """Processes that work all the time, and so are stopped while another row is measured."""
 

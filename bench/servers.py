@@ -253,7 +253,7 @@ def content_length(head: bytes) -> int:
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listens on."""
+    """A TCP port of 127.0.0.1 on which no server listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

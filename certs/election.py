@@ -1,8 +1,8 @@
 """One leader among the replicas, by a Lease: the decision, from values alone.
 
-As in client-go, nobody compares clocks: a leader is gone when its Lease has not changed for a while by the observer's
-own clock (client-go, tools/leaderelection). The client's ``kubernetes.leaderelection`` compares wall clocks, takes the
-process's default configuration and cannot be stopped.
+As in client-go, replicas do not compare clocks: a leader is gone when its Lease has not changed for a while by the
+observer's own clock (client-go, tools/leaderelection). The client's ``kubernetes.leaderelection`` compares wall clocks,
+takes the process's default configuration and cannot be stopped.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Certificates in files that somebody else renews, such as a Secret that cert-manager fills and the kubelet mounts."""
+"""Certificates in files that another program renews: a Secret that cert-manager fills and the kubelet mounts."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ class FileKeeper:
     Args:
         live: Takes the certificates.
         log: Hears what is done.
-        directory: With ``tls.crt`` and ``tls.key``; None: somebody else looks after them.
+        directory: With ``tls.crt`` and ``tls.key``; None: another program looks after them.
         client_authority: Whose certificates clients must show, PEM; None: they need none.
         seconds: Between two looks.
     """

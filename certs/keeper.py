@@ -103,7 +103,7 @@ class Keeper:
             await converse(self._replica.round(), self._perform_unless_stopped)
         except Stopped:
             return True
-        except Conflict:  # somebody else was quicker; look again
+        except Conflict:  # another replica was quicker; look again
             self._replica.changes.clear()
             return False
         except CertsError as error:

@@ -1,4 +1,4 @@
-"""What the Secret holds, as a value: read from whatever somebody left of it, and written."""
+"""What the Secret holds, as a value: read from whatever is left of it, and written."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

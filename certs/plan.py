@@ -29,9 +29,9 @@ class Step(StrEnum):
     ADOPT = "adopt"
     """Trust an authority again whose certificates are still served."""
     RETIRE = "retire"
-    """Nobody serves a certificate of an old authority: let nobody begin with one."""
+    """No replica serves a certificate of an old authority: let no replica begin with one."""
     FINISH = "finish"
-    """Nobody can serve one any more: trust only the new authority."""
+    """No replica can serve one any more: trust only the new authority."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Situation:
     trusted: tuple[x509.Certificate, ...] = ()
     """The authorities that the webhook configuration names."""
     served: Mapping[str, frozenset[str]] | None = None
-    """By live replica, the fingerprints of the authorities whose certificates it serves; None if nobody asked."""
+    """By live replica, the fingerprints of the authorities whose certificates it serves; None if not asked for."""
     now: datetime
     """By the API server's clock, because API servers check the certificates."""
 
@@ -73,12 +73,12 @@ def decide(situation: Situation, spec: CertificateSpec) -> Plan:
     # Also while an earlier rotation goes on: one that never ends must not make the authority end.
     if situation.request == AUTHORITY or now >= due(signer):
         asked = situation.request == AUTHORITY
-        return Plan(Step.ROTATE, "somebody asked for it" if asked else "two thirds of the authority's life are over")
+        return Plan(Step.ROTATE, "it was asked for" if asked else "two thirds of the authority's life are over")
     if fault := _fault(found, spec, now):
         return Plan(Step.RENEW, fault)
     if situation.request == SERVING or now >= due(leaf_of(found)):
         asked = situation.request == SERVING
-        return Plan(Step.RENEW, "somebody asked for it" if asked else "two thirds of the certificate's life are over")
+        return Plan(Step.RENEW, "it was asked for" if asked else "two thirds of the certificate's life are over")
     if adopted := adoptable(situation, found.authorities):
         return Plan(Step.ADOPT, f"still served: {', '.join(map(fingerprint, adopted))}")
     return _go_on(found, situation.served)
@@ -120,8 +120,8 @@ def leaf_of(material: Material) -> x509.Certificate:
 def adoptable(situation: Situation, known: Iterable[x509.Certificate]) -> tuple[x509.Certificate, ...]:
     """Authorities that are not among ``known`` although live replicas serve certificates of them.
 
-    They come from the webhook configuration and from what this replica serves. What nobody serves stays out, so an
-    authority that somebody put into the configuration does not get in this way.
+    They come from the webhook configuration and from what this replica serves. What no replica serves stays out, so an
+    authority that a stranger put into the configuration does not get in this way.
     """
     served = frozenset[str]().union(*(situation.served or {}).values())
     candidates = [each for each in situation.trusted if fingerprint(each) in served]

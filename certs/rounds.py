@@ -115,7 +115,7 @@ class Replica:
             old = frozenset() if self.in_hand is None else frozenset((fingerprint(authority_of(self.in_hand)),))
             yield from self._report(old | new, at)
         if self.in_hand is None:
-            # Nobody knew of us when the Secret was written. If it is still the same, the next decision counts us.
+            # The writer of the Secret did not know this replica. If it is still the same, the next decision counts us.
             again = read_stored((yield ask(self.spec)).found, self.spec)
             if stored is None or again is None or again.resource_version != stored.resource_version:
                 raise Conflict(f"Secret {self.spec.secret}: it was written while this replica began")
@@ -141,7 +141,7 @@ class Replica:
                 return False
         try:
             yield self._take(found, at)
-        except Conflict:  # somebody else was quicker
+        except Conflict:  # another replica was quicker
             return False
         return True
 

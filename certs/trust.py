@@ -78,7 +78,7 @@ def repair(registration: Registration, bundle: bytes) -> dict[str, Any] | None:
     """A strategic merge patch that gives each of our webhooks ``bundle``; None if they have it.
 
     It fails with a conflict when the configuration is no longer the one that was read. So whoever read the Secret
-    after it cannot overwrite what somebody wrote who read a newer Secret.
+    after it cannot overwrite what was written by a replica that read a newer Secret.
     """
     text = base64.b64encode(bundle).decode("ascii")
     wrong = [name for name, found in registration.bundles.items() if found != bundle]

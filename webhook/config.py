@@ -116,6 +116,8 @@ class BindingSettings(Section, frozen=True, kw_only=True):
     """How long the API server may take to hand out the pod. The scheduler's node lock waits for it."""
     topology_max_age_seconds: float = 600.0
     """Without a sign of life from the agent for longer, what it published counts as old."""
+    schedulers: tuple[str, ...] = ()
+    """User names whose Bindings the webhook is asked about; empty: not known. The chart writes what it registers."""
 
 
 class NcclSettings(Section, frozen=True, kw_only=True):

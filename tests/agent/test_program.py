@@ -104,6 +104,35 @@ def test_a_dry_run_says_what_is_wrong(computer: Computer) -> None:
     assert head[2].endswith(": 16 of 18 links up")
 
 
+def test_links_that_an_a100_does_not_have_are_not_down(computer: Computer) -> None:
+    code, out, err = computer.run("--dry-run", "--once", "--node", "n", machine=played.hgx_a100().with_slots(18))
+    assert (code, err) == (0, "")
+    assert [line for line in out.splitlines() if line.startswith("#")] == [
+        "# Node n: label gpu.topology/nvlink=healthy",
+        "# ConfigMap, owned by Node n:",
+    ]
+
+
+def test_a_link_of_an_a100_that_is_down_is_told_beside_those_that_it_does_not_have(computer: Computer) -> None:
+    machine = played.hgx_a100().with_slots(18).with_links_down(3, 1)
+    code, out, err = computer.run("--dry-run", "--once", "--node", "n", machine=machine)
+    assert (code, err) == (0, "")
+    assert [line for line in out.splitlines() if line.startswith("#")] == [
+        "# Node n: label gpu.topology/nvlink=degraded",
+        "# Finding: GPU3 has links down: 1 of 12 to nvswitch",
+        "# Event Warning NVLinkDown: GPU3 GPU-00000000-0000-0000-0000-000000000003: 11 of 12 links up",
+        "# ConfigMap, owned by Node n:",
+    ]
+
+
+def test_an_old_driver_that_does_not_count_its_links_is_believed_in_what_it_answers(computer: Computer) -> None:
+    machine = played.hgx_a100().with_slots(18).without_link_count()
+    code, out, err = computer.run("--dry-run", "--once", "--node", "n", machine=machine)
+    assert (code, err) == (0, "")
+    assert "# Node n: label gpu.topology/nvlink=degraded" in out
+    assert "# Finding: GPU0 has links down: 6 of 18 to nvswitch" in out
+
+
 def test_a_dry_run_with_a_cordon_shows_what_the_first_round_would_write_at_the_node(computer: Computer) -> None:
     machine = played.hgx_h100().with_links_down(3, 0, 1)
     code, out, err = computer.run("--dry-run", "--cordon", "--node", "node-1", machine=machine)

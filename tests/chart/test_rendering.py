@@ -523,6 +523,24 @@ def test_policy_and_registration_are_about_the_same_namespaces_and_schedulers(he
     assert answered.endswith(bindings["matchConditions"][0]["expression"])
 
 
+def test_a_scheduler_is_named_by_namespace_and_account_or_by_any_user_name(helm: Helm) -> None:
+    accounts = "--set=admission.bindings.schedulers={gpu-system/my-hami-scheduler,system:kube-scheduler}"
+    objects = helm.objects(options=[accounts])
+    expression = pick(objects, "MutatingWebhookConfiguration")["webhooks"][1]["matchConditions"][0]["expression"]
+    assert "'system:serviceaccount:gpu-system:my-hami-scheduler' , 'system:kube-scheduler' ]" in expression
+    settings = yaml.safe_load(pick(objects, "Secret", "gpu-topology-webhook")["stringData"]["config.yaml"])
+    assert settings["binding"]["schedulers"] == [
+        "system:serviceaccount:gpu-system:my-hami-scheduler",
+        "system:kube-scheduler",
+    ]
+
+
+def test_the_schedulers_have_one_place(helm: Helm) -> None:
+    done = helm.run("template", CHART, "--set=config.binding.schedulers={me}")
+    assert done.returncode == 1
+    assert "config.binding.schedulers: admission.bindings.schedulers sets it. Leave it out" in done.stderr
+
+
 def test_a_kubernetes_without_match_conditions_is_refused(helm: Helm) -> None:
     done = helm.run("template", CHART, "--kube-version=1.27.9")
     assert done.returncode == 1

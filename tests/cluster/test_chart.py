@@ -6,7 +6,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from kubernetes.client import AdmissionregistrationV1Api, CoordinationV1Api, CoreV1Api
+from kubernetes.client import (
+    AdmissionregistrationV1Api,
+    AdmissionregistrationV1ServiceReference,
+    CoordinationV1Api,
+    CoreV1Api,
+    V1MutatingWebhook,
+    V1MutatingWebhookConfiguration,
+    V1ObjectMeta,
+    V1RuleWithOperations,
+)
+from kubernetes.client import AdmissionregistrationV1WebhookClientConfig as V1WebhookClientConfig
 
 from tests.chart.generated import CHART
 from tests.chart.helm import INSTALL, RELEASE, VALUES, Helm, documents, pick
@@ -303,3 +313,49 @@ def test_uninstalling_leaves_only_what_the_programs_wrote_themselves(
     assert [one.metadata.name for one in secrets if one.metadata] == []
     config_maps = admin.list_namespaced_config_map(namespace).items
     assert [one.metadata.name for one in config_maps if one.metadata] == []
+
+
+@pytest.fixture(params=["gpu-tools/my-hami-scheduler", "hami-system/hami-scheduler"])
+def hami_webhook(control_plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The registration of HAMi's webhook, as its chart writes it; named by the Service and account of its scheduler."""
+    namespace, _, name = request.param.partition("/")
+    service = V1WebhookClientConfig(
+        service=AdmissionregistrationV1ServiceReference(name=name, namespace=namespace, path="/webhook")
+    )
+    webhook = V1MutatingWebhook(
+        name="vgpu.hami.io",
+        admission_review_versions=["v1"],
+        client_config=service,
+        side_effects="None",
+        failure_policy="Ignore",
+        # Of no pod: other tests share this control plane.
+        rules=[
+            V1RuleWithOperations(
+                api_groups=["none.invalid"], api_versions=["v1"], operations=["CREATE"], resources=["pods"]
+            )
+        ],
+    )
+    api = AdmissionregistrationV1Api(control_plane.client())
+    called = f"{namespace}-webhook"
+    api.create_mutating_webhook_configuration(
+        V1MutatingWebhookConfiguration(metadata=V1ObjectMeta(name=called), webhooks=[webhook])
+    )
+    yield request.param
+    api.delete_mutating_webhook_configuration(called)
+
+
+def test_the_notes_name_a_scheduler_of_hami_whose_bindings_do_not_reach_the_webhook(
+    helm: Helm, control_plane: ControlPlane, namespace: str, hami_webhook: str
+) -> None:
+    notes = Release(helm, control_plane, namespace).run("install", str(CHART), "--dry-run=server")
+    missing = hami_webhook.startswith("gpu-tools")
+    assert ("BINDINGS OF HAMi DO NOT REACH IT" in notes) is missing
+    assert (f'admission.bindings.schedulers: "{hami_webhook}"' in notes) is missing
+
+
+def test_a_scheduler_of_hami_that_was_added_is_not_named(
+    helm: Helm, control_plane: ControlPlane, namespace: str, hami_webhook: str
+) -> None:
+    added = f"--set=admission.bindings.schedulers={{{hami_webhook}}}"
+    notes = Release(helm, control_plane, namespace).run("install", str(CHART), "--dry-run=server", added)
+    assert "DO NOT REACH" not in notes

@@ -27,13 +27,13 @@ from kubernetes.client import (
 from tests.cluster.accounts import permitted, wait_until_granted, without
 from tests.cluster.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
 from tests.cluster.test_live_pods import HERE as OTHERS
+from tests.judge import policy
 from tests.state.test_cluster import REGISTER
 from tests.state.test_detected import deployment
 from tests.topology import machines
 from webhook.agent.publication import config_map_manifest, lease_manifest
 from webhook.kube.permissions import WEBHOOK, Permission, Scope
 from webhook.log import Log
-from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import StateUnknown, TooManyNamespaceReads
 from webhook.model.pod import Namespace
 from webhook.server.caches import ClusterCaches
@@ -84,7 +84,7 @@ async def caches(kubeconfig: Path, namespace: str) -> AsyncIterator[ClusterCache
     """The state as ``serve`` keeps it, with the log thrown away."""
     descriptor = os.open(os.devnull, os.O_WRONLY)
     live = LiveCluster(kubeconfig, seconds=60.0)
-    found = live.caches(namespace, configured=ClusterFacts(), max_age=600, log=Log(descriptor))
+    found = live.caches(namespace, policy(), Log(descriptor))
     await found.open()
     try:
         yield found

@@ -43,7 +43,7 @@ DEFAULTS = {
         "environment": "annotations",
     },
     "nccl": {"pcieP2PLevel": "PXB", "nvswitch": {}, "nvlink": {}, "pcie": {}, "multinode": {}},
-    "binding": {"readSeconds": 2.0, "topologyMaxAgeSeconds": 600.0},
+    "binding": {"readSeconds": 2.0, "topologyMaxAgeSeconds": 600.0, "schedulers": []},
     "limits": {
         "containers": 128,
         "envAnnotations": 128,

@@ -13,6 +13,7 @@ from tests.nvml.machines import (
     gb200_tray,
     h20,
     hgx_a100,
+    hgx_b200,
     hidden_switches,
     l40s,
 )
@@ -171,6 +172,90 @@ def test_a_driver_that_tells_states_of_hopper_only_the_old_way_is_asked_that_way
 def test_the_state_of_links_of_hopper_is_a_field_value(play: Play) -> None:
     machine = h20().with_lines("error nvmlDeviceGetNvLinkState 3")
     assert discover(node="h20-node-1", root=play(machine)) == topologies.h20()
+
+
+# Links that are not there
+
+
+def test_links_that_are_not_there_and_answer_are_none(play: Play) -> None:
+    found = discover(node="hgx-a100", root=play(hgx_a100().with_slots(18)))
+    assert found == topologies.hgx_a100()
+    assert links_of(found, 0) == (NvLink(target="nvswitch", count=12, active=12),)
+
+
+def test_a_driver_that_does_not_count_its_links_is_believed_in_what_answers(play: Play) -> None:
+    found = discover(node="n", root=play(hgx_a100().with_slots(18).without_link_count()))
+    assert links_of(found, 0) == (NvLink(target="nvswitch", count=18, active=12),)
+
+
+def test_a_driver_without_field_values_is_believed_in_what_answers(play: Play) -> None:
+    machine = hgx_a100().with_slots(18).with_lines("error nvmlDeviceGetFieldValues 13")
+    found = discover(node="n", root=play(machine))
+    assert links_of(found, 0) == (NvLink(target="nvswitch", count=18, active=12),)
+
+
+def test_a_link_that_is_down_is_not_taken_for_one_that_is_not_there(play: Play) -> None:
+    found = discover(node="n", root=play(hgx_a100().with_slots(18).with_links_down(2, 3)))
+    assert links_of(found, 2) == (NvLink(target="nvswitch", count=12, active=11),)
+    assert links_of(found, 1) == (NvLink(target="nvswitch", count=12, active=12),)
+
+
+def test_all_links_of_a_gpu_that_are_down_stay_as_many_as_it_has(play: Play) -> None:
+    found = discover(node="n", root=play(hgx_a100().with_slots(18).with_links_down(2, *range(12))))
+    assert links_of(found, 2) == (NvLink(target="unknown", count=12, active=0),)
+
+
+def test_cards_with_a_bridge_have_no_links_beside_it(play: Play) -> None:
+    found = discover(node="a100-pcie", root=play(a100_pcie_bridged().with_slots(18)))
+    assert found == topologies.a100_pcie_bridged()
+
+
+def test_cards_whose_driver_counts_no_link_have_none(play: Play) -> None:
+    machine = l40s().with_slots(18).with_lines_of_each_card("value 91 0 uint 0")
+    assert discover(node="l40s", root=play(machine)) == topologies.l40s()
+
+
+@pytest.mark.parametrize("code", [0, 2, 3])
+def test_links_that_are_not_there_may_claim_to_be_able_to_reach_gpus(code: int, play: Play) -> None:
+    found = discover(node="hgx-b200", root=play(hgx_b200().with_slots(36, p2p=True, code=code)))
+    assert found == topologies.hgx_b200()
+
+
+def test_a_number_in_the_middle_may_be_the_one_without_a_link(play: Play) -> None:
+    found = discover(node="n", root=play(h20().with_link(2, 9, None).with_slots(18)))
+    assert links_of(found, 2) == (NvLink(target="nvswitch", count=17, active=17),)
+    assert links_of(found, 1) == (NvLink(target="nvswitch", count=18, active=18),)
+
+
+@pytest.mark.parametrize("count", ["uint 3", "uint 0"])
+def test_a_count_that_is_too_low_takes_no_link_away_that_is_up_or_names_its_end(count: str, play: Play) -> None:
+    down = Link(state="down", remote="00000000:C4:00.0")
+    machine = hgx_a100().with_slots(18).with_link(0, 0, down).with_lines_of_each_card(f"value 91 0 {count}")
+    found = discover(node="n", root=play(machine))
+    assert links_of(found, 0) == (NvLink(target="nvswitch", count=12, active=11),)
+    assert links_of(found, 1) == (NvLink(target="nvswitch", count=12, active=12),)
+
+
+@pytest.mark.parametrize("value", ["double 12", "double 0", "slonglong -1", "sint -12", "new 12", "uint 4294967295"])
+def test_a_count_that_can_be_none_is_as_if_the_driver_did_not_count(value: str, play: Play) -> None:
+    machine = hgx_a100().with_slots(18).with_lines_of_each_card(f"value 91 0 {value}")
+    assert links_of(discover(node="n", root=play(machine)), 0) == (NvLink(target="nvswitch", count=18, active=12),)
+
+
+@pytest.mark.parametrize("type_", ["uint", "ulong", "ulonglong", "slonglong", "sint", "ushort"])
+def test_a_count_may_come_in_any_type_of_whole_numbers(type_: str, play: Play) -> None:
+    machine = hgx_a100().with_slots(18).with_lines_of_each_card(f"value 91 0 {type_} 12")
+    assert discover(node="hgx-a100", root=play(machine)) == topologies.hgx_a100()
+
+
+def test_a_state_of_a_link_that_is_no_number_is_asked_the_other_way(play: Play) -> None:
+    machine = h20().with_card(2, lines=("value 165 4 double 0", "value 165 5 slonglong -1"))
+    assert discover(node="h20-node-1", root=play(machine)) == topologies.h20()
+
+
+def test_the_bandwidth_of_a_superchips_link_may_come_in_64_bits(play: Play) -> None:
+    lines = tuple(f"value 172 {link} ulonglong 44712" for link in range(10))
+    assert discover(node="gb200-tray", root=play(gb200_tray().with_card(1, lines=lines))) == topologies.gb200_tray()
 
 
 # Links that cannot be read

@@ -10,11 +10,18 @@ from typing import Any
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 import pytest
 
+import webhook.discovery.field_values
 import webhook.discovery.nvml
-from tests.nvml.machines import Machine, dgx1_v100, gb200_tray, h20, write_machine
+from tests.nvml.machines import Machine, dgx1_v100, gb200_tray, h20, hgx_a100, l40s, write_machine
 from tests.nvml.stub import Play
 
 SOURCES = Path(webhook.discovery.nvml.__file__).parents[1]
+LOADERS = [Path(webhook.discovery.field_values.__file__), Path(webhook.discovery.nvml.__file__)]
+"""The modules that may load the bindings."""
+
+
+TIME = 1_700_000_000_000_000
+"""When the stub says that it has read a field."""
 
 
 @pytest.fixture
@@ -85,15 +92,58 @@ def test_an_affinity_has_words_of_64_bits(handle: Any) -> None:
 
 def test_field_values_have_the_layout_of_nvml_and_an_error_each(handle: Any) -> None:
     values = pynvml.nvmlDeviceGetFieldValues(handle, [(165, 17), (165, 18), 170, (171, 9), (172, 9), 1])
-    found = [(value.fieldId, value.scopeId, value.nvmlReturn, value.valueType, value.value.uiVal) for value in values]
-    assert found == [
-        (165, 17, 0, 1, 1),
-        (165, 18, 2, 1, 0),
-        (170, 0, 0, 1, 10),
-        (171, 9, 0, 1, 1),
-        (172, 9, 0, 1, 44712),
-        (1, 0, 3, 1, 0),
+    assert [(value.fieldId, value.scopeId, value.nvmlReturn) for value in values] == [
+        (165, 17, 0),
+        (165, 18, 2),
+        (170, 0, 0),
+        (171, 9, 0),
+        (172, 9, 0),
+        (1, 0, 3),
     ]
+    answered = [(value.valueType, value.value.uiVal, value.timestamp) for value in values if value.nvmlReturn == 0]
+    assert answered == [(1, 1, TIME), (1, 10, TIME), (1, 1, TIME), (1, 44712, TIME)]
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [
+        (gb200_tray(), (0, 18)),
+        (hgx_a100(), (0, 12)),
+        (hgx_a100().with_slots(18), (0, 12)),
+        (dgx1_v100().with_link(0, 4, None), (0, 5)),
+        (l40s(), (3, None)),
+        (hgx_a100().without_link_count(), (3, None)),
+    ],
+    ids=["tray", "a100", "a100 where 18 answer", "gap", "without NVLink", "old driver"],
+)
+def test_a_driver_says_how_many_links_there_are(machine: Machine, expected: tuple[int, int | None], play: Play) -> None:
+    play(machine)
+    pynvml.nvmlInit()
+    (count,) = pynvml.nvmlDeviceGetFieldValues(pynvml.nvmlDeviceGetHandleByIndex(0), [91])
+    assert (count.nvmlReturn, None if count.nvmlReturn else count.value.uiVal) == expected
+    pynvml.nvmlShutdown()
+
+
+def test_a_link_that_is_not_there_answers_as_that_of_nvidias_own_mock_does(play: Play) -> None:
+    play(hgx_a100().with_slots(18))
+    pynvml.nvmlInit()
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    for link in range(12, 18):
+        assert pynvml.nvmlDeviceGetNvLinkCapability(gpu, link, 0) == 0
+        assert pynvml.nvmlDeviceGetNvLinkState(gpu, link) == 0
+        assert pynvml.nvmlDeviceGetNvLinkRemoteDeviceType(gpu, link) == 255
+        assert pynvml.nvmlDeviceGetNvLinkRemotePciInfo(gpu, link).busId == ""
+    with pytest.raises(pynvml.NVMLError, match="Invalid Argument"):
+        pynvml.nvmlDeviceGetNvLinkState(gpu, 18)
+    pynvml.nvmlShutdown()
+
+
+@pytest.mark.parametrize("code", [2, 3])
+def test_a_link_that_is_not_there_may_have_a_capability_and_no_state(code: int, play: Play) -> None:
+    assert raised(h20().with_slots(36, p2p=True, code=code), play, "nvmlDeviceGetNvLinkState", 35) == code
+    pynvml.nvmlInit()
+    assert pynvml.nvmlDeviceGetNvLinkCapability(pynvml.nvmlDeviceGetHandleByIndex(0), 35, 0) == 1
+    pynvml.nvmlShutdown()
 
 
 def test_the_fabric_has_the_layout_of_nvml(handle: Any) -> None:
@@ -109,8 +159,8 @@ def test_a_question_about_two_gpus_reaches_the_stub(handle: Any) -> None:
 
 
 def test_each_function_that_discovery_calls_is_tried_here() -> None:
-    tree = ast.parse(Path(webhook.discovery.nvml.__file__).read_text())
-    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr.startswith("nvml")}
+    nodes = [node for path in LOADERS for node in ast.walk(ast.parse(path.read_text()))]
+    used = {node.attr for node in nodes if isinstance(node, ast.Attribute) and node.attr.startswith("nvml")}
     tried = set(re.findall(r"nvml[A-Z]\w+", Path(__file__).read_text()))
     assert len(used) > 20
     assert used - tried == set()
@@ -118,7 +168,12 @@ def test_each_function_that_discovery_calls_is_tried_here() -> None:
 
 def test_no_other_module_loads_the_bindings() -> None:
     importers = [path for path in SOURCES.rglob("*.py") if "import pynvml" in path.read_text()]
-    assert importers == [Path(webhook.discovery.nvml.__file__)]
+    assert sorted(importers) == LOADERS
+
+
+def test_only_one_module_starts_nvml() -> None:
+    starters = [path for path in SOURCES.rglob("*.py") if "nvmlInit" in path.read_text()]
+    assert starters == [Path(webhook.discovery.nvml.__file__)]
 
 
 def raised(machine: Machine, play: Play, function: str, *arguments: object) -> int:
@@ -184,6 +239,10 @@ def test_handles_die_with_nvml(play: Play) -> None:
         "gpu 0 link 0 up switch",
         "gpu 0 link 0 half switch -",
         "gpu 0 fabric 3 0 0 xyz",
+        "gpu 0 slots 37 0 0",
+        "gpu 0 slots 18 2 0",
+        "gpu 0 value 138 0 ulonglong",
+        "gpu 0 value 138 0 float 1",
         "p2p 0 1",
         "what is this",
     ],

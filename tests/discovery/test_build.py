@@ -18,6 +18,7 @@ from webhook.discovery.facts import (
     Remote,
     SysfsFacts,
 )
+from webhook.discovery.links import links_of
 from webhook.topology.document import format_topology, parse_topology
 from webhook.topology.model import Fabric, LostGpu, NodeTopology, NvLink, Pcie
 
@@ -32,6 +33,31 @@ def device(bus_id: str, **rest: object) -> PciFacts:
 
 def words(*numbers: int) -> str:
     return built(GpuFacts(index=0, cpu_words=numbers)).gpus[0].cpu_affinity
+
+
+UP = LinkFacts(up=True, remote=Remote.SWITCH)
+NAMED = LinkFacts(up=False, remote_bus_id="0000:c4:00.0")
+SILENT = LinkFacts(up=False)
+
+
+def test_links_beyond_the_count_are_not_there() -> None:
+    assert links_of(GpuFacts(index=0, links=(UP, UP, SILENT, SILENT), link_count=2)) == (UP, UP)
+    assert links_of(GpuFacts(index=0, links=(UP, SILENT, UP, SILENT), link_count=3)) == (UP, SILENT, UP)
+    assert links_of(GpuFacts(index=0, links=(UP, SILENT), link_count=2)) == (UP, SILENT)
+    assert links_of(GpuFacts(index=0, links=(UP, SILENT), link_count=None)) == (UP, SILENT)
+
+
+@given(
+    links=st.lists(st.sampled_from([UP, NAMED, SILENT]), max_size=36).map(tuple),
+    count=st.none() | st.integers(min_value=0, max_value=2**64),
+)
+def test_only_as_many_links_are_left_out_as_there_are_too_many_and_none_of_which_anything_is_known(
+    links: tuple[LinkFacts, ...], count: int | None
+) -> None:
+    found = links_of(GpuFacts(index=0, links=links, link_count=count))
+    known = [link for link in links if not link.is_silent]
+    assert [link for link in found if not link.is_silent] == known
+    assert len(found) == (len(links) if count is None else max(len(known), min(len(links), count)))
 
 
 def test_nothing_makes_an_empty_topology() -> None:

@@ -14,7 +14,7 @@ from webhook.topology.connections import Connections
 from webhook.topology.document import format_topology, parse_topology
 from webhook.topology.health import node_health
 from webhook.topology.matrix import format_matrix, matrix
-from webhook.topology.model import NodeTopology
+from webhook.topology.model import NodeTopology, NvLink
 from webhook.topology.nccl.check import check
 from webhook.topology.nccl.writer import format_nccl_topology
 from webhook.topology.sets import assess
@@ -78,6 +78,23 @@ def test_one_link_down(expected: Expected, play: Play) -> None:
     assert Connections(found).direct(0, expected.peer).bandwidth == expected.one_down
     assert node_health(found).state == "degraded"
     assert 0 in node_health(found).ailing
+
+
+def links_seen(machine: Machine, play: Play) -> list[tuple[NvLink, ...]]:
+    return [gpu.nvlinks for gpu in discover(node="node-1", root=play(machine)).gpus]
+
+
+@pytest.mark.parametrize("expected", LINKED, ids=named)
+def test_links_that_are_not_there_change_nothing(expected: Expected, play: Play) -> None:
+    for machine in (expected.machine, expected.machine.with_links_down(0, 2)):
+        assert links_seen(machine.with_slots(36), play) == links_seen(machine, play)
+        assert links_seen(machine.with_slots(36, p2p=True), play) == links_seen(machine, play)
+
+
+@pytest.mark.parametrize("expected", LINKED, ids=named)
+def test_a_driver_that_does_not_count_its_links_changes_nothing(expected: Expected, play: Play) -> None:
+    for machine in (expected.machine, expected.machine.with_links_down(0, 2)):
+        assert links_seen(machine.without_link_count(), play) == links_seen(machine, play)
 
 
 @pytest.mark.parametrize("expected", LINKED, ids=named)

@@ -107,6 +107,21 @@ class Machine:
             machine = machine.with_link(index, number, Link(state="down", type="unknown"))
         return machine
 
+    def with_lines_of_each_card(self, *lines: str) -> "Machine":
+        """More of what the stub understands, of each GPU."""
+        return replace(self, cards=tuple(replace(card, lines=(*card.lines, *lines)) for card in self.cards))
+
+    def with_slots(self, number: int, *, p2p: bool = False, code: int = 0) -> "Machine":
+        """NVML answers for so many links of each GPU, whether they are there or not.
+
+        Those that are not there are down, or have an error for a state.
+        """
+        return self.with_lines_of_each_card(f"slots {number} {int(p2p)} {code}")
+
+    def without_link_count(self) -> "Machine":
+        """A driver that does not know how many links its GPUs have."""
+        return self.with_lines_of_each_card("field 91 3")
+
     def with_error(self, index: int, function: str, code: int) -> "Machine":
         """One function fails for one GPU."""
         return self.with_card(index, lines=(*self.cards[index].lines, f"error {function} {code}"))

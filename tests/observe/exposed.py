@@ -58,6 +58,7 @@ def server_vitals() -> Vitals:
         certificate_leader=True,
         caches=(CacheReport(name="nodes", objects=1, bytes=1, left_out=0, filled=True, confirmed_seconds=1.0),),
         topologies=TopologyReport(fresh=1, old=0, missing=0),
+        unmatched_schedulers=1,
         api_errors={("nodes", "away"): 1},
         connections={(port, phase.value): 1 for port in ("reviews", "ops") for phase in Phase},
         unfinished_bytes={"reviews": 1, "ops": 1},

@@ -188,3 +188,33 @@ def test_it_stops_cleanly_while_the_api_server_is_away(start_server: StartServer
     until(lambda: b"no (503)" in server.out.read_bytes(), "a refusal")
     assert server.stop(signal.SIGTERM) == 0
     assert "Traceback" not in server.err.read_text()
+
+
+def unmatched(server: RunningServer) -> list[str]:
+    return [line for line in server.probe("/metrics").text.splitlines() if line.startswith("gpu_topology_unmatched")]
+
+
+def test_a_scheduler_whose_bindings_do_not_reach_the_webhook_is_named_and_counted(
+    start_server: StartServer, cluster: Cluster
+) -> None:
+    matched = CONFIG + "binding: {schedulers: ['system:serviceaccount:hami-system:hami-scheduler']}\n"
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=matched)
+    assert unmatched(server) == ["gpu_topology_unmatched_schedulers 1.0"]
+    said = [str(line["text"]) for line in server.lines("state")]
+    account = "system:serviceaccount:kube-system:default"
+    assert (
+        f"Bindings by {account} do not reach the webhook: add them to admission.bindings.schedulers of the chart"
+        in said
+    )
+
+
+def test_a_scheduler_that_is_matched_is_not_reported(start_server: StartServer, cluster: Cluster) -> None:
+    matched = CONFIG + "binding: {schedulers: ['system:serviceaccount:kube-system:default']}\n"
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=matched)
+    assert unmatched(server) == ["gpu_topology_unmatched_schedulers 0.0"]
+    assert not [line for line in server.lines("state") if "Bindings" in str(line["text"])]
+
+
+def test_without_the_list_nothing_is_said_of_schedulers(start_server: StartServer, cluster: Cluster) -> None:
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
+    assert unmatched(server) == []

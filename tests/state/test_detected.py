@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from webhook.model.errors import FormatError
-from webhook.state.detected import hami_version, kubernetes_version, tag_of
+from webhook.state.detected import hami_version, kubernetes_version, scheduler_accounts, tag_of
 
 
 def deployment(image: str, *, version: str | None = None, container: str = "vgpu-scheduler-extender") -> dict[str, Any]:
@@ -100,3 +100,22 @@ def test_what_tells_no_version_of_kubernetes_is_named(text: bytes) -> None:
 )
 def test_a_colon_before_the_last_slash_is_that_of_a_port(image: str, tag: str) -> None:
     assert tag_of(image) == tag
+
+
+def test_a_scheduler_binds_as_the_service_account_of_its_deployment() -> None:
+    first, second = deployment("projecthami/hami:v2.9.0"), deployment("projecthami/hami:v2.9.0")
+    first["spec"]["template"]["spec"]["serviceAccountName"] = "gpu-hami-scheduler"
+    second["metadata"]["namespace"] = "gpu-operator"
+    assert scheduler_accounts(answer(first, second)) == {
+        "system:serviceaccount:kube-system:gpu-hami-scheduler",
+        "system:serviceaccount:gpu-operator:default",
+    }
+
+
+def test_without_a_deployment_there_is_no_scheduler() -> None:
+    assert scheduler_accounts(answer()) == set()
+
+
+def test_an_answer_that_is_no_list_of_deployments_names_what_is_wrong() -> None:
+    with pytest.raises(FormatError, match="schedulers of HAMi: expected Deployments"):
+        scheduler_accounts(b"{")

@@ -39,7 +39,7 @@ def cordon_change(
 ) -> CordonChange | None:
     """What to change at the annotations of a node, or None.
 
-    An entry of the agent that somebody took out of HAMi's list stays out for as long as the GPU is ill.
+    An entry of the agent that a person took out of HAMi's list stays out for as long as the GPU is ill.
 
     Args:
         annotations: Of the node, as they are.
@@ -71,7 +71,7 @@ def _entries(text: str) -> list[str]:
 
 
 def _causes(text: str) -> dict[str, Cause]:
-    """The agent's own record, ``UUID=cause`` each; what somebody else may have made of it is read kindly."""
+    """The agent's own record, ``UUID=cause`` each; what others may have made of it is read as far as possible."""
     found = {}
     for entry in _entries(text):
         uuid, _, cause = entry.partition("=")

@@ -133,7 +133,7 @@ def node_change(
 
 
 def published_topology(config_map: Object) -> NodeTopology | None:
-    """The topology in a ConfigMap; None if it cannot be read, for example after somebody edited it."""
+    """The topology in a ConfigMap; None if it cannot be read, for example after it was edited."""
     try:
         text = (config_map.get("data") or {}).get(names.TOPOLOGY_KEY, "")
         return parse_topology(text, source=f"ConfigMap {_metadata(config_map).get('name', '')}")
@@ -204,7 +204,7 @@ def _files(topology: NodeTopology) -> dict[str, str]:
 
 
 def _has(config_map: Object, manifest: Object) -> bool:
-    """Whether the ConfigMap says all that the manifest says; what else it says is somebody else's business."""
+    """Whether the ConfigMap says all that the manifest says; other members do not matter."""
     found, wanted = _metadata(config_map), _metadata(manifest)
     owners = found.get("ownerReferences") or []
     return (

@@ -167,7 +167,7 @@ class Agent:
         return Observed(node=node, config_map=found)
 
     async def _create_events(self, api: ApiServer, events: tuple[Object, ...]) -> None:
-        """Nobody depends on Events, so one that is refused stops nothing."""
+        """No program depends on Events, so one that is refused stops nothing."""
         for event in events:
             try:
                 await api.create_event(event)

@@ -51,7 +51,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Directory with tls.crt and tls.key, which somebody else renews. Without this and --self-signed the "
+            help="Directory with tls.crt and tls.key, which another program renews. Without this and --self-signed the "
             "certificates are kept in a Secret of the cluster.",
         ),
     ] = None,
@@ -124,8 +124,7 @@ def _live(kubeconfig: Path | None, namespace: str, policy: "AdmitPolicy", log: "
     from webhook.server.live import LiveCluster
 
     live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
-    max_age = policy.binding.topology_max_age_seconds
-    caches = live.caches(namespace, configured=policy.versions, max_age=max_age, log=log)
+    caches = live.caches(namespace, policy, log)
     return _Cluster(caches.state, live.pods, live, (live, caches), caches.vitals)
 
 

@@ -20,6 +20,43 @@ class Remote(StrEnum):
     UNKNOWN = "unknown"
 
 
+class ValueType(StrEnum):
+    """The C type in which NVML gives the value of a field: how wide it is, and so where a counter begins anew."""
+
+    DOUBLE = "double"
+    UNSIGNED_INT = "unsigned int"
+    UNSIGNED_LONG = "unsigned long"
+    """64 bits on Linux."""
+    UNSIGNED_LONG_LONG = "unsigned long long"
+    SIGNED_LONG_LONG = "signed long long"
+    SIGNED_INT = "signed int"
+    UNSIGNED_SHORT = "unsigned short"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FieldValue:
+    """What NVML answers for one field of a GPU."""
+
+    field: int
+    scope: int = 0
+    """Of fields of NVLinks the number of the link."""
+    value: int | float | None = None
+    """None with an error, and for a type that these bindings do not know."""
+    type: ValueType | None = None
+    error: int = 0
+    """``nvmlReturn_t`` of this field; 0 for success."""
+    timestamp_us: int = 0
+    """When NVML read the value, in microseconds since 1970."""
+
+    @property
+    def unsigned(self) -> int | None:
+        """The value as a whole number from 0 on, such as a count; None if there is none or it is no such number.
+
+        An entry that a driver left as it was looks like success with the double 0.0, which is no count.
+        """
+        return self.value if isinstance(self.value, int) and self.value >= 0 else None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinkFacts:
     """One NVLink of a GPU."""
@@ -28,6 +65,11 @@ class LinkFacts:
     remote: Remote = Remote.UNKNOWN
     remote_bus_id: str = ""
     """Empty if NVML does not tell, as in a virtual machine that does not see the switch."""
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether all that is known of it is that NVML answers: it is not up and does not say where it leads."""
+        return not self.up and self.remote is Remote.UNKNOWN and not self.remote_bus_id
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,6 +92,9 @@ class GpuFacts:
     pcie_generation: int = 0
     pcie_width: int = 0
     links: tuple[LinkFacts, ...] = ()
+    """By their numbers. NVML may answer for more than there are: see ``link_count``."""
+    link_count: int | None = None
+    """How many the GPU has, up or down, says the driver; None if it does not."""
     links_problem: str = ""
     """The error of NVML for which nothing is known of its links; empty if they can be read."""
     c2c_mbps: tuple[int, ...] = ()

@@ -18,6 +18,21 @@ def unexplained_targets(nvml: NvmlFacts) -> list[str]:
     return sorted({link.remote_bus_id for link in links if link.remote is Remote.UNKNOWN and link.remote_bus_id})
 
 
+def links_of(gpu: GpuFacts) -> tuple[LinkFacts, ...]:
+    """The links that a GPU has, of those for which NVML answers.
+
+    NVML may answer with success for numbers of links that are not there: an A100 has 12, and a library that knows 18
+    may call the others down. Where it answers for more links than the driver counts, so many are not there, of those
+    that are not up and do not say where they lead. A link that is up or names its end is there whatever the count says.
+    """
+    surplus = len(gpu.links) - gpu.link_count if gpu.link_count is not None else 0
+    if surplus <= 0:
+        return gpu.links
+    silent = [place for place, link in enumerate(gpu.links) if link.is_silent]
+    absent = set(silent[-surplus:])  # the numbers of links begin with those that are there
+    return tuple(link for place, link in enumerate(gpu.links) if place not in absent)
+
+
 class Targets:
     """Where NVLinks lead."""
 
@@ -30,7 +45,7 @@ class Targets:
 
     def of(self, gpu: GpuFacts) -> tuple[NvLink, ...]:
         """The links of one GPU, bonded by target: GPUs first, in their order."""
-        targets = [(link, self.target(gpu, link)) for link in gpu.links if link.remote is not Remote.CPU]
+        targets = [(link, self.target(gpu, link)) for link in links_of(gpu) if link.remote is not Remote.CPU]
         up = {target for link, target in targets if link.up}
         # A link that is down may not name its end. Where all others go to switches, so does this one.
         silent = NVSWITCH if up == {NVSWITCH} else UNKNOWN
@@ -50,7 +65,7 @@ class Targets:
     def target(self, gpu: GpuFacts, link: LinkFacts) -> str:
         """Label of a GPU, a switch, or unknown; empty if the link does not tell.
 
-        An end that nobody can name is a switch that a virtual machine hides, as in NCCL src/graph/xml.cc.
+        An end without a name is a switch that a virtual machine hides, as in NCCL src/graph/xml.cc.
         """
         label = self._labels.get(link.remote_bus_id)
         if label:

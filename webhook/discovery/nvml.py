@@ -1,11 +1,11 @@
-"""What NVML says of the GPUs, as facts: the only module that loads NVML.
+"""What NVML says of the GPUs, as facts: the only module that starts NVML.
 
 Meanings of functions, fields and errors are those of ``nvml.h``; the Python bindings raise an error of NVML as
 ``pynvml.NVMLError``. Each reading starts and ends NVML, so that a driver can be unloaded in between.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ctypes import byref
 from itertools import combinations
@@ -14,6 +14,7 @@ from typing import Any
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 
 from webhook.discovery.facts import GpuFacts, LinkFacts, LostFacts, NvmlFacts, PairFacts, Remote
+from webhook.discovery.field_values import read_fields
 from webhook.model import names
 from webhook.topology.model import Fabric
 
@@ -187,6 +188,7 @@ def _read_gpu(handle: _Handle, index: int, uuid: str, bus_id: str) -> GpuFacts:
         pcie_generation=_ask(pynvml.nvmlDeviceGetMaxPcieLinkGeneration, handle) or 0,
         pcie_width=_ask(pynvml.nvmlDeviceGetMaxPcieLinkWidth, handle) or 0,
         links=links,
+        link_count=_read_link_count(handle),
         links_problem=links_problem,
         c2c_mbps=_read_c2c(handle) if has_fields else (),
         fabric=_read_fabric(handle),
@@ -196,6 +198,12 @@ def _read_gpu(handle: _Handle, index: int, uuid: str, bus_id: str) -> GpuFacts:
 def _read_numa_node(handle: _Handle) -> int | None:
     node: int | None = _ask(pynvml.nvmlDeviceGetNumaNodeId, handle)
     return node if node is not None and node >= 0 else None
+
+
+def _read_link_count(handle: _Handle) -> int | None:
+    """Links that the GPU has; None from a driver that does not know this field, or has no fields."""
+    (count,) = _read_numbers(handle, [(pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT, 0)])
+    return count
 
 
 def _read_links_or_error(handle: _Handle, *, has_fields: bool) -> tuple[tuple[LinkFacts, ...], str]:
@@ -251,7 +259,7 @@ def _read_link_states(handle: _Handle, numbers: list[int], *, has_fields: bool) 
     answers: dict[int, int | None] = dict.fromkeys(numbers)
     if has_fields and numbers:
         fields = [(pynvml.NVML_FI_DEV_NVLINK_GET_STATE, number) for number in numbers]
-        answers = dict(zip(numbers, _read_fields(handle, fields), strict=True))
+        answers = dict(zip(numbers, _read_numbers(handle, fields), strict=True))
     for number in [number for number, state in answers.items() if state is None]:
         answers[number] = _ask_strictly(pynvml.nvmlDeviceGetNvLinkState, handle, number)
     return {number: state for number, state in answers.items() if state is not None}
@@ -261,21 +269,18 @@ def _read_remote_bus_id(handle: _Handle, number: int) -> str:
     return _as_in_sysfs(pynvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, number).busId)
 
 
-def _read_fields(handle: _Handle, fields: Iterable[tuple[int, int]]) -> list[int | None]:
-    """Unsigned values of fields, each given with its scope; None where there is no value."""
-    wanted = list(fields)
-    values = _ask(pynvml.nvmlDeviceGetFieldValues, handle, wanted)
-    if values is None:
-        return [None] * len(wanted)
-    return [value.value.uiVal if value.nvmlReturn == pynvml.NVML_SUCCESS else None for value in values]
+def _read_numbers(handle: _Handle, fields: Sequence[tuple[int, int]]) -> list[int | None]:
+    """Numbers in fields, each given with its scope; None where there is none."""
+    values = _ask(read_fields, handle, fields)
+    return [None] * len(fields) if values is None else [value.unsigned for value in values]
 
 
 def _read_c2c(handle: _Handle) -> tuple[int, ...]:
-    (count,) = _read_fields(handle, [(pynvml.NVML_FI_DEV_C2C_LINK_COUNT, 0)])
+    (count,) = _read_numbers(handle, [(pynvml.NVML_FI_DEV_C2C_LINK_COUNT, 0)])
     speeds = []
     for number in range(min(count or 0, pynvml.NVML_NVLINK_MAX_LINKS)):
         fields = (pynvml.NVML_FI_DEV_C2C_LINK_GET_STATUS, number), (pynvml.NVML_FI_DEV_C2C_LINK_GET_MAX_BW, number)
-        status, speed = _read_fields(handle, fields)
+        status, speed = _read_numbers(handle, fields)
         if status == 1 and speed:
             speeds.append(speed)
     return tuple(speeds)

@@ -42,7 +42,7 @@ class Box:
 
 
 def number(value: float) -> str:
-    """A coordinate, with one decimal at most: half a pixel is as fine as anyone can see."""
+    """A coordinate, with one decimal at most: half a pixel is as fine as a person can see."""
     return f"{round(value, 1):g}"
 
 

@@ -48,7 +48,8 @@ WEBHOOK = (
 )
 """What ``gpu-topology serve`` does: it reads the pod of each Binding, lists those of its group, and tells of what went
 wrong. With ``--state kubernetes`` it keeps namespaces, the metadata of Nodes, and what the agents publish; gets a
-namespace in doubt; and looks for HAMi's scheduler, if its version is not configured. ``/version`` needs no role but
+namespace in doubt; and looks for HAMi's schedulers: their version, and the
+accounts whose Bindings should reach it. ``/version`` needs no role but
 ``system:public-info-viewer``, which everybody has."""
 
 EXPLAIN = (

@@ -37,7 +37,7 @@ def parse_yaml(text: str, source: str) -> list[Any]:
     """The documents of a text as plain values, empty documents left out.
 
     Args:
-        text: Written by anybody: only values of plain types come out of it.
+        text: From an untrusted author: only values of plain types come out of it.
         source: How messages call it.
 
     Raises:

@@ -22,7 +22,7 @@ def find_templates(document: Any) -> list[Template]:
 
     A template is a mapping whose ``spec`` has a list ``containers`` of named mappings. That holds for a Pod and, at
     whatever depth, for Deployments, Jobs, CronJobs, the kinds of Kubeflow, Ray, JobSet, LeaderWorkerSet and Volcano,
-    Lists of them, and kinds that nobody told us of.
+    Lists of them, and kinds that this program does not know.
     """
     return list(_walk(document, ()))
 

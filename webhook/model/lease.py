@@ -31,7 +31,7 @@ def lease_spec(node: str, *, at: datetime, interval: float) -> dict[str, Any]:
 def renewed_at(lease: Mapping[str, Any]) -> datetime | None:
     """When the topology was last known to be true, in UTC and by the clock of the node.
 
-    None if the Lease does not say it, for example after somebody edited it.
+    None if the Lease does not say it, for example after it was edited.
     """
     spec = lease.get("spec")
     text = spec.get("renewTime") if isinstance(spec, Mapping) else None

@@ -37,7 +37,7 @@ NUMA = PREFIX + "numa"
 SATISFIED = PREFIX + "satisfied"
 NODE_TOPOLOGY = PREFIX + "node-topology"
 
-# What some of them say until bind: no GPU rather than somebody else's.
+# What some of them say until bind: no GPU rather than another pod's.
 NO_CUDA_DEVICE = "-1"
 NO_VISIBLE_DEVICE = "none"
 UNKNOWN_TOPOLOGY = "{}"

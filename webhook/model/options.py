@@ -182,7 +182,7 @@ def resolve_options(defaults: Options, pod: Pod, namespace: Namespace) -> Option
 
 
 def is_reserved(name: str) -> bool:
-    """Whether the profile or the remap program decides the value of a variable, so that nobody else may set it."""
+    """Whether the profile or the remap program decides the value of a variable, so that no annotation may."""
     return name in _RESERVED_VARIABLES or name.startswith(names.REMAP_ENV_PREFIX)
 
 
@@ -202,7 +202,7 @@ def parse_variable(name: str, value: str, *, source: str, replaces: bool) -> Var
 
 
 def probably_meant(key: str) -> str | None:
-    """The option that somebody who wrote the annotation ``key`` had in mind."""
+    """The option that the author of the annotation ``key`` had in mind."""
     name = key[len(names.PREFIX) :]
     if len(name) > 2 * _LONGEST_NAME:
         return None  # the search takes time with the length, and nothing that long is similar to an option

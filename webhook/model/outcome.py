@@ -142,7 +142,7 @@ def refusal(reason: Reason, message: str) -> Outcome:
 
 
 def fit_all(texts: Sequence[str]) -> list[str]:
-    """As many of these warnings as anybody reads, each :func:`fit`, and how many there are more."""
+    """As many of these warnings as a person reads, each :func:`fit`, and how many there are more."""
     if len(texts) <= MAX_WARNINGS:
         return [fit(text) for text in texts]
     return [*map(fit, texts[: MAX_WARNINGS - 1]), f"{len(texts) - MAX_WARNINGS + 1} more warnings"]

@@ -4,7 +4,7 @@ import asyncio
 import random
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any
 
 from webhook.kube import resources
@@ -19,7 +19,7 @@ from webhook.model.errors import FormatError, StateUnknown
 from webhook.model.version import Version
 from webhook.server.vitals import Vitals
 from webhook.state.cluster import VERSIONS, ClusterState
-from webhook.state.detected import hami_version, kubernetes_version
+from webhook.state.detected import hami_version, kubernetes_version, scheduler_accounts
 
 VERSIONS_SECONDS = (120.0, 240.0)
 """HAMi and Kubernetes are seldom updated, and never at once on all nodes."""
@@ -35,13 +35,26 @@ class ClusterCaches:
         session: To the API server; whoever made it closes it.
         namespace: Where the agents publish.
         configured: Versions that need not be looked for.
+        schedulers: User names whose Bindings the webhook is asked about; empty: not known.
         max_age: ``binding.topologyMaxAgeSeconds``.
         log: Takes what happens.
     """
 
-    def __init__(self, session: Session, namespace: str, *, configured: ClusterFacts, max_age: float, log: Log) -> None:
+    def __init__(
+        self,
+        session: Session,
+        namespace: str,
+        *,
+        configured: ClusterFacts,
+        schedulers: Collection[str],
+        max_age: float,
+        log: Log,
+    ) -> None:
         self._log = log
         self._configured = configured
+        self._schedulers = frozenset(schedulers)
+        self._unmatched: frozenset[str] | None = None
+        """Accounts of HAMi's schedulers whose Bindings the webhook is not asked about; ``None``: not known."""
         self._versions = LiveVersions(session)
         self._said: dict[str, str] = {}
         self.state = ClusterState(LiveNamespaces(session), max_age=max_age, tell=self._tell)
@@ -72,7 +85,12 @@ class ClusterCaches:
     def vitals(self) -> Vitals:
         """What metrics say of the state."""
         report = self.state.report()
-        return Vitals(caches=report.caches, topologies=report.topologies, api_errors=self.errors)
+        return Vitals(
+            caches=report.caches,
+            topologies=report.topologies,
+            api_errors=self.errors,
+            unmatched_schedulers=None if self._unmatched is None else len(self._unmatched),
+        )
 
     async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A bug must not leave the state to grow old in silence: it is logged, and the work begins anew."""
@@ -102,21 +120,48 @@ class ClusterCaches:
             StateUnknown: there is no answer.
         """
         hami, kubernetes = self._configured.hami, self._configured.kubernetes
-        return ClusterFacts(
-            hami=hami or await self._told("HAMi", self._versions.hami(), hami_version),
-            kubernetes=kubernetes or await self._told("Kubernetes", self._versions.kubernetes(), kubernetes_version),
-        )
+        if hami is None or self._schedulers:
+            answer = await self._answer("HAMi", self._versions.hami())
+            self._compare_schedulers(answer)
+            hami = hami or self._version("HAMi", answer, hami_version)
+        if kubernetes is None:
+            answer = await self._answer("Kubernetes", self._versions.kubernetes())
+            kubernetes = self._version("Kubernetes", answer, kubernetes_version)
+        return ClusterFacts(hami=hami, kubernetes=kubernetes)
 
-    async def _told(self, what: str, answer: Awaitable[bytes], read: Callable[[bytes], Version]) -> Version | None:
+    async def _answer(self, what: str, question: Awaitable[bytes]) -> bytes | None:
+        """What the API server says; ``None`` if it refuses to."""
         try:
-            version = read(await answer)
-        except (ApiRefused, FormatError) as error:
-            if isinstance(error, ApiRefused):
-                self.errors[VERSIONS, error.kind] += 1
+            return await question
+        except ApiRefused as error:
+            self.errors[VERSIONS, error.kind] += 1
+            self._say(what, str(error))
+            return None
+
+    def _version(self, what: str, answer: bytes | None, read: Callable[[bytes], Version]) -> Version | None:
+        if answer is None:
+            return None
+        try:
+            version = read(answer)
+        except FormatError as error:
             self._say(what, str(error))
             return None
         self._say(what, f"{what} is {version}")
         return version
+
+    def _compare_schedulers(self, answer: bytes | None) -> None:
+        """Find out whether the Bindings of HAMi's schedulers reach the webhook."""
+        try:
+            self._unmatched = (
+                scheduler_accounts(answer) - self._schedulers if answer is not None and self._schedulers else None
+            )
+        except FormatError:  # the version cannot be read either, which is logged
+            self._unmatched = None
+        accounts = " and ".join(sorted(self._unmatched or ()))
+        said = (
+            f"Bindings by {accounts} do not reach the webhook: add them to admission.bindings.schedulers of the chart"
+        )
+        self._say("Bindings of HAMi's schedulers", said if accounts else "")
 
     def _say(self, what: str, text: str) -> None:
         """Log it if it is not what was said of that last."""

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from webhook.config import AdmitPolicy
 from webhook.kube.pod_events import Fate, PodEvents, PodReference
 from webhook.kube.pods import LivePods
 from webhook.kube.session import connect
 from webhook.log import Log
 from webhook.model import names
 from webhook.model.binding import PodEvent
-from webhook.model.cluster import ClusterFacts
 from webhook.server.caches import ClusterCaches
 from webhook.server.limited import LimitedPods
 
@@ -30,9 +30,22 @@ class LiveCluster:
         self._events = PodEvents(self._session)
         self.pods = LimitedPods(LivePods(self._session))
 
-    def caches(self, namespace: str, *, configured: ClusterFacts, max_age: float, log: Log) -> ClusterCaches:
-        """The state of the cluster, to be closed before this; arguments are those of :class:`ClusterCaches`."""
-        return ClusterCaches(self._session, namespace, configured=configured, max_age=max_age, log=log)
+    def caches(self, namespace: str, policy: AdmitPolicy, log: Log) -> ClusterCaches:
+        """The state of the cluster, to be closed before this.
+
+        Args:
+            namespace: Where the agents publish.
+            policy: The configuration.
+            log: Takes what happens.
+        """
+        return ClusterCaches(
+            self._session,
+            namespace,
+            configured=policy.versions,
+            schedulers=policy.binding.schedulers,
+            max_age=policy.binding.topology_max_age_seconds,
+            log=log,
+        )
 
     @property
     def lost(self) -> int:

@@ -161,6 +161,13 @@ def _cluster(vitals: Vitals) -> Iterator[Metric]:
         ("topology",),
         _words(_AGES, asdict(vitals.topologies)) if vitals.topologies else {},
     )
+    unmatched = vitals.unmatched_schedulers
+    yield gauge(
+        "unmatched_schedulers",
+        "Accounts of HAMi's schedulers whose Bindings the webhook is not asked about.",
+        (),
+        {} if unmatched is None else {(): unmatched},
+    )
     yield counter(
         "webhook_api_errors",
         "Requests of the webhook to the API server that failed.",

@@ -93,7 +93,7 @@ class Reviews:
             status, kind, answer = 503, _TEXT, fitted(str(error), MESSAGE_LIMIT).encode()
             self.counts.rejected[status] += 1
             self.log.rejected(status, str(error))
-        except asyncio.CancelledError:  # the server has let go of the connection: there is no one to answer
+        except asyncio.CancelledError:  # the server has let go of the connection: no client waits for the answer
             return
         except Exception:  # the one catch-all: a bug is a 500, and the operator's failurePolicy decides
             status, kind, answer = 500, _TEXT, b"internal error; the log has the details"

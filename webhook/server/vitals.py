@@ -35,3 +35,5 @@ class Vitals:
     api_errors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Requests to the API server that failed, by resource (``pods``, ``configmaps``) and by the
     :class:`webhook.kube.errors.ApiError`."""
+    unmatched_schedulers: int | None = None
+    """Accounts of HAMi's schedulers whose Bindings the webhook is not asked about."""

@@ -1,4 +1,4 @@
-"""State from a cluster: answers from mirrors that somebody else fills, and never a wait, but for namespaces in doubt.
+"""State from a cluster: answers from mirrors that other tasks fill, and never a wait, but for namespaces in doubt.
 
 Whoever fills the mirrors runs on the event loop of the reviews; answers may be asked for in any thread.
 """
@@ -38,7 +38,7 @@ ASK_AGAIN_SECONDS = 1.0
 """For so long what the API server said of a namespace in doubt is taken for true."""
 NAMESPACE_READS = Rate(burst=50, per_second=20)
 """Of namespaces that the mirror does not have, and as many of those that it has without the label of the opt-in. The
-mirror is milliseconds behind, so real ones are few; reviews that anybody may forge can be about any name."""
+mirror is milliseconds behind, so real ones are few; forged reviews can be about any name."""
 VERSIONS = "versions"
 
 

@@ -20,7 +20,8 @@ class _Container(msgspec.Struct):
     image: str = ""
 
 
-class _PodSpec(msgspec.Struct):
+class _PodSpec(msgspec.Struct, rename="camel"):
+    service_account_name: str = "default"
     containers: list[_Container] | None = None
 
 
@@ -69,7 +70,7 @@ def hami_version(answer: bytes) -> Version:
     """The version of HAMi that the Deployments of its scheduler run.
 
     The tag of the image counts. If the image is named by its digest alone, the label of the chart does. A tag such as
-    ``latest`` says that nobody knows.
+    ``latest`` says that the version is not known.
 
     Args:
         answer: A ``DeploymentList``.
@@ -78,16 +79,35 @@ def hami_version(answer: bytes) -> Version:
         FormatError: there is no such Deployment, there are several that do not agree, or one tells no version.
     """
     source = "version of HAMi"
-    try:
-        found = msgspec.json.decode(answer, type=_Deployments).items or []
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise FormatError(source, expected="Deployments", found=str(error)) from None
+    found = _deployments(answer, source)
     versions = {_version(deployment) for deployment in found}
     if len(versions) == 1:
         return versions.pop()
     label = "=".join(names.HAMI_SCHEDULER_LABEL)
     several = " and ".join(sorted(map(str, versions)))
     raise FormatError(source, expected=f"one Deployment with the label {label}", found=several or "none", fix=OVERRULE)
+
+
+def scheduler_accounts(answer: bytes) -> frozenset[str]:
+    """The user names as which HAMi's schedulers create Bindings.
+
+    Args:
+        answer: A ``DeploymentList`` of HAMi's schedulers.
+
+    Raises:
+        FormatError: it is none.
+    """
+    return frozenset(
+        f"system:serviceaccount:{one.metadata.namespace}:{one.spec.template.spec.service_account_name}"
+        for one in _deployments(answer, "schedulers of HAMi")
+    )
+
+
+def _deployments(answer: bytes, source: str) -> list[_Deployment]:
+    try:
+        return msgspec.json.decode(answer, type=_Deployments).items or []
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FormatError(source, expected="Deployments", found=str(error)) from None
 
 
 def _version(deployment: _Deployment) -> Version:

@@ -22,7 +22,7 @@ def _is_text(value: Any) -> bool:
 
 
 class Fields:
-    """One JSON object. Members that nobody asks for are ignored: a newer writer may know more than we do.
+    """One JSON object. Members that are not asked for are ignored: a newer writer may know more than we do.
 
     Args:
         source: How messages call the document, for example ``ConfigMap gpu-topology-node-1``.

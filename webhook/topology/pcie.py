@@ -36,7 +36,7 @@ _AMD, _ARM, _POWER, _ZHAOXIN = 16.0, 6.0, 32.0, 6.0
 _INTEL = ((0xCF, 40.0), (0x8F, 22.0), (0x55, 10.0), (0, 6.0))
 """From which model on, GB/s."""
 _UNKNOWN_CPU = 6.0
-"""The least of all: promise nothing about a CPU that nobody named."""
+"""The least of all: promise nothing about an unnamed CPU."""
 
 
 def link_bandwidth(pcie: Pcie | None) -> float:

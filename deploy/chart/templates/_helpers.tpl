@@ -68,6 +68,16 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- end }}
 
+{{- /* The user names of the schedulers, as JSON: namespace/account stands for a service account. */ -}}
+{{- define "gpu-topology.schedulers" -}}
+{{- $users := list -}}
+{{- range .Values.admission.bindings.schedulers }}
+{{- $parts := splitList "/" . }}
+{{- $users = append $users (ternary (printf "system:serviceaccount:%s" (join ":" $parts)) . (eq (len $parts) 2)) }}
+{{- end }}
+{{- toJson ($users | uniq) -}}
+{{- end }}
+
 {{- /* The file of the program. As JSON, because YAML of Helm writes 6291456 as 6.291456e+06. */ -}}
 {{- define "gpu-topology.config" -}}
 {{- include "gpu-topology.check-names" . -}}
@@ -79,7 +89,11 @@ app.kubernetes.io/component: {{ .component }}
 {{- fail (printf "config.cluster.topologyNamespace: expected %s, where agents publish, found %s. Leave it out, or set agent.namespace" $topologies $found) }}
 {{- end }}
 {{- $cluster := dict "topologyNamespace" $topologies -}}
-{{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) (dict "cluster" $cluster) -}}
+{{- if dig "binding" "schedulers" "" .Values.config }}
+{{- fail "config.binding.schedulers: admission.bindings.schedulers sets it. Leave it out" }}
+{{- end }}
+{{- $binding := dict "schedulers" (include "gpu-topology.schedulers" . | fromJsonArray) -}}
+{{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) (dict "cluster" $cluster "binding" $binding) -}}
 {{- if .Values.webhook.hostNetwork.enabled }}
 {{- $ports := dict "port" (include "gpu-topology.port" . | int) "opsPort" (include "gpu-topology.ops-port" . | int) }}
 {{- $config = mergeOverwrite $config (dict "server" $ports) }}

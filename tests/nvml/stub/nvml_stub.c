@@ -34,10 +34,18 @@
  *                                      STATE: up, down, sleep, blocked (traffic disabled)
  *                                      TYPE: gpu, switch, cpu, unknown (255); - for not supported (3)
  *                                      REMOTE: a bus id; - for not supported; empty, or garbage that is no text
+ *   gpu N slots NUMBER P2P CODE        of numbers below NUMBER, those of links that the GPU does not have answer too: P2P
+ *                                      capability P2P (0 or 1), state down or, if it is not 0, the error CODE, remote
+ *                                      type unknown, remote bus id empty. NVIDIA's own mock of an A100 is 18 0 0
  *   gpu N field ID CODE                this field value has this error
+ *   gpu N value ID SCOPE TYPE VALUE    this field value is VALUE, of a type: double, uint, ulong, ulonglong, slonglong,
+ *                                      sint, ushort; of the type "new", which nvml.h does not have
  *   gpu N error FUNCTION CODE          this function returns this error for this GPU; * stands for all functions that
  *                                      take a handle
  *   gpu N lost                         there is not even a handle: GPU is lost (15)
+ *
+ * The number of links (field 91) is that of the links described, for GPUs that have some. All field values were read at
+ * the same time. Of one with an error type and value are undefined: all bits are set.
  *
  * What a GPU does not describe is not supported (3). A link in a gap is not supported; one beyond the last is an invalid
  * argument (2). Handles die with nvmlShutdown, as those of NVML may.
@@ -52,7 +60,7 @@
 
 #define API __attribute__((visibility("default")))
 
-enum { MAX_GPUS = 64, MAX_LINKS = 36, MAX_WORDS = 128, MAX_ERRORS = 128, TEXT = 256 };
+enum { MAX_GPUS = 64, MAX_LINKS = 36, MAX_WORDS = 128, MAX_ERRORS = 128, MAX_VALUES = 128, TEXT = 256 };
 
 /* nvmlReturn_t */
 enum {
@@ -60,8 +68,16 @@ enum {
     GPU_IS_LOST = 15, VERSION_MISMATCH = 25, UNKNOWN = 999
 };
 
-/* Field ids of nvml.h, and the type of their values here: an unsigned int. */
-enum { NVLINK_GET_STATE = 165, C2C_LINK_COUNT = 170, C2C_LINK_GET_STATUS = 171, C2C_LINK_GET_MAX_BW = 172, UNSIGNED_INT = 1 };
+/* Field ids of nvml.h. */
+enum { NVLINK_LINK_COUNT = 91, NVLINK_GET_STATE = 165, C2C_LINK_COUNT = 170, C2C_LINK_GET_STATUS = 171,
+       C2C_LINK_GET_MAX_BW = 172 };
+
+/* nvmlValueType_t */
+enum { DOUBLE = 0, UNSIGNED_INT = 1, UNSIGNED_LONG = 2, UNSIGNED_LONG_LONG = 3, SIGNED_LONG_LONG = 4, SIGNED_INT = 5,
+       UNSIGNED_SHORT = 6 };
+
+/* When all field values were read, in microseconds since 1970. */
+#define TIMESTAMP 1700000000000000
 
 typedef unsigned int nvml_return;
 typedef void *nvml_device;
@@ -83,8 +99,12 @@ typedef struct {
     nvml_return result;
     union {
         double d;
+        int si;
         unsigned int ui;
+        unsigned long ul;
         unsigned long long ull;
+        signed long long sll;
+        unsigned short us;
     } value;
 } field_value;
 
@@ -102,6 +122,7 @@ _Static_assert(sizeof(fabric_info) == 36, "nvmlGpuFabricInfo_v2_t");
 struct link {
     int present, p2p, type;
     unsigned int state;
+    nvml_return state_error;
     char remote[TEXT];
 };
 
@@ -118,7 +139,9 @@ struct gpu {
     unsigned long long words[MAX_WORDS];
     unsigned int word_count, c2c_count, link_end;
     struct c2c c2c[MAX_LINKS];
-    struct link links[MAX_LINKS];
+    struct link links[MAX_LINKS], slot; /* slot: what answers for a link that is not there */
+    unsigned int slot_end, value_count;
+    field_value values[MAX_VALUES];
     fabric_info fabric;
 };
 
@@ -200,6 +223,54 @@ static int read_link(struct gpu *gpu, const char *text)
     copy_text(link->remote, remote);
     if (number >= gpu->link_end)
         gpu->link_end = number + 1;
+    return 1;
+}
+
+static int read_slots(struct gpu *gpu, const char *text)
+{
+    unsigned int p2p;
+    if (sscanf(text, "%u %u %u", &gpu->slot_end, &p2p, &gpu->slot.state_error) != 3 || gpu->slot_end > MAX_LINKS || p2p > 1)
+        return 0;
+    gpu->slot.p2p = (int)p2p;
+    gpu->slot.type = 255;
+    copy_text(gpu->slot.remote, "empty");
+    return 1;
+}
+
+static int read_value(struct gpu *gpu, const char *text)
+{
+    static const char *const types[] = {"double", "uint", "ulong", "ulonglong", "slonglong", "sint", "ushort", "new"};
+    field_value value = {.timestamp = TIMESTAMP};
+    char type[16] = "", number[64] = "";
+    if (sscanf(text, "%u %u %15s %63s", &value.field_id, &value.scope_id, type, number) != 4)
+        return 0;
+    int place = place_of(type, types, 8); /* the types are numbered in this order */
+    if (place < 0 || gpu->value_count == MAX_VALUES)
+        return 0;
+    value.value_type = (unsigned int)place;
+    switch (place) {
+    case DOUBLE:
+        value.value.d = strtod(number, NULL);
+        break;
+    case UNSIGNED_INT:
+        value.value.ui = (unsigned int)strtoul(number, NULL, 10);
+        break;
+    case UNSIGNED_LONG:
+        value.value.ul = strtoul(number, NULL, 10);
+        break;
+    case SIGNED_LONG_LONG:
+        value.value.sll = strtoll(number, NULL, 10);
+        break;
+    case SIGNED_INT:
+        value.value.si = (int)strtol(number, NULL, 10);
+        break;
+    case UNSIGNED_SHORT:
+        value.value.us = (unsigned short)strtoul(number, NULL, 10);
+        break;
+    default:
+        value.value.ull = strtoull(number, NULL, 10);
+    }
+    gpu->values[gpu->value_count++] = value;
     return 1;
 }
 
@@ -290,6 +361,10 @@ static int read_gpu(char *line)
         return read_fabric(gpu, text);
     if (strcmp(key, "link") == 0)
         return read_link(gpu, text);
+    if (strcmp(key, "slots") == 0)
+        return read_slots(gpu, text);
+    if (strcmp(key, "value") == 0)
+        return read_value(gpu, text);
     if (strcmp(key, "field") == 0)
         return read_field_error(index, text);
     if (strcmp(key, "error") == 0)
@@ -681,12 +756,13 @@ API nvml_return nvmlDeviceGetGpuFabricInfoV(nvml_device handle, fabric_info *inf
 
 static nvml_return find_link(struct gpu *gpu, unsigned int number, struct link **link)
 {
-    if (!gpu->link_end)
-        return NOT_SUPPORTED;
-    if (number >= gpu->link_end)
-        return INVALID_ARGUMENT;
-    *link = &gpu->links[number];
-    return (*link)->present ? SUCCESS : NOT_SUPPORTED;
+    if (number < gpu->link_end && gpu->links[number].present)
+        *link = &gpu->links[number];
+    else if (number < gpu->slot_end)
+        *link = &gpu->slot;
+    else
+        return number >= gpu->link_end && gpu->link_end ? INVALID_ARGUMENT : NOT_SUPPORTED;
+    return SUCCESS;
 }
 
 #define LINK(name, gpu, number)                                                                                                \
@@ -703,6 +779,8 @@ API nvml_return nvmlDeviceGetNvLinkState(nvml_device handle, unsigned int number
     LINK(link, gpu, number);
     if (!active)
         return INVALID_ARGUMENT;
+    if (link->state_error)
+        return link->state_error;
     *active = link->state != 0;
     return SUCCESS;
 }
@@ -746,18 +824,25 @@ API nvml_return nvmlDeviceGetNvLinkRemotePciInfo_v2(nvml_device handle, unsigned
     return SUCCESS;
 }
 
-static nvml_return field(struct gpu *gpu, unsigned int id, unsigned int scope, unsigned int *value)
+static nvml_return link_count(const struct gpu *gpu, unsigned int *count)
 {
-    for (unsigned int place = 0; place < machine.error_count; place++)
-        if (machine.errors[place].field == id && machine.errors[place].gpu == index_of(gpu))
-            return machine.errors[place].code;
-    if (gpu->capability[0] < 9)
-        return NOT_SUPPORTED;
-    if (id == NVLINK_GET_STATE) {
-        LINK(link, gpu, scope);
-        *value = link->state;
-        return SUCCESS;
-    }
+    *count = 0;
+    for (unsigned int number = 0; number < gpu->link_end; number++)
+        *count += (unsigned int)gpu->links[number].present;
+    return *count ? SUCCESS : NOT_SUPPORTED;
+}
+
+static nvml_return link_state(struct gpu *gpu, unsigned int number, unsigned int *state)
+{
+    LINK(link, gpu, number);
+    if (link == &gpu->slot)
+        return link->state_error ? link->state_error : NOT_SUPPORTED;
+    *state = link->state;
+    return SUCCESS;
+}
+
+static nvml_return c2c_field(const struct gpu *gpu, unsigned int id, unsigned int scope, unsigned int *value)
+{
     if (!gpu->c2c_count)
         return NOT_SUPPORTED;
     if (id == C2C_LINK_COUNT)
@@ -773,6 +858,28 @@ static nvml_return field(struct gpu *gpu, unsigned int id, unsigned int scope, u
     return SUCCESS;
 }
 
+static nvml_return field(struct gpu *gpu, field_value *answer)
+{
+    unsigned int id = answer->field_id, scope = answer->scope_id;
+    for (unsigned int place = 0; place < machine.error_count; place++)
+        if (machine.errors[place].field == id && machine.errors[place].gpu == index_of(gpu))
+            return machine.errors[place].code;
+    for (unsigned int place = 0; place < gpu->value_count; place++) {
+        if (gpu->values[place].field_id == id && gpu->values[place].scope_id == scope) {
+            *answer = gpu->values[place];
+            return SUCCESS;
+        }
+    }
+    *answer = (field_value){.field_id = id, .scope_id = scope, .timestamp = TIMESTAMP, .value_type = UNSIGNED_INT};
+    if (id == NVLINK_LINK_COUNT)
+        return link_count(gpu, &answer->value.ui);
+    if (gpu->capability[0] < 9)
+        return NOT_SUPPORTED;
+    if (id == NVLINK_GET_STATE)
+        return link_state(gpu, scope, &answer->value.ui);
+    return c2c_field(gpu, id, scope, &answer->value.ui);
+}
+
 API nvml_return nvmlDeviceGetFieldValues(nvml_device handle, int count, field_value *values)
 {
     GPU(gpu, handle);
@@ -780,9 +887,11 @@ API nvml_return nvmlDeviceGetFieldValues(nvml_device handle, int count, field_va
         return INVALID_ARGUMENT;
     for (int place = 0; place < count; place++) {
         field_value *value = &values[place];
-        value->value_type = UNSIGNED_INT;
-        value->value.ull = 0;
-        value->result = field(gpu, value->field_id, value->scope_id, &value->value.ui);
+        value->result = field(gpu, value);
+        if (value->result) {
+            value->value_type = ~0u;
+            value->value.ull = ~0ull;
+        }
     }
     return SUCCESS;
 }

@@ -33,7 +33,7 @@ class Known:
     node: Callable[[str], tuple[Sources, Reading]]
     """What is known of a node, and how that was come by."""
     namespace_problem: str = ""
-    """Why the namespace could not be read; empty if nobody tried."""
+    """Why the namespace could not be read; empty if it was not tried."""
 
 
 def read_pod(document: bytes, source: str) -> Pod:
