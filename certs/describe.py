@@ -9,8 +9,8 @@ from cryptography import x509
 from certs.certificate import due, encode, fingerprint, names
 from certs.material import AUTHORITIES, CERTIFICATE, PREVIOUS_CERTIFICATE, Material, leaf
 from certs.plan import AUTHORITY, Plan, Situation, Step, decide
+from certs.spec import CertificateSpec
 from certs.stored import Stored, missing
-from certs.terms import Terms
 from certs.trust import Registration
 
 
@@ -47,20 +47,22 @@ class Overview:
     events: tuple[Event, ...]
 
 
-def describe(stored: Stored | None, registration: Registration | None, terms: Terms, now: datetime) -> Overview:
+def describe(
+    stored: Stored | None, registration: Registration | None, spec: CertificateSpec, now: datetime
+) -> Overview:
     """The Secret and the webhook configuration, at the API server's time ``now``."""
     material = stored.material if stored else Material()
     rows = list(_secret_rows(material, now))
-    faults = list(material.faults) if stored else [str(missing(terms))]
+    faults = list(material.faults) if stored else [str(missing(spec))]
     if registration is None:
-        faults.append(f"there is no MutatingWebhookConfiguration {terms.configuration} with webhooks of this Service")
+        faults.append(f"there is no MutatingWebhookConfiguration {spec.configuration} with webhooks of this Service")
     else:
         for name, bundle in registration.bundles.items():
             if bundle != encode(material.authorities):
                 faults.append(f"the caBundle of {name} is not {AUTHORITIES}")
-        rows += [row(f"caBundle of {terms.configuration}", each, now) for each in registration.named]
+        rows += [row(f"caBundle of {spec.configuration}", each, now) for each in registration.named]
     faults += [f"{each.place}: {outside(each)}" for each in rows if not each.begins <= now < each.ends]
-    return Overview(tuple(rows), tuple(faults), tuple(_events(stored, terms, now)))
+    return Overview(tuple(rows), tuple(faults), tuple(_events(stored, spec, now)))
 
 
 def describe_files(certificates: Iterable[tuple[str, x509.Certificate]], now: datetime) -> tuple[Row, ...]:
@@ -96,12 +98,12 @@ def _secret_rows(material: Material, now: datetime) -> Iterable[Row]:
         yield row(AUTHORITIES, each, now)
 
 
-def _events(stored: Stored | None, terms: Terms, now: datetime) -> Iterable[Event]:
+def _events(stored: Stored | None, spec: CertificateSpec, now: datetime) -> Iterable[Event]:
     """What the leader will do, in the order of time; nothing without a Secret."""
     if stored is None:
         return []
     situation = Situation(material=stored.material, request=stored.request, now=now)
-    plan = decide(situation, terms)
+    plan = decide(situation, spec)
     found: list[Event] = []
     if plan.step is not Step.KEEP:
         found.append(Event(_sentence(plan), now))

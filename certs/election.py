@@ -13,25 +13,25 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedLease:
     """What a candidate last saw of the Lease, and when by its own clock it saw it first."""
 
     resource_version: str
     since: float
 
 
-def look(before: Seen | None, lease: Mapping[str, Any], now: float) -> Seen:
+def look(before: ObservedLease | None, lease: Mapping[str, Any], now: float) -> ObservedLease:
     """What is known after another look."""
     version = str((lease.get("metadata") or {}).get("resourceVersion", ""))
-    return before if before is not None and before.resource_version == version else Seen(version, now)
+    return before if before is not None and before.resource_version == version else ObservedLease(version, now)
 
 
-def may_lead(lease: Mapping[str, Any], seen: Seen, identity: str, now: float, *, least: float) -> bool:
+def may_lead(lease: Mapping[str, Any], observed: ObservedLease, identity: str, now: float, *, least: float) -> bool:
     """Whether to take or keep the Lease. It is ours only once it has been written.
 
     Args:
         lease: As it was read.
-        seen: What is known of it, this look included.
+        observed: What is known of it, this look included.
         identity: Of this candidate.
         now: By its own clock, in seconds.
         least: How long to wait at least for a leader who is silent.
@@ -41,7 +41,7 @@ def may_lead(lease: Mapping[str, Any], seen: Seen, identity: str, now: float, *,
     if not holder or holder == identity:
         return True
     patience = max(least, promised) if isinstance(promised, int) else least
-    return now - seen.since >= patience
+    return now - observed.since >= patience
 
 
 def lease_spec(

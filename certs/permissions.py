@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from certs.terms import Terms
+from certs.spec import CertificateSpec
 
 
 class Scope(StrEnum):
@@ -26,13 +26,13 @@ class Permission:
     """Of these objects alone; empty: of all."""
 
 
-def keeper_permissions(terms: Terms) -> tuple[Permission, ...]:
+def keeper_permissions(spec: CertificateSpec) -> tuple[Permission, ...]:
     """What each replica does, because each may become the leader."""
     return (
         # Not create: no role can limit that to a name (kubernetes.io, "Referring to resources"), and whoever may create
         # Secrets gets a token of any account of the namespace by one of type service-account-token.
-        Permission(Scope.OWN_NAMESPACE, "", "secrets", ("get", "update"), (terms.secret,)),
-        Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get",), (terms.leader_lease,)),
+        Permission(Scope.OWN_NAMESPACE, "", "secrets", ("get", "update"), (spec.secret,)),
+        Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get",), (spec.leader_lease,)),
         # Each replica has a Lease of its own, named after its Pod.
         Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("create", "list", "patch")),
         Permission(
@@ -40,6 +40,6 @@ def keeper_permissions(terms: Terms) -> tuple[Permission, ...]:
             "admissionregistration.k8s.io",
             "mutatingwebhookconfigurations",
             ("get", "patch"),
-            (terms.configuration,),
+            (spec.configuration,),
         ),
     )

@@ -11,7 +11,7 @@ from certs.bundle import TlsBundle
 from certs.certificate import due, fingerprint, is_in_date, names, normal_name
 from certs.issue import issue_serving, new_authority
 from certs.material import MOST_AUTHORITIES, Material, authority_of, leaf
-from certs.terms import Terms
+from certs.spec import CertificateSpec
 
 SERVING, AUTHORITY = "serving", "authority"
 """What a person may ask to be renewed at once."""
@@ -60,7 +60,7 @@ class Situation:
     """By the API server's clock, because API servers check the certificates."""
 
 
-def decide(situation: Situation, terms: Terms) -> Plan:
+def decide(situation: Situation, spec: CertificateSpec) -> Plan:
     """The next step."""
     now, found = situation.now, situation.material
     if found is None:
@@ -74,7 +74,7 @@ def decide(situation: Situation, terms: Terms) -> Plan:
     if situation.request == AUTHORITY or now >= due(signer):
         asked = situation.request == AUTHORITY
         return Plan(Step.ROTATE, "it was asked for" if asked else "two thirds of the authority's life are over")
-    if fault := _fault(found, terms, now):
+    if fault := _fault(found, spec, now):
         return Plan(Step.RENEW, fault)
     if situation.request == SERVING or now >= due(leaf_of(found)):
         asked = situation.request == SERVING
@@ -84,18 +84,18 @@ def decide(situation: Situation, terms: Terms) -> Plan:
     return _go_on(found, situation.served)
 
 
-def carry_out(plan: Plan, situation: Situation, terms: Terms) -> Material:
+def carry_out(plan: Plan, situation: Situation, spec: CertificateSpec) -> Material:
     """What the Secret holds after ``plan``, with fresh keys where it needs some."""
     found, now = situation.material or Material(), situation.now
     if plan.step is Step.ROTATE:
-        authority = new_authority(now=now, lifetime=terms.authority_lifetime)
-        serving = issue_serving(terms.names, authority, now=now, lifetime=terms.lifetime)
+        authority = new_authority(now=now, lifetime=spec.authority_lifetime)
+        serving = issue_serving(spec.names, authority, now=now, lifetime=spec.lifetime)
         # What clients trust for sure comes first: the pair in the Secret may be the new one of a rotation that goes on.
         previous = _usable(now, situation.in_hand, found.previous, found.serving)
         old = [*([authority_of(previous)] if previous else []), *found.authorities, *adoptable(situation, ())]
         return Material(_kept([authority.certificate, *old], now), authority.key, serving, previous)
     if plan.step is Step.RENEW and found.signer is not None:
-        serving = issue_serving(terms.names, found.signer, now=now, lifetime=terms.lifetime)
+        serving = issue_serving(spec.names, found.signer, now=now, lifetime=spec.lifetime)
         strange = found.serving is not None and authority_of(found.serving) != found.authorities[0]
         previous = found.previous or (_usable(now, found.serving) if strange else None)
         return Material(found.authorities, found.authority_key, serving, previous)
@@ -151,14 +151,14 @@ def _go_on(found: Material, served: Mapping[str, frozenset[str]] | None) -> Plan
     return Plan(Step.FINISH, "every replica serves a certificate of the new authority")
 
 
-def _fault(found: Material, terms: Terms, now: datetime) -> str:
+def _fault(found: Material, spec: CertificateSpec, now: datetime) -> str:
     """Why the serving certificate cannot stay; empty if it can."""
     if found.serving is None:
         return "; ".join(found.faults) or "no serving certificate"
     certificate = leaf(found.serving)
     if not is_in_date(certificate, now):
         return f"the serving certificate is valid {_dates(certificate)} only"
-    if missing := sorted(frozenset(map(normal_name, terms.names)) - names(certificate)):
+    if missing := sorted(frozenset(map(normal_name, spec.names)) - names(certificate)):
         return f"the serving certificate is not for {', '.join(missing)}"
     if authority_of(found.serving) != found.authorities[0]:
         return "the serving certificate is not of the first authority"

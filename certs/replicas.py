@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from certs.election import Seen, look, micro_time
-from certs.terms import Terms
+from certs.election import ObservedLease, look, micro_time
+from certs.spec import CertificateSpec
 
 API_VERSION = "coordination.k8s.io/v1"
 
@@ -29,7 +29,7 @@ class Identity:
 class Fleet:
     """What one observer knows of the replicas, by its own clock."""
 
-    seen: Mapping[str, Seen]
+    seen: Mapping[str, ObservedLease]
     """By the name of the Lease."""
     served: Mapping[str, frozenset[str]]
     """By the name of the Lease, what live replicas serve: fingerprints of authorities."""
@@ -37,17 +37,19 @@ class Fleet:
     """When it last looked."""
 
 
-def report(terms: Terms, identity: Identity, serves: Iterable[str], at: datetime, *, every: float) -> dict[str, Any]:
+def report(
+    spec: CertificateSpec, identity: Identity, serves: Iterable[str], at: datetime, *, every: float
+) -> dict[str, Any]:
     """The Lease, as it is applied; a replica that serves nothing any more says so, and is not waited for."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": identity.pod, "uid": identity.pod_uid}
     return {
         "apiVersion": API_VERSION,
         "kind": "Lease",
         "metadata": {
-            "name": terms.replica_lease(identity.pod),
-            "namespace": terms.namespace,
-            "labels": {terms.marks.replica: terms.secret},
-            "annotations": {terms.marks.serves: ",".join(sorted(serves))},
+            "name": spec.replica_lease(identity.pod),
+            "namespace": spec.namespace,
+            "labels": {spec.marks.replica: spec.secret},
+            "annotations": {spec.marks.serves: ",".join(sorted(serves))},
             **({"ownerReferences": [owner]} if identity.pod_uid else {}),
         },
         "spec": {
@@ -59,20 +61,20 @@ def report(terms: Terms, identity: Identity, serves: Iterable[str], at: datetime
 
 
 def muster(
-    before: Fleet | None, leases: Iterable[Mapping[str, Any]], now: float, terms: Terms, *, gone: float
+    before: Fleet | None, leases: Iterable[Mapping[str, Any]], now: float, spec: CertificateSpec, *, gone: float
 ) -> Fleet:
     """What is known after another look at all these Leases.
 
     Who has not looked for long begins anew: the API server may have been away, for the replicas too.
     """
     known = before.seen if before is not None and now - before.at < gone / 4 else {}
-    seen: dict[str, Seen] = {}
+    seen: dict[str, ObservedLease] = {}
     served: dict[str, frozenset[str]] = {}
     for lease in leases:
         metadata = lease.get("metadata") or {}
         name = str(metadata.get("name", ""))
         seen[name] = look(known.get(name), lease, now)
-        said = (metadata.get("annotations") or {}).get(terms.marks.serves)
+        said = (metadata.get("annotations") or {}).get(spec.marks.serves)
         if said != "" and now - seen[name].since < gone:
             served[name] = frozenset(said.split(",")) if isinstance(said, str) else frozenset()
     return Fleet(seen, served, now)

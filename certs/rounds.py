@@ -11,14 +11,14 @@ from datetime import datetime
 from certs.bundle import TlsBundle
 from certs.certificate import encode, fingerprint
 from certs.choice import choose
-from certs.election import Seen, lease_spec, look, may_lead
+from certs.election import ObservedLease, lease_spec, look, may_lead
 from certs.errors import Conflict
 from certs.material import Material, authority_of
 from certs.plan import SERVING, Plan, Situation, Step, carry_out, decide
 from certs.replicas import API_VERSION, Fleet, Identity, muster, report
 from certs.requests import Answer, Create, Get, Kind, List, Patch, PatchType, Request, Serve
+from certs.spec import CertificateSpec, Pace
 from certs.stored import Stored, ask, missing, read_stored, write
-from certs.terms import Pace, Terms
 from certs.trust import Registration, Trust, observe, read_registration, repair
 
 Talk = Generator[Request, Answer, None]
@@ -37,7 +37,7 @@ class Replica:
     """One process: who it is, and what it remembers from one look to the next."""
 
     identity: Identity
-    terms: Terms
+    spec: CertificateSpec
     pace: Pace
     clock: Callable[[], float]
     """Seconds that never go back."""
@@ -45,7 +45,7 @@ class Replica:
     """What it serves."""
     leads: bool = False
     trust: Trust | None = None
-    lease: Seen | None = None
+    lease: ObservedLease | None = None
     fleet: Fleet | None = None
     reported: frozenset[str] = frozenset()
     reported_at: float = 0.0
@@ -63,14 +63,14 @@ class Replica:
             MissingSecret: there is none. Only the leader says so; it looks again in the next round.
         """
         registration = yield from self._registration()
-        answer = yield ask(self.terms)
-        stored = read_stored(answer.found, self.terms)
+        answer = yield ask(self.spec)
+        stored = read_stored(answer.found, self.spec)
         yield from self._follow(stored, answer.at)
         self.leads = yield from self._elect(answer.at)
         if not self.leads:
             return
         if stored is None:
-            raise missing(self.terms)
+            raise missing(self.spec)
         yield from self._lead(registration, stored, answer.at)
 
     def install(self) -> Generator[Request, Answer, tuple[Change, ...]]:
@@ -79,8 +79,8 @@ class Replica:
         Versions of the objects keep others from harm.
         """
         registration = yield from self._registration()
-        answer = yield ask(self.terms)
-        yield from self._lead(registration, read_stored(answer.found, self.terms), answer.at)
+        answer = yield ask(self.spec)
+        yield from self._lead(registration, read_stored(answer.found, self.spec), answer.at)
         return tuple(self.changes)
 
     def leave(self, at: datetime) -> Talk:
@@ -88,13 +88,13 @@ class Replica:
         yield from self._report(frozenset(), at)
         if self.leads:
             self.leads = False
-            answer = yield Get(Kind.LEASE, self.terms.leader_lease)
+            answer = yield Get(Kind.LEASE, self.spec.leader_lease)
             if answer.found is not None and answer.found["spec"].get("holderIdentity") == str(self.identity):
                 yield self._take(answer.found, at, held=False)
 
     def _registration(self) -> Generator[Request, Answer, Registration | None]:
-        answer = yield Get(Kind.CONFIGURATION, self.terms.configuration)
-        found = read_registration(answer.found, self.terms) if answer.found is not None else None
+        answer = yield Get(Kind.CONFIGURATION, self.spec.configuration)
+        found = read_registration(answer.found, self.spec) if answer.found is not None else None
         self.unregistered = found is None
         self.trust = observe(self.trust, found, self.clock(), settle=self.pace.settle) if found else None
         return found
@@ -116,9 +116,9 @@ class Replica:
             yield from self._report(old | new, at)
         if self.in_hand is None:
             # The writer of the Secret did not know this replica. If it is still the same, the next decision counts us.
-            again = read_stored((yield ask(self.terms)).found, self.terms)
+            again = read_stored((yield ask(self.spec)).found, self.spec)
             if stored is None or again is None or again.resource_version != stored.resource_version:
-                raise Conflict(f"Secret {self.terms.secret}: it was written while this replica began")
+                raise Conflict(f"Secret {self.spec.secret}: it was written while this replica began")
         yield Serve(wanted)
         self.in_hand, self.waiting_for = wanted, ""
         self.changes.append(Change("serving", f"authority {fingerprint(authority_of(wanted))[:16]}"))
@@ -126,14 +126,14 @@ class Replica:
             yield from self._report(new, at)
 
     def _report(self, serves: frozenset[str], at: datetime) -> Talk:
-        manifest = report(self.terms, self.identity, serves, at, every=self.pace.gone)
+        manifest = report(self.spec, self.identity, serves, at, every=self.pace.gone)
         self.reported_at = self.clock()
         yield Patch(Kind.LEASE, manifest["metadata"]["name"], manifest, PatchType.APPLY)
         self.reported = serves
 
     def _elect(self, at: datetime) -> Generator[Request, Answer, bool]:
         """Whether this replica leads until the end of the round."""
-        found = (yield Get(Kind.LEASE, self.terms.leader_lease)).found
+        found = (yield Get(Kind.LEASE, self.spec.leader_lease)).found
         now = self.clock()
         if found is not None:
             self.lease = look(self.lease, found, now)
@@ -147,13 +147,13 @@ class Replica:
 
     def _take(self, found: object, at: datetime, *, held: bool = True) -> Request:
         lease = found if isinstance(found, dict) else None
-        spec = lease_spec(lease, str(self.identity), at, duration=self.pace.lease, held=held)
-        metadata = {"name": self.terms.leader_lease, "namespace": self.terms.namespace}
+        lease_body = lease_spec(lease, str(self.identity), at, duration=self.pace.lease, held=held)
+        metadata = {"name": self.spec.leader_lease, "namespace": self.spec.namespace}
         if lease is None:
-            manifest = {"apiVersion": API_VERSION, "kind": "Lease", "metadata": metadata, "spec": spec}
+            manifest = {"apiVersion": API_VERSION, "kind": "Lease", "metadata": metadata, "spec": lease_body}
             return Create(Kind.LEASE, manifest)
         version = {"resourceVersion": lease["metadata"]["resourceVersion"]}
-        return Patch(Kind.LEASE, self.terms.leader_lease, {"metadata": version, "spec": spec}, PatchType.MERGE)
+        return Patch(Kind.LEASE, self.spec.leader_lease, {"metadata": version, "spec": lease_body}, PatchType.MERGE)
 
     def _lead(self, registration: Registration | None, stored: Stored | None, at: datetime) -> Talk:
         """Take the next step, and then let the webhook configuration name what the Secret says."""
@@ -161,11 +161,11 @@ class Replica:
         served = None
         is_quiet = material is not None and material.is_settled
         if not is_quiet or (registration and repair(registration, encode(material.authorities if material else ()))):
-            label = f"{self.terms.marks.replica}={self.terms.secret}"
+            label = f"{self.spec.marks.replica}={self.spec.secret}"
             leases = (yield List(Kind.LEASE, label)).found
-            self.fleet = muster(self.fleet, _items(leases), self.clock(), self.terms, gone=self.pace.gone)
+            self.fleet = muster(self.fleet, _items(leases), self.clock(), self.spec, gone=self.pace.gone)
             # A list without ourselves is not the whole list.
-            whole = self.terms.replica_lease(self.identity.pod) in self.fleet.served
+            whole = self.spec.replica_lease(self.identity.pod) in self.fleet.served
             served = self.fleet.served if whole or not is_begun(material) else None
         situation = Situation(
             material=material,
@@ -175,15 +175,15 @@ class Replica:
             served=served,
             now=at,
         )
-        plan = decide(situation, self.terms)
+        plan = decide(situation, self.spec)
         if plan.step is not Step.KEEP:
-            material = carry_out(plan, situation, self.terms)
-            yield write(stored, material, self.terms, request=_left(situation.request, plan))
+            material = carry_out(plan, situation, self.spec)
+            yield write(stored, material, self.spec, request=_left(situation.request, plan))
             self.changes.append(Change(plan.step, plan.why))
         if registration is not None and material is not None:
             patch = repair(registration, encode(material.authorities))
             if patch is not None:
-                yield Patch(Kind.CONFIGURATION, self.terms.configuration, patch, PatchType.STRATEGIC)
+                yield Patch(Kind.CONFIGURATION, self.spec.configuration, patch, PatchType.STRATEGIC)
                 self.changes.append(Change("registered", ", ".join(each["name"] for each in patch["webhooks"])))
 
 

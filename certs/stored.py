@@ -9,7 +9,7 @@ from typing import Any
 from certs.errors import ForeignSecret, MissingSecret
 from certs.material import Material, read_material, write_material
 from certs.requests import Create, Get, Kind, Replace, Request
-from certs.terms import Terms
+from certs.spec import CertificateSpec
 
 CERT_MANAGER = "cert-manager.io/certificate-name"
 """Annotation of the Secrets that cert-manager makes: cert-manager.io, "Certificate"."""
@@ -30,12 +30,12 @@ class Stored:
         return str(self.manifest["metadata"]["resourceVersion"])
 
 
-def ask(terms: Terms) -> Request:
+def ask(spec: CertificateSpec) -> Request:
     """For the Secret."""
-    return Get(Kind.SECRET, terms.secret)
+    return Get(Kind.SECRET, spec.secret)
 
 
-def read_stored(secret: Mapping[str, Any] | None, terms: Terms) -> Stored | None:
+def read_stored(secret: Mapping[str, Any] | None, spec: CertificateSpec) -> Stored | None:
     """The Secret, if there is one.
 
     Raises:
@@ -44,42 +44,42 @@ def read_stored(secret: Mapping[str, Any] | None, terms: Terms) -> Stored | None
     if secret is None:
         return None
     annotations = secret["metadata"].get("annotations") or {}
-    if secret.get("type") != terms.marks.secret_type:
+    if secret.get("type") != spec.marks.secret_type:
         by = " that cert-manager made" if CERT_MANAGER in annotations else ""
         raise ForeignSecret(
-            f"Secret {terms.namespace}/{terms.secret}: expected type {terms.marks.secret_type}, found one of type "
+            f"Secret {spec.namespace}/{spec.secret}: expected type {spec.marks.secret_type}, found one of type "
             f"{secret.get('type')}{by}. Mount it and give --tls DIR to use it; or name another with "
             "certificates.secret, or delete it, and one is made"
         )
     data = {key: _decoded(value) for key, value in (secret.get("data") or {}).items()}
-    return Stored(secret, read_material(data), annotations.get(terms.marks.rotate, ""))
+    return Stored(secret, read_material(data), annotations.get(spec.marks.rotate, ""))
 
 
-def missing(terms: Terms) -> MissingSecret:
+def missing(spec: CertificateSpec) -> MissingSecret:
     """That there is no Secret, with the commands that make one. Values are left to the webhook."""
     return MissingSecret(
-        f"there is no Secret {terms.namespace}/{terms.secret}, and the webhook has no right to make one. Make it: "
-        f"helm upgrade, or kubectl --namespace {terms.namespace} create secret generic {terms.secret} "
-        f"--type={terms.marks.secret_type}"
+        f"there is no Secret {spec.namespace}/{spec.secret}, and the webhook has no right to make one. Make it: "
+        f"helm upgrade, or kubectl --namespace {spec.namespace} create secret generic {spec.secret} "
+        f"--type={spec.marks.secret_type}"
     )
 
 
-def write(stored: Stored | None, material: Material, terms: Terms, *, request: str) -> Request:
+def write(stored: Stored | None, material: Material, spec: CertificateSpec, *, request: str) -> Request:
     """Create the Secret, or replace it if it is still the one that was read; other people's metadata stays.
 
     ``request`` is what people asked for that is still to be done.
     """
     data = {key: base64.b64encode(value).decode("ascii") for key, value in write_material(material).items()}
     if stored is None:
-        place = {"name": terms.secret, "namespace": terms.namespace}
-        header = {"apiVersion": "v1", "kind": "Secret", "type": terms.marks.secret_type, "metadata": place}
+        place = {"name": spec.secret, "namespace": spec.namespace}
+        header = {"apiVersion": "v1", "kind": "Secret", "type": spec.marks.secret_type, "metadata": place}
         return Create(Kind.SECRET, header | {"data": data})
     metadata = dict(stored.manifest["metadata"])
     annotations: dict[str, str] = dict(metadata.get("annotations") or {})
-    annotations.pop(terms.marks.rotate, None)
-    metadata["annotations"] = annotations | ({terms.marks.rotate: request} if request else {})
+    annotations.pop(spec.marks.rotate, None)
+    metadata["annotations"] = annotations | ({spec.marks.rotate: request} if request else {})
     manifest = dict(stored.manifest) | {"metadata": metadata, "data": data}
-    return Replace(Kind.SECRET, terms.secret, manifest)
+    return Replace(Kind.SECRET, spec.secret, manifest)
 
 
 def _decoded(value: object) -> bytes:

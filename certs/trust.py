@@ -9,7 +9,7 @@ from typing import Any
 from cryptography import x509
 
 from certs.certificate import fingerprint, load_authorities
-from certs.terms import Terms
+from certs.spec import CertificateSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,9 @@ class Registration:
     @property
     def named(self) -> tuple[x509.Certificate, ...]:
         """The authorities that at least one of them names."""
-        return tuple(dict.fromkeys(one for bundle in self.bundles.values() for one in load_authorities(bundle)))
+        return tuple(
+            dict.fromkeys(authority for bundle in self.bundles.values() for authority in load_authorities(bundle))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Trust:
         return fingerprint(authority) in self.since
 
 
-def read_registration(configuration: Mapping[str, Any], terms: Terms) -> Registration | None:
+def read_registration(configuration: Mapping[str, Any], spec: CertificateSpec) -> Registration | None:
     """Our webhooks in the configuration; None if it has none.
 
     Ours are those that are reached at our Service, or at a URL instead of a Service.
@@ -60,7 +62,7 @@ def read_registration(configuration: Mapping[str, Any], terms: Terms) -> Registr
     for webhook in configuration.get("webhooks") or ():
         client = webhook.get("clientConfig") or {}
         service = client.get("service")
-        if service is None or (service.get("namespace"), service.get("name")) == (terms.namespace, terms.service):
+        if service is None or (service.get("namespace"), service.get("name")) == (spec.namespace, spec.service):
             bundles[str(webhook.get("name"))] = _decoded(client.get("caBundle"))
     version = str((configuration.get("metadata") or {}).get("resourceVersion", ""))
     return Registration(version, bundles) if bundles else None

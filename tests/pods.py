@@ -53,7 +53,11 @@ def pod(
 def find_container(manifest: Manifest, name: str) -> Manifest:
     """The container or init container of this name."""
     spec = manifest["spec"]
-    (found,) = (one for one in [*(spec.get("initContainers") or []), *spec["containers"]] if one["name"] == name)
+    (found,) = (
+        container
+        for container in [*(spec.get("initContainers") or []), *spec["containers"]]
+        if container["name"] == name
+    )
     return dict(found)
 
 

@@ -16,8 +16,8 @@ from webhook.model.errors import ConfigError, FormatError
 from webhook.model.options import OPTION_NAMES, Options, Variable, is_reserved, parse_option, parse_variable
 from webhook.model.version import Version
 from webhook.printable import fitted
+from webhook.resolve.demand import NcclTables, format_tables
 from webhook.resolve.node import NodeLimits
-from webhook.resolve.wanted import NcclTables, format_tables
 from webhook.topology.consistency import MAX_GPUS
 
 _KEY_LIMIT = 100

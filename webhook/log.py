@@ -85,9 +85,9 @@ def _fitted(value: Any, limit: int) -> Any:
     if isinstance(value, str):
         return fitted(value, limit)
     if isinstance(value, dict):
-        return {fitted(str(key), limit): _fitted(one, limit) for key, one in list(value.items())[:_ENTRIES]}
+        return {fitted(str(key), limit): _fitted(item, limit) for key, item in list(value.items())[:_ENTRIES]}
     if isinstance(value, list | tuple):
-        shown = [_fitted(one, limit) for one in value[:_ENTRIES]]
+        shown = [_fitted(entry, limit) for entry in value[:_ENTRIES]]
         return shown if len(value) <= _ENTRIES else [*shown, f"{len(value) - _ENTRIES} more"]
     return value
 

@@ -21,7 +21,7 @@ def printable(text: str) -> str:
     """``text`` with everything escaped that is no visible character or plain blank."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join([one if _is_visible(one) else _escaped(one) for one in text])
+    return "".join([character if _is_visible(character) else _escaped(character) for character in text])
 
 
 def fitted(text: str, limit: int = TEXT_LIMIT) -> str:

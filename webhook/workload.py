@@ -61,26 +61,26 @@ class Injection(msgspec.Struct, frozen=True):
     @property
     def refused(self) -> bool:
         """Whether some pod would not be allowed."""
-        return any(not one.outcome.allowed for one in self.templates)
+        return any(not template.outcome.allowed for template in self.templates)
 
     def patches(self) -> list[list[Operation]]:
         """The patch of each document, empty where nothing changes."""
         patches: list[list[Operation]] = [[] for _ in range(self.documents)]
-        for one in self.templates:
-            patches[one.document].extend(one.operations)
+        for template in self.templates:
+            patches[template.document].extend(template.operations)
         return patches
 
     def notes(self) -> Iterator[str]:
         """What became of the pods, one line each, where that is not simply an injection."""
         if not self.templates:
             yield "note: there is no pod template in it"
-        for one in self.templates:
-            if not one.outcome.allowed:
-                yield f"refused: {one.label}: {one.outcome.message}"
-            elif one.outcome.kind is Kind.SKIP:
-                yield f"skipped: {one.label}: {SENTENCES[one.outcome.reason]}"
-            for warning in one.outcome.warnings:
-                yield f"warning: {one.label}: {warning}"
+        for template in self.templates:
+            if not template.outcome.allowed:
+                yield f"refused: {template.label}: {template.outcome.message}"
+            elif template.outcome.kind is Kind.SKIP:
+                yield f"skipped: {template.label}: {SENTENCES[template.outcome.reason]}"
+            for warning in template.outcome.warnings:
+                yield f"warning: {template.label}: {warning}"
 
 
 def inject_manifest(
@@ -104,9 +104,9 @@ def inject_manifest(
         for index, document in enumerate(manifest.documents)
         for template in find_templates(document)
     ]
-    for one in found:
-        apply_in_place(manifest.documents[one.document], one.operations)
-    changed = any(one.operations for one in found)
+    for injected in found:
+        apply_in_place(manifest.documents[injected.document], injected.operations)
+    changed = any(injected.operations for injected in found)
     return Injection(len(manifest.documents), found, manifest.text() if changed else text)
 
 

@@ -286,9 +286,9 @@ _affinities: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
-def _asked(one: Manifest) -> int:
+def _asked(spec: Manifest) -> int:
     """GPUs that a container asks for, as far as that is easily told."""
-    sections = one.get("resources") or {}
+    sections = spec.get("resources") or {}
     for section in (sections.get("limits"), sections.get("requests")):
         for resource, value in (section or {}).items():
             if resource in ("nvidia.com/gpu", "volcano.sh/vgpu-number"):
@@ -301,8 +301,8 @@ def _allocation(draw: st.DrawFn, containers: list[Manifest]) -> dict[str, str]:
     """What a scheduler, or whoever created the pod, says of its GPUs; now and then something that does not fit."""
     uuids = draw(st.permutations(H20_UUIDS))
     start, segments = 0, []
-    for one in containers:
-        devices = [f"{uuids[(start + index) % 8]},NVIDIA,97871,100:" for index in range(_asked(one))]
+    for container in containers:
+        devices = [f"{uuids[(start + index) % 8]},NVIDIA,97871,100:" for index in range(_asked(container))]
         start += len(devices)
         segments.append("".join(devices))
     text = ";".join(segments) + ";"

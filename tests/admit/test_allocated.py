@@ -47,12 +47,15 @@ def cluster_of(*machines: NodeTopology) -> Nodes:
 
 def segments(*containers: tuple[str, ...]) -> str:
     """HAMi's annotation: the UUIDs of each container."""
-    return "".join("".join(f"{one},NVIDIA,97871,100:" for one in uuids) + ";" for uuids in containers)
+    return "".join("".join(f"{uuid},NVIDIA,97871,100:" for uuid in uuids) + ";" for uuids in containers)
 
 
 def on_h20(*containers: tuple[int, ...]) -> dict[str, str]:
     """The annotations of a pod that HAMi has given these GPUs of h20-node-1."""
-    return {NODE: "h20-node-1", DEVICES: segments(*(tuple(H20_UUIDS[index] for index in one) for one in containers))}
+    return {
+        NODE: "h20-node-1",
+        DEVICES: segments(*(tuple(H20_UUIDS[index] for index in container) for container in containers)),
+    }
 
 
 def written(manifest: Manifest) -> dict[str, str]:

@@ -84,7 +84,9 @@ def injected(cluster: ClusterFacts) -> Manifest:
 
 
 def ours(manifest: Manifest) -> Manifest:
-    found: Manifest = next(one for one in manifest["spec"]["initContainers"] if one["name"] == "gpu-topology-remap")
+    found: Manifest = next(
+        container for container in manifest["spec"]["initContainers"] if container["name"] == "gpu-topology-remap"
+    )
     return found
 
 
@@ -130,7 +132,10 @@ def test_one_with_another_command_is_the_users_own(cluster: ClusterFacts, comman
     _, after = judge(manifest, TEAM_A, cluster)
     assert ours(after)["command"] == command
     assert "env" not in ours(after) or {"name": "CUDA_DISABLE_CONTROL", "value": "true"} in ours(after)["env"]
-    assert [one["name"] for one in after["spec"]["initContainers"]] == ["gpu-topology-remap-2", "gpu-topology-remap"]
+    assert [container["name"] for container in after["spec"]["initContainers"]] == [
+        "gpu-topology-remap-2",
+        "gpu-topology-remap",
+    ]
     spying = copy.deepcopy(manifest)
     spying["spec"]["initContainers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
     assert judge(spying, TEAM_A, cluster)[0].reason == Reason.MISSING_PERMISSION

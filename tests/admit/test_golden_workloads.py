@@ -22,10 +22,10 @@ def test_the_workload_comes_out_as_written_by_hand(name: str) -> None:
     refused = CASES / f"{name}.refused.yaml"
     if refused.exists():
         wanted = load(refused)
-        (one,) = injection.templates
-        assert one.outcome.reason == wanted["reason"]
+        (template,) = injection.templates
+        assert template.outcome.reason == wanted["reason"]
         for fragment in wanted["message"]:
-            assert fragment in one.outcome.message
+            assert fragment in template.outcome.message
     else:
         assert not injection.refused
         expected = yaml.safe_load_all((CASES / f"{name}.yaml").read_text())

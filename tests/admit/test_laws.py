@@ -12,14 +12,16 @@ from hypothesis import assume, given
 from tests.admit.generated import GPU_RESOURCES, clusters, namespaces, nodes, pods, policies
 from tests.judge import judge
 from tests.pods import SHARED_MEMORY, Manifest
-from webhook.admit.admission import admit, profile_if_observed
+from webhook.admit.admission import admit
 from webhook.config import AdmitPolicy
 from webhook.manifest.pods import to_json
 from webhook.model.cluster import ClusterFacts
 from webhook.model.options import is_output
-from webhook.model.outcome import Kind, Outcome, Reason
+from webhook.model.outcome import Kind, Outcome, Reason, Refused
 from webhook.model.pod import Namespace, Pod
 from webhook.model.review import encode_reply
+from webhook.request.observed import profile_if_observed
+from webhook.request.resources import read_requests
 
 OUR_ANNOTATIONS = re.compile(
     r"gpu\.topology/(injected|visible-uuids|nccl-p2p-level|nccl-nvls|node-topology|cuda-visible-devices\.\d+"
@@ -96,7 +98,7 @@ def check_spec(before: Manifest, after: Manifest, wanted: dict[str, str]) -> Non
     if len(inits) == len(old_inits) + 1:
         ours_first = inits[0]
         assert ours_first["command"] == ["gpu-topology", "remap"]
-        assert ours_first["name"] not in {one["name"] for one in [*old_inits, *before["containers"]]}
+        assert ours_first["name"] not in {entry["name"] for entry in [*old_inits, *before["containers"]]}
         inits = inits[1:]
     check_containers(old_inits, inits, wanted)
 
@@ -118,7 +120,7 @@ def check_affinity(before: Manifest, after: Manifest) -> None:
 
 
 def check_containers(before: list[Manifest], after: list[Manifest], wanted: dict[str, str]) -> None:
-    assert [one["name"] for one in before] == [one["name"] for one in after]
+    assert [entry["name"] for entry in before] == [entry["name"] for entry in after]
     for old, new in zip(before, after, strict=True):
         assert others(old, "env", "volumeMounts", "resources") == others(new, "env", "volumeMounts", "resources")
         check_env(old.get("env") or [], new.get("env") or [], wanted)
@@ -155,13 +157,13 @@ def check_resources(before: Manifest, after: Manifest) -> None:
 def variables(after: Manifest) -> list[tuple[Manifest, Manifest]]:
     spec = after["spec"]
     containers = [*(spec.get("initContainers") or []), *spec["containers"]]
-    return [(one, entry) for one in containers for entry in one.get("env") or []]
+    return [(container, entry) for container in containers for entry in container.get("env") or []]
 
 
 def added_variables(before: Manifest, after: Manifest) -> list[tuple[Manifest, Manifest]]:
     old = {id(entry) for _, entry in variables(before)}
     present = [entry for _, entry in variables(before)]
-    return [(one, entry) for one, entry in variables(after) if id(entry) not in old and entry not in present]
+    return [(holder, entry) for holder, entry in variables(after) if id(entry) not in old and entry not in present]
 
 
 @given(pods(), namespaces(), clusters, policies)
@@ -204,7 +206,7 @@ def test_of_a_pod_without_a_gpu_request_nothing_changes_but_outputs_that_it_brou
     elif outcome.kind is Kind.REFUSE:
         assert outcome.reason is Reason.UNKNOWN_OUTPUT
     else:
-        pointers = {one.path for one in outcome.operations}
+        pointers = {operation.path for operation in outcome.operations}
         assert pointers <= {f"/metadata/annotations/{key.replace('/', '~1')}" for key in pod["metadata"]["annotations"]}
 
 
@@ -247,13 +249,13 @@ def test_a_file_that_a_new_variable_reads_is_one_that_the_remap_container_alone_
     references = [entry.get("valueFrom", {}).get("fileKeyRef") for _, entry in added_variables(pod, after)]
     for reference in filter(None, references):
         assert reference["path"] == "env"
-        (volume,) = (one for one in after["spec"]["volumes"] if one["name"] == reference["volumeName"])
+        (volume,) = (volume for volume in after["spec"]["volumes"] if volume["name"] == reference["volumeName"])
         assert volume["emptyDir"].get("medium") is None
         containers = [*(after["spec"].get("initContainers") or []), *after["spec"]["containers"]]
         writers = [
-            one["command"]
-            for one in containers
-            for mount in one.get("volumeMounts") or []
+            container["command"]
+            for container in containers
+            for mount in container.get("volumeMounts") or []
             if mount["name"] == volume["name"] and not mount.get("readOnly")
         ]
         assert writers == [["gpu-topology", "remap"]]
@@ -277,10 +279,10 @@ def test_without_permissions_nothing_reaches_beyond_the_pod(
     _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
     for field in ("hostIPC", "hostPID", "hostNetwork"):
         assert after["spec"].get(field) == pod["spec"].get(field)
-    for one, entry in added_variables(pod, after):
+    for holder, entry in added_variables(pod, after):
         if entry["name"] == "NVIDIA_VISIBLE_DEVICES" and entry.get("value") == "all":
-            assert one["command"] == ["gpu-topology", "remap"]
-            assert one["args"] == ["--mode", "init"]
+            assert holder["command"] == ["gpu-topology", "remap"]
+            assert holder["args"] == ["--mode", "init"]
 
 
 @given(pods(), namespaces(), clusters, policies)
@@ -288,11 +290,11 @@ def test_no_container_becomes_privileged(
     pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
 ) -> None:
     _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    for one in after["spec"].get("initContainers") or []:
-        if one.get("command") == ["gpu-topology", "remap"]:
-            assert one["securityContext"]["runAsNonRoot"] is True
-            assert one["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-            assert "privileged" not in one["securityContext"]
+    for container in after["spec"].get("initContainers") or []:
+        if container.get("command") == ["gpu-topology", "remap"]:
+            assert container["securityContext"]["runAsNonRoot"] is True
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert "privileged" not in container["securityContext"]
 
 
 def defaulted(after: Manifest) -> Manifest:
@@ -300,22 +302,22 @@ def defaulted(after: Manifest) -> Manifest:
     seen = copy.deepcopy(after)
     spec = seen["spec"]
     spec.setdefault("schedulerName", "hami-scheduler")
-    for one, entry in variables(seen):
+    for holder, entry in variables(seen):
         field = (entry.get("valueFrom") or {}).get("fieldRef")
         if field is not None:
             field.setdefault("apiVersion", "v1")
         line = (entry.get("valueFrom") or {}).get("fileKeyRef")
         if line is not None:
             line.setdefault("optional", False)
-        one.setdefault("terminationMessagePath", "/dev/termination-log")
-    for one in [*(spec.get("initContainers") or []), *spec["containers"]]:
-        one["imagePullPolicy"] = one.get("imagePullPolicy", "IfNotPresent")
+        holder.setdefault("terminationMessagePath", "/dev/termination-log")
+    for holder in [*(spec.get("initContainers") or []), *spec["containers"]]:
+        holder["imagePullPolicy"] = holder.get("imagePullPolicy", "IfNotPresent")
         path = "/var/run/secrets/kubernetes.io/serviceaccount"
         token = {"name": "kube-api-access-x", "mountPath": path, "readOnly": True}
-        one["volumeMounts"] = [*(one.get("volumeMounts") or []), token]
-        if "resources" not in one or not any(key in str(one["resources"]) for key in GPU_RESOURCES):
+        holder["volumeMounts"] = [*(holder.get("volumeMounts") or []), token]
+        if "resources" not in holder or not any(key in str(holder["resources"]) for key in GPU_RESOURCES):
             hidden = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}
-            one["env"] = [*(one.get("env") or []), hidden]
+            holder["env"] = [*(holder.get("env") or []), hidden]
     spec["volumes"] = [*(spec.get("volumes") or []), {"name": "kube-api-access-x", "projected": {"sources": []}}]
     return seen
 
@@ -327,7 +329,7 @@ def operations(outcome: Outcome) -> list[Manifest]:
 
 def remap_containers(after: Manifest) -> list[Manifest]:
     inits = after["spec"].get("initContainers") or []
-    return [one for one in inits if one.get("command") == ["gpu-topology", "remap"]]
+    return [init for init in inits if init.get("command") == ["gpu-topology", "remap"]]
 
 
 @given(pods(), namespaces(), clusters, policies)
@@ -339,10 +341,10 @@ def test_after_defaulting_and_hami_only_the_remap_containers_list_of_gpus_is_put
     assert first.allowed
     again, _ = judge(defaulted(after), namespace, cluster, rules, nodes=nodes)
     assert again.allowed
-    for one in operations(again):
-        assert (one["op"], one["path"]) == ("add", "/spec/initContainers/0/env/-")
+    for operation in operations(again):
+        assert (operation["op"], operation["path"]) == ("add", "/spec/initContainers/0/env/-")
         (own,) = (entry for entry in remap_containers(after)[0]["env"] if entry["name"] == "NVIDIA_VISIBLE_DEVICES")
-        assert one["value"] == own
+        assert operation["value"] == own
     assert len(operations(again)) <= 1
 
 
@@ -354,10 +356,10 @@ def test_without_permissions_no_container_that_stays_sees_every_gpu(
     assume(outcome.kind in (Kind.PATCH, Kind.DEGRADED))
     assume(outcome.profile != "observe" and outcome.reason != "observed")
     ours = remap_containers(after)
-    for one, entry in variables(after):
+    for holder, entry in variables(after):
         if entry["name"] == "NVIDIA_VISIBLE_DEVICES" and entry.get("value") not in (None, "", "none", "void"):
-            assert one in ours
-            assert (entry["value"], one.get("restartPolicy")) == ("all", None)
+            assert holder in ours
+            assert (entry["value"], holder.get("restartPolicy")) == ("all", None)
 
 
 @given(pods(), namespaces(), clusters, policies)
@@ -395,4 +397,9 @@ def test_who_asks_whether_a_pod_would_be_observed_is_told_what_admission_does(
     pod = msgspec.json.decode(to_json(manifest), type=Pod)
     outcome = admit(pod, namespace, rules, cluster)
     expected = outcome.profile if outcome.reason is Reason.OBSERVED else None
-    assert profile_if_observed(pod, namespace, rules) is expected
+    try:
+        requests = read_requests(pod, rules.resources, rules.default_count)
+    except Refused:
+        assert expected is None
+    else:
+        assert profile_if_observed(pod, namespace, requests, rules) is expected

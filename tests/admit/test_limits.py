@@ -159,8 +159,8 @@ def test_a_pod_that_is_not_ours_passes_whatever_its_size(
 
 def test_a_pod_without_a_gpu_passes_whatever_its_size() -> None:
     manifest = beyond_everything()
-    for one in manifest["spec"]["containers"]:
-        del one["resources"]
+    for main in manifest["spec"]["containers"]:
+        del main["resources"]
     assert decide(manifest).reason is Reason.NO_GPU_REQUEST
 
 

@@ -171,9 +171,9 @@ def test_a_huge_env_value_is_passed_on_as_it_is() -> None:
     ],
 )
 def test_a_gpu_count_that_is_none_is_refused(value: str | float, fragment: str) -> None:
-    one = container()
-    one["resources"]["limits"]["nvidia.com/gpu"] = value
-    outcome, _ = judge(pod(one))
+    main = container()
+    main["resources"]["limits"]["nvidia.com/gpu"] = value
+    outcome, _ = judge(pod(main))
     assert outcome.reason == Reason.BAD_RESOURCE
     assert "resource nvidia.com/gpu of container train: " in outcome.message
     assert fragment in outcome.message

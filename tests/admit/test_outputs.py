@@ -144,6 +144,6 @@ def test_the_level_of_nccl_is_ours_where_a_variable_reads_it() -> None:
     wish = {"gpu.topology/nccl-p2p-level": "NVL"}
     outcome, after = judge(pod(container(), reading("gpu.topology/nccl-p2p-level"), annotations=wish), TEAM_A)
     assert left(after)["gpu.topology/nccl-p2p-level"] == "PXB"
-    env = {one["name"]: one for one in after["spec"]["containers"][0]["env"]}
+    env = {variable["name"]: variable for variable in after["spec"]["containers"][0]["env"]}
     assert env["NCCL_P2P_LEVEL"]["valueFrom"] == annotation_reference("gpu.topology/nccl-p2p-level")
     assert outcome.reason is Reason.INJECTED

@@ -172,8 +172,8 @@ def test_a_value_that_refers_to_a_variable_of_an_annotation_is_a_list_like_any_o
 
 def test_a_config_map_whose_names_nobody_sees_here_loses_against_the_list_of_the_profile() -> None:
     """The kubelet takes ``env`` over ``envFrom`` (pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables)."""
-    one = container(envFrom=[{"configMapRef": {"name": "cards"}}, {"prefix": "NVIDIA_", "secretRef": {"name": "s"}}])
-    _, after = judge(pod(one, annotations={"gpu.topology/profile": "pod-peers"}))
+    main = container(envFrom=[{"configMapRef": {"name": "cards"}}, {"prefix": "NVIDIA_", "secretRef": {"name": "s"}}])
+    _, after = judge(pod(main, annotations={"gpu.topology/profile": "pod-peers"}))
     assert effective_env(after, "train")[LIST] == annotation_reference("gpu.topology/visible-uuids")
 
 
@@ -186,8 +186,8 @@ def test_other_variables_of_the_toolkit_choose_no_card(name: str) -> None:
 def test_cards_as_mounts_need_a_setting_of_the_node_and_stay_as_they_are() -> None:
     """``accept-nvidia-visible-devices-as-volume-mounts`` of the container toolkit, which is off by default."""
     mount = {"name": "cards", "mountPath": "/var/run/nvidia-container-devices/all"}
-    one = container(volumeMounts=[mount, {"name": "shm", "mountPath": SHARED_MEMORY}])
+    main = container(volumeMounts=[mount, {"name": "shm", "mountPath": SHARED_MEMORY}])
     _, after = judge(
-        pod(one, volumes=[{"name": "cards", "hostPath": {"path": "/dev/null"}}, {"name": "shm", "emptyDir": {}}])
+        pod(main, volumes=[{"name": "cards", "hostPath": {"path": "/dev/null"}}, {"name": "shm", "emptyDir": {}}])
     )
     assert after["spec"]["containers"][0]["volumeMounts"][0] == mount

@@ -58,34 +58,34 @@ def all_containers(manifest: Manifest) -> list[Manifest]:
 
 
 def remap(manifest: Manifest, name: str = "gpu-topology-remap") -> Manifest:
-    found: Manifest = next(one for one in manifest["spec"]["initContainers"] if one["name"] == name)
+    found: Manifest = next(holder for holder in manifest["spec"]["initContainers"] if holder["name"] == name)
     return found
 
 
 def default(manifest: Manifest) -> None:
     """What the API server adds to a pod between two webhooks."""
     manifest["spec"] |= {"dnsPolicy": manifest["spec"].get("dnsPolicy", "ClusterFirst"), "restartPolicy": "Always"}
-    for one in all_containers(manifest):
-        one |= {
+    for holder in all_containers(manifest):
+        holder |= {
             "imagePullPolicy": "IfNotPresent",
             "terminationMessagePath": "/dev/termination-log",
             "terminationMessagePolicy": "File",
         }
-        for entry in one.get("env", []):
+        for entry in holder.get("env", []):
             for source in entry.get("valueFrom", {}):
                 entry["valueFrom"][source] |= {"apiVersion": "v1"} if source == "fieldRef" else {"optional": False}
-        if "startupProbe" in one:
-            one["startupProbe"]["successThreshold"] = 1
+        if "startupProbe" in holder:
+            holder["startupProbe"]["successThreshold"] = 1
         path = "/var/run/secrets/kubernetes.io/serviceaccount"
-        one.setdefault("volumeMounts", []).append({"name": "kube-api-access-x", "readOnly": True, "mountPath": path})
+        holder.setdefault("volumeMounts", []).append({"name": "kube-api-access-x", "readOnly": True, "mountPath": path})
     manifest["spec"]["volumes"].append({"name": "kube-api-access-x", "projected": {"sources": []}})
 
 
 def overwrite_env(manifest: Manifest) -> None:
     """What HAMi's webhook does, with its setting overwriteEnv, to containers without a GPU request."""
-    for one in all_containers(manifest):
-        if "nvidia.com/gpu" not in one.get("resources", {}).get("limits", {}):
-            one.setdefault("env", []).append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"})
+    for holder in all_containers(manifest):
+        if "nvidia.com/gpu" not in holder.get("resources", {}).get("limits", {}):
+            holder.setdefault("env", []).append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"})
 
 
 @pytest.mark.parametrize("cluster", [HAMI_2_9, HAMI_2_10_0])
@@ -230,7 +230,11 @@ def older() -> Manifest:
     manifest["metadata"]["annotations"]["gpu.topology/injected"] = "0.0.9 pod-peers"
     own = remap(manifest)
     own["image"] = "ghcr.io/gpu-topology-webhook/gpu-topology-webhook:0.0.9"
-    own["env"] = [one for one in own["env"] if one["name"] not in ("GPU_TOPOLOGY_CONTAINERS", "GPU_TOPOLOGY_NODE_NAME")]
+    own["env"] = [
+        variable
+        for variable in own["env"]
+        if variable["name"] not in ("GPU_TOPOLOGY_CONTAINERS", "GPU_TOPOLOGY_NODE_NAME")
+    ]
     return manifest
 
 
@@ -286,7 +290,7 @@ def test_an_init_container_that_another_webhook_puts_before_ours_does_not_make_a
     manifest = injected()
     manifest["spec"]["initContainers"].insert(0, container("istio-init", None))
     _, after = judge(manifest)
-    assert [one["name"] for one in after["spec"]["initContainers"]] == ["istio-init", "gpu-topology-remap"]
+    assert [container["name"] for container in after["spec"]["initContainers"]] == ["istio-init", "gpu-topology-remap"]
 
 
 # Values from the env file.
@@ -309,7 +313,7 @@ def test_a_pod_that_reads_the_env_file_needs_nothing(profile: str) -> None:
 def test_a_pod_that_reads_annotations_goes_on_doing_so_when_the_configuration_asks_for_the_file(profile: str) -> None:
     outcome, operations, _ = look(injected(profile, KUBERNETES_1_35), cluster=KUBERNETES_1_35, **ENV_FILE)
     assert (outcome.kind, operations) == (Kind.SKIP, [])
-    assert any("changes nothing in pods that read the annotations already" in one for one in outcome.warnings)
+    assert any("changes nothing in pods that read the annotations already" in warning for warning in outcome.warnings)
 
 
 def test_a_container_that_is_added_to_a_pod_that_reads_annotations_reads_them_too() -> None:
@@ -357,9 +361,11 @@ def test_without_the_permission_no_values_are_handed_out_in_a_file(profile: str,
     outcome, _, after = look(manifest, TEAM_A, KUBERNETES_1_35, **ENV_FILE)
     assert effective_env(after, "train")["NCCL_P2P_LEVEL"] == annotation_reference("gpu.topology/nccl-p2p-level")
     assert "GPU_TOPOLOGY_ENVIRONMENT" not in effective_env(after, "gpu-topology-remap")
-    assert not any("fileKeyRef" in entry.get("valueFrom", {}) for one in all_containers(after) for entry in one["env"])
+    assert not any(
+        "fileKeyRef" in entry.get("valueFrom", {}) for container in all_containers(after) for entry in container["env"]
+    )
     warning = "remap.environment: file changes nothing: the namespace is not labelled gpu.topology/allow-node-gpus"
-    assert [one for one in outcome.warnings if "environment" in one] == [warning]
+    assert [text for text in outcome.warnings if "environment" in text] == [warning]
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
@@ -369,7 +375,7 @@ def test_with_the_permission_they_are(profile: str, carrier: str) -> None:
     outcome, _, after = look(manifest, ALL_ALLOWED, KUBERNETES_1_35, **ENV_FILE)
     assert effective_env(after, "train")["NCCL_P2P_LEVEL"] == in_file("NCCL_P2P_LEVEL")
     assert effective_env(after, "gpu-topology-remap")["GPU_TOPOLOGY_ENVIRONMENT"] == "file"
-    assert [one for one in outcome.warnings if "environment" in one] == []
+    assert [text for text in outcome.warnings if "environment" in text] == []
 
 
 @pytest.mark.parametrize("settings", [ENV_FILE, {}])
@@ -403,7 +409,7 @@ def test_a_pod_that_reads_the_file_is_refused_where_the_permission_has_been_take
 def test_the_list_of_the_pods_cards_is_annotated_once() -> None:
     manifest = pod(container(), annotations={"gpu.topology/profile": "pod-peers"})
     _, operations, _ = look(manifest, TEAM_A, HAMI_2_10_0)
-    assert [one["value"] for one in operations if one["path"].endswith("~1visible-uuids")] == ["none"]
+    assert [operation["value"] for operation in operations if operation["path"].endswith("~1visible-uuids")] == ["none"]
 
 
 # Annotations that containers refer to.
@@ -437,16 +443,16 @@ def test_the_annotations_of_a_container_that_is_left_out_since_stay() -> None:
 
 def test_an_annotation_that_only_the_remap_container_referred_to_goes() -> None:
     manifest = injected("pod-peers", KUBERNETES_1_35, **ENV_FILE)
-    for one in manifest["spec"]["containers"]:
-        one["env"] = [entry for entry in one["env"] if "VISIBLE" not in entry["name"]]
+    for main in manifest["spec"]["containers"]:
+        main["env"] = [entry for entry in main["env"] if "VISIBLE" not in entry["name"]]
     manifest["metadata"]["annotations"]["gpu.topology/profile"] = "exclusive"
     _, _, after = look(manifest, cluster=KUBERNETES_1_35, **ENV_FILE)
     assert not [key for key in after["metadata"]["annotations"] if "visible" in key]
 
 
 def with_env(entry: Manifest) -> Manifest:
-    one = container(env=[entry])
-    return pod(one, annotations={"gpu.topology/profile": "pod-peers"})
+    main = container(env=[entry])
+    return pod(main, annotations={"gpu.topology/profile": "pod-peers"})
 
 
 @pytest.mark.parametrize(

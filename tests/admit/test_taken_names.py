@@ -18,7 +18,7 @@ from webhook.model.outcome import Kind, Reason
 
 
 def only(after: Manifest, section: str, name: str) -> Manifest:
-    (found,) = (one for one in after["spec"][section] if one["name"] == name)
+    (found,) = (entry for entry in after["spec"][section] if entry["name"] == name)
     return dict(found)
 
 
@@ -32,9 +32,9 @@ def test_a_container_named_like_ours_makes_ours_move() -> None:
 def test_two_init_containers_named_like_ours_make_ours_move_twice() -> None:
     own = [{"name": "gpu-topology-remap", "image": "a"}, {"name": "gpu-topology-remap-2", "image": "b"}]
     _, after = judge(pod(initContainers=own))
-    names = [one["name"] for one in after["spec"]["initContainers"]]
+    names = [container["name"] for container in after["spec"]["initContainers"]]
     assert names == ["gpu-topology-remap-3", "gpu-topology-remap", "gpu-topology-remap-2"]
-    assert [one["image"] for one in after["spec"]["initContainers"]][1:] == ["a", "b"]
+    assert [container["image"] for container in after["spec"]["initContainers"]][1:] == ["a", "b"]
 
 
 def test_volumes_named_like_ours_stay_and_ours_get_other_names() -> None:
@@ -58,21 +58,21 @@ def test_volumes_named_like_ours_stay_and_ours_get_other_names() -> None:
 def test_our_volume_with_another_size_in_bytes_but_the_same_amount_is_used() -> None:
     own = [{"name": "gpu-topology", "emptyDir": {"sizeLimit": "8192Ki"}}]
     _, after = judge(pod(volumes=own))
-    assert [one["name"] for one in after["spec"]["volumes"]] == ["gpu-topology", "gpu-topology-shm"]
+    assert [volume["name"] for volume in after["spec"]["volumes"]] == ["gpu-topology", "gpu-topology-shm"]
 
 
 @pytest.mark.parametrize("path", ["/run/gpu-topology", "/run/gpu-topology/"])
 def test_a_mount_of_the_user_at_our_path_refuses_the_pod(path: str) -> None:
-    one = container(volumeMounts=[{"name": "data", "mountPath": path}])
-    outcome, _ = judge(pod(one, volumes=[{"name": "data", "emptyDir": {}}]))
+    main = container(volumeMounts=[{"name": "data", "mountPath": path}])
+    outcome, _ = judge(pod(main, volumes=[{"name": "data", "emptyDir": {}}]))
     assert outcome.reason == Reason.MOUNT_PATH_TAKEN
     assert "container train mounts volume data at /run/gpu-topology" in outcome.message
     assert 'set gpu.topology/remap: "binding"' in outcome.message
 
 
 def test_the_remedy_that_the_refusal_names_works() -> None:
-    one = container(volumeMounts=[{"name": "data", "mountPath": "/run/gpu-topology"}])
-    outcome, after = judge(pod(one, annotations={"gpu.topology/remap": "binding"}))
+    main = container(volumeMounts=[{"name": "data", "mountPath": "/run/gpu-topology"}])
+    outcome, after = judge(pod(main, annotations={"gpu.topology/remap": "binding"}))
     assert outcome.kind is Kind.PATCH
     assert "initContainers" not in after["spec"]
     assert find_container(after, "train")["volumeMounts"][0] == {"name": "data", "mountPath": "/run/gpu-topology"}
@@ -90,12 +90,12 @@ def test_an_own_mount_at_dev_shm_stays(path: str) -> None:
     _, after = judge(pod(container(volumeMounts=[own])))
     mounts = find_container(after, "train")["volumeMounts"]
     assert mounts == [own, {"name": "gpu-topology", "mountPath": "/run/gpu-topology", "readOnly": True}]
-    assert [one["name"] for one in after["spec"]["volumes"]] == ["gpu-topology"]
+    assert [volume["name"] for volume in after["spec"]["volumes"]] == ["gpu-topology"]
 
 
 def test_an_own_dev_shm_between_node_peers_refuses_the_pod() -> None:
-    one = container(volumeMounts=[{"name": "dshm", "mountPath": SHARED_MEMORY}])
-    outcome, _ = judge(pod(one, annotations={"gpu.topology/profile": "node-peers"}), ALL_ALLOWED)
+    main = container(volumeMounts=[{"name": "dshm", "mountPath": SHARED_MEMORY}])
+    outcome, _ = judge(pod(main, annotations={"gpu.topology/profile": "node-peers"}), ALL_ALLOWED)
     assert outcome.reason == Reason.CONTRADICTS_PROFILE
     assert "mounts volume dshm at /dev/shm" in outcome.message
 
@@ -103,8 +103,8 @@ def test_an_own_dev_shm_between_node_peers_refuses_the_pod() -> None:
 @pytest.mark.parametrize("variable", ["CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"])
 @pytest.mark.parametrize("profile", ["pod-peers", "node-peers"])
 def test_an_own_list_of_devices_contradicts_the_peer_profiles(profile: str, variable: str) -> None:
-    one = container(env=[{"name": variable, "value": "0,1"}])
-    outcome, _ = judge(pod(one, annotations={"gpu.topology/profile": profile}), ALL_ALLOWED)
+    main = container(env=[{"name": variable, "value": "0,1"}])
+    outcome, _ = judge(pod(main, annotations={"gpu.topology/profile": profile}), ALL_ALLOWED)
     assert outcome.reason == Reason.CONTRADICTS_PROFILE
     assert f"container train sets {variable} itself" in outcome.message
     assert "Remove the variable" in outcome.message
@@ -112,8 +112,8 @@ def test_an_own_list_of_devices_contradicts_the_peer_profiles(profile: str, vari
 
 
 def test_an_own_cuda_visible_devices_in_exclusive_stays() -> None:
-    one = container(env=[{"name": "CUDA_VISIBLE_DEVICES", "value": "1,0"}])
-    outcome, after = judge(pod(one))
+    main = container(env=[{"name": "CUDA_VISIBLE_DEVICES", "value": "1,0"}])
+    outcome, after = judge(pod(main))
     assert outcome.kind is Kind.PATCH
     assert effective_env(after, "train")["CUDA_VISIBLE_DEVICES"] == "1,0"
 
@@ -253,9 +253,9 @@ def test_our_outputs_written_by_the_user_are_overwritten_or_removed() -> None:
 def test_keys_with_tilde_slash_and_dots_survive() -> None:
     annotations = {"a~b": "1", "x/~0~1": "2", "...": "3", "sub.domain/a.b-c_d": "4"}
     labels = {"t~l/x": "1"}
-    one = container()
-    one["resources"]["limits"]["vendor.com/a~1b"] = 1
-    _, after = judge(pod(one, annotations=dict(annotations), labels=dict(labels)))
+    main = container()
+    main["resources"]["limits"]["vendor.com/a~1b"] = 1
+    _, after = judge(pod(main, annotations=dict(annotations), labels=dict(labels)))
     for key, value in annotations.items():
         assert after["metadata"]["annotations"][key] == value
     assert after["metadata"]["labels"] == labels
@@ -293,8 +293,8 @@ def test_a_pod_of_64_gpu_containers_is_named_completely_to_the_remap_program() -
 
 @pytest.mark.parametrize("field", ["env", "volumeMounts", "command", "args", "ports", "envFrom", "resources"])
 def test_a_null_field_of_a_container_is_taken_as_absent(field: str) -> None:
-    one = {**container("helper", None), field: None}
-    outcome, after = judge(pod(container(), one))
+    helper = {**container("helper", None), field: None}
+    outcome, after = judge(pod(container(), helper))
     assert outcome.kind is Kind.PATCH
     assert effective_env(after, "helper") == {"CUDA_DISABLE_CONTROL": "true"}
 
@@ -308,9 +308,9 @@ def test_a_null_field_of_the_spec_is_taken_as_absent(field: str) -> None:
 
 
 def test_null_requests_beside_limits_are_taken_as_absent() -> None:
-    one = container()
-    one["resources"]["requests"] = None
-    _, after = judge(pod(one))
+    main = container()
+    main["resources"]["requests"] = None
+    _, after = judge(pod(main))
     assert after["spec"]["containers"][0]["resources"]["requests"] == {
         "nvidia.com/gpu": 2,
         "nvidia.com/gpucores": "100",
@@ -340,4 +340,7 @@ def test_a_pod_of_nothing_is_left_alone(manifest: Manifest) -> None:
 def test_a_sidecar_named_like_ours_on_hami_2_10_0_makes_ours_move_too() -> None:
     own = {"name": "gpu-topology-remap", "image": "registry.local/own:1", "restartPolicy": "Always"}
     _, after = judge(pod(initContainers=[own]), cluster=HAMI_2_10_0)
-    assert [one["name"] for one in after["spec"]["initContainers"]] == ["gpu-topology-remap-2", "gpu-topology-remap"]
+    assert [container["name"] for container in after["spec"]["initContainers"]] == [
+        "gpu-topology-remap-2",
+        "gpu-topology-remap",
+    ]

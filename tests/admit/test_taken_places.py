@@ -40,10 +40,12 @@ SOURCES: list[Manifest] = [
 
 def written_volume(after: Manifest) -> Manifest:
     """The volume that our container writes to, and all that it mounts."""
-    (ours,) = (one for one in after["spec"]["initContainers"] if one["name"].startswith("gpu-topology-remap"))
+    (ours,) = (
+        container for container in after["spec"]["initContainers"] if container["name"].startswith("gpu-topology-remap")
+    )
     (mount,) = ours["volumeMounts"]
     assert mount["mountPath"] == FILES
-    (volume,) = (one for one in after["spec"]["volumes"] if one["name"] == mount["name"])
+    (volume,) = (volume for volume in after["spec"]["volumes"] if volume["name"] == mount["name"])
     return dict(volume)
 
 
@@ -51,10 +53,10 @@ def writers(after: Manifest, volume: str) -> list[str]:
     """The containers of the user's that can write to a volume."""
     spec = after["spec"]
     return [
-        one["name"]
-        for one in [*spec["initContainers"], *spec["containers"]]
-        if not one["name"].startswith("gpu-topology-remap")
-        for mount in one.get("volumeMounts", [])
+        container["name"]
+        for container in [*spec["initContainers"], *spec["containers"]]
+        if not container["name"].startswith("gpu-topology-remap")
+        for mount in container.get("volumeMounts", [])
         if mount["name"] == volume and not mount.get("readOnly")
     ]
 

@@ -4,11 +4,13 @@ import msgspec
 
 from tests.judge import HAMI_2_9, TEAM_A, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
-from webhook.admit.admission import admit, prepare
+from webhook.admit.admission import admit
+from webhook.admit.prepare import pod_to_inject, prepare
 from webhook.admit.trial import StepTrial, try_steps
 from webhook.manifest.pods import to_json
 from webhook.model.choices import Profile
 from webhook.model.pod import Namespace, Pod
+from webhook.request.resources import read_requests
 from webhook.workload import apply_in_place
 
 
@@ -16,7 +18,10 @@ def tried(
     manifest: Manifest, namespace: Namespace = TEAM_A, profile: Profile = Profile.EXCLUSIVE
 ) -> dict[str, StepTrial]:
     found = msgspec.json.decode(to_json(manifest), type=Pod)
-    return try_steps(prepare(found, namespace, policy(), HAMI_2_9, profile))
+    requests = read_requests(found, policy().resources, policy().default_count)
+    to_inject = pod_to_inject(found, namespace, requests, policy(), HAMI_2_9)
+    assert to_inject is not None
+    return try_steps(prepare(to_inject, profile))
 
 
 def test_each_step_says_what_it_would_change() -> None:

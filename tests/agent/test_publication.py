@@ -17,7 +17,7 @@ from webhook.agent.publication import (
     Object,
     Observed,
     Publication,
-    Terms,
+    PublishOptions,
     decide,
     lease_manifest,
     node_change,
@@ -28,7 +28,7 @@ from webhook.topology.document import parse_topology
 from webhook.topology.model import Gpu, MigMode, NodeTopology
 
 AT = datetime(2026, 11, 20, 18, 30, 15, 250, tzinfo=UTC)
-TERMS = Terms(namespace="gpu-topology")
+OPTIONS = PublishOptions(namespace="gpu-topology")
 UUID_3 = "GPU-00000000-0000-0000-0000-000000000003"
 TWO_CARDS = NodeTopology(
     node="node-1",
@@ -47,11 +47,11 @@ def decided(
     *,
     node: Object | None = None,
     memory: Memory | None = None,
-    terms: Terms = TERMS,
+    options: PublishOptions = OPTIONS,
 ) -> Publication:
     node = node or node_object(now.node, labels={"gpu.topology/nvlink": look(now).health.state.value})
     observed = Observed(node=node, config_map=config_map)
-    return decide(observed, look(now), memory=memory or Memory(), terms=terms, at=AT)
+    return decide(observed, look(now), memory=memory or Memory(), options=options, at=AT)
 
 
 def published(topology: NodeTopology) -> Object:
@@ -271,7 +271,7 @@ def test_events_are_in_universal_time() -> None:
     at = datetime(2026, 11, 20, 19, 30, tzinfo=timezone(timedelta(hours=1)))
     node = node_object("hgx-h100")
     observed = Observed(node=node, config_map=None)
-    publication = decide(observed, look(without(hgx_h100(), 2)), memory=Memory(), terms=TERMS, at=at)
+    publication = decide(observed, look(without(hgx_h100(), 2)), memory=Memory(), options=OPTIONS, at=at)
     assert publication.events[0]["eventTime"] == "2026-11-20T18:30:00.000000Z"
 
 
@@ -364,7 +364,9 @@ def test_nothing_is_cordoned_unasked() -> None:
 def test_deciding_changes_nothing_that_was_observed() -> None:
     node, config_map = node_object("hgx-h100"), published(hgx_h100())
     before = copy.deepcopy((node, config_map))
-    decided(without(hgx_h100(), 2), config_map, node=node, terms=Terms(namespace="gpu-topology", cordon=True))
+    decided(
+        without(hgx_h100(), 2), config_map, node=node, options=PublishOptions(namespace="gpu-topology", cordon=True)
+    )
     assert (node, config_map) == before
 
 

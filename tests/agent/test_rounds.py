@@ -16,8 +16,8 @@ from tests.agent.waking import wake
 from tests.ports import free_port
 from tests.topology.machines import hgx_h100, with_switch_links
 from webhook.agent.log import AgentLog
-from webhook.agent.publication import Terms
-from webhook.agent.rounds import Agent, Nature
+from webhook.agent.publication import PublishOptions
+from webhook.agent.rounds import Agent, Clock
 from webhook.agent.status import Count
 from webhook.kube.api_server import connect_objects
 from webhook.topology.model import NodeTopology
@@ -41,13 +41,13 @@ class World:
         self.descriptors.append(descriptor)
         return Agent(
             "hgx-h100",
-            Terms(namespace="gpu-topology"),
+            PublishOptions(namespace="gpu-topology"),
             interval=60.0,
             discover=self._discover,
             connect=self._connect,
             log=AgentLog(descriptor, node="hgx-h100"),
-            nature=Nature(
-                clock=lambda: self.seconds, now=lambda: datetime(2026, 11, 20, tzinfo=UTC), chance=lambda: 0.5
+            clock=Clock(
+                monotonic=lambda: self.seconds, now=lambda: datetime(2026, 11, 20, tzinfo=UTC), jitter=lambda: 0.5
             ),
         )
 

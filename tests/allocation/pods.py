@@ -38,4 +38,6 @@ def pod(*, init: tuple[int, ...] = (), app: tuple[int, ...] = ()) -> list[Contai
 
 def given(allocation: Allocation, containers: list[Container]) -> dict[str, list[str]]:
     """By container, the UUIDs that it got."""
-    return {one.name: [device.uuid for device in devices] for one, devices in assign(allocation, containers)}
+    return {
+        container.name: [device.uuid for device in devices] for container, devices in assign(allocation, containers)
+    }

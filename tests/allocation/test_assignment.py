@@ -17,7 +17,7 @@ FIX = ". Was the pod changed after it was scheduled, or is its scheduler another
 def segments(*each: str) -> Allocation:
     """``AB`` is a segment with the first two GPUs."""
     uuids = {"A": A, "B": B, "C": C, "D": D}
-    return Allocation(segments=tuple(tuple(whole(uuids[letter]) for letter in one) for one in each))
+    return Allocation(segments=tuple(tuple(whole(uuids[letter]) for letter in letters) for letters in each))
 
 
 def of_pod(*minors: int) -> Allocation:
@@ -47,7 +47,7 @@ def test_a_pod_that_asks_for_nothing_and_got_nothing_has_no_assignment() -> None
 
 def test_devices_of_a_pod_are_dealt_out_in_the_order_of_containers() -> None:
     dealt = assign(of_pod(4, 2, 7), pod(app=(1, 0, 2)))
-    assert [(one.name, [device.minor for device in devices]) for one, devices in dealt] == [
+    assert [(container.name, [device.minor for device in devices]) for container, devices in dealt] == [
         ("app-0", [4]),
         ("app-2", [2, 7]),
     ]
@@ -138,12 +138,12 @@ counts = st.lists(st.integers(0, 3), max_size=5).map(tuple)
 def served_pods(draw: st.DrawFn) -> tuple[list[Container], Allocation]:
     """A pod, and what a scheduler of some version wrote for it: empty segments come and go."""
     containers = pod(init=draw(counts), app=draw(counts))
-    counted = [one for one in containers if one.count]
+    counted = [container for container in containers if container.count]
     uuids = iter(f"GPU-{number}" for number in range(100))
     written: list[tuple[Device, ...]] = []
-    for one in counted:
+    for container in counted:
         written += [()] * draw(st.integers(0, 2))
-        written.append(tuple(whole(next(uuids)) for _ in range(one.count)))
+        written.append(tuple(whole(next(uuids)) for _ in range(container.count)))
     return containers, Allocation(segments=(*written, *[()] * draw(st.integers(0, 2))))
 
 
@@ -151,8 +151,8 @@ def served_pods(draw: st.DrawFn) -> tuple[list[Container], Allocation]:
 def test_every_gpu_goes_to_one_container_and_the_order_stays(case: tuple[list[Container], Allocation]) -> None:
     containers, allocation = case
     dealt = assign(allocation, containers)
-    assert [one for one, _ in dealt] == [one for one in containers if one.count]
-    assert [len(devices) for _, devices in dealt] == [one.count for one, _ in dealt]
+    assert [container for container, _ in dealt] == [container for container in containers if container.count]
+    assert [len(devices) for _, devices in dealt] == [container.count for container, _ in dealt]
     assert tuple(device for _, devices in dealt for device in devices) == allocation.devices
 
 
@@ -181,4 +181,4 @@ def test_whatever_was_written_is_dealt_out_whole_or_refused(
     except FormatError:
         return
     assert tuple(device for _, devices in dealt for device in devices) == allocation.devices
-    assert all(len(devices) == one.count for one, devices in dealt)
+    assert all(len(devices) == container.count for container, devices in dealt)

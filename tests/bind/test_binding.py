@@ -11,7 +11,9 @@ from tests.pods import ALL_ALLOWED, container, pod, team_a
 from tests.topology import machines
 from webhook.admit.admission import admit
 from webhook.allocation.model import Device
-from webhook.bind.binding import Case, begin, finish, passes, peer_devices
+from webhook.bind.binding import begin, finish, skip_outcome
+from webhook.bind.pod_to_bind import PodToBind
+from webhook.bind.resolution import peer_devices
 from webhook.config import AdmitPolicy
 from webhook.manifest.pods import to_json
 from webhook.model.binding import BIND_SENTENCES, Binding, BindOutcome, BindReason, Target
@@ -89,13 +91,13 @@ def decide(
     peers: tuple[Device, ...] = (),
 ) -> BindOutcome:
     begun = begin(found, binding or to(), namespace, rules or policy())
-    return finish(begun, rules or policy(), sources, peers=peers) if isinstance(begun, Case) else begun
+    return finish(begun, rules or policy(), sources, peers=peers) if isinstance(begun, PodToBind) else begun
 
 
 def group_of(found: Pod) -> str | None:
     begun = begin(found, to(), ALL_ALLOWED, policy())
-    assert isinstance(begun, Case)
-    return begun.wish.group
+    assert isinstance(begun, PodToBind)
+    return begun.group
 
 
 NOT_INJECTED = BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_INJECTED)
@@ -176,22 +178,22 @@ def test_a_pod_without_one_of_the_variables_of_every_injected_pod_is_none(missin
     assert found.spec is not None
     assert found.spec.containers is not None
     (main,) = found.spec.containers
-    env = [one for one in msgspec.json.decode(main.env_json) if one["name"] != missing]
+    env = [entry for entry in msgspec.json.decode(main.env_json) if entry["name"] != missing]
     changed = msgspec.structs.replace(main, env_json=msgspec.Raw(msgspec.json.encode(env)))
     spec = msgspec.structs.replace(found.spec, containers=[changed])
     assert decide(msgspec.structs.replace(found, spec=spec)) == NOT_INJECTED
 
 
-def test_a_pod_that_is_gone_bound_or_another_one_passes() -> None:
+def test_a_pod_that_is_gone_bound_or_another_one_is_skipped() -> None:
     found = injected(allocated=hami([U[0], U[1]]))
-    assert passes(None, to(), ALL_ALLOWED) == BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
+    assert begin(None, to(), ALL_ALLOWED, policy()) == BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
     recreated = BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_RECREATED)
-    assert passes(found, to(uid="uid-2"), ALL_ALLOWED) == recreated
-    assert passes(found, to(), ALL_ALLOWED) is None
-    assert passes(found, to(uid=None), ALL_ALLOWED) is None
+    assert skip_outcome(found, to(uid="uid-2"), ALL_ALLOWED) == recreated
+    assert skip_outcome(found, to(), ALL_ALLOWED) is None
+    assert skip_outcome(found, to(uid=None), ALL_ALLOWED) is None
     assert found.spec is not None
     bound = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, node_name="h20-node-1"))
-    assert passes(bound, to(), ALL_ALLOWED) == BindOutcome(kind=Kind.SKIP, reason=BindReason.ALREADY_BOUND)
+    assert skip_outcome(bound, to(), ALL_ALLOWED) == BindOutcome(kind=Kind.SKIP, reason=BindReason.ALREADY_BOUND)
 
 
 def test_an_exclusive_pod_learns_how_its_gpus_are_linked() -> None:

@@ -18,7 +18,9 @@ from tests.topology.machines import H20_UUIDS, h20
 from webhook.admit.admission import admit
 from webhook.allocation.limit import BY_LENGTH
 from webhook.allocation.read import read_allocation
-from webhook.bind.binding import Case, begin, finish, peer_devices
+from webhook.bind.binding import begin, finish
+from webhook.bind.pod_to_bind import PodToBind
+from webhook.bind.resolution import peer_devices
 from webhook.manifest.pods import to_json
 from webhook.model import names
 from webhook.model.binding import Binding, Target
@@ -205,7 +207,7 @@ def of_binding(manifest: Manifest, sources: Sources = H20) -> Callable[[], objec
 
     def work() -> object:
         case = begin(found, binding, ALL_ALLOWED, RULES)
-        return finish(case, RULES, sources) if isinstance(case, Case) else case
+        return finish(case, RULES, sources) if isinstance(case, PodToBind) else case
 
     return work
 
@@ -303,7 +305,7 @@ def test_pods_of_a_group_count_in_time_with_their_number() -> None:
     found = injected(container(gpus=1), allocated=f"{H20_UUIDS[0]},NVIDIA,0,0:;", annotations=annotations)
     binding = Binding(Metadata(name="train", uid="uid-1"), Target("h20-node-1"))
     case = begin(found, binding, ALL_ALLOWED, RULES)
-    assert isinstance(case, Case)
+    assert isinstance(case, PodToBind)
 
     def work(size: int) -> Callable[[], object]:
         (device,) = peer_devices([found], "", RULES)

@@ -93,11 +93,11 @@ def test_the_next_step(found: Situation, step: Step, why: str) -> None:
 
 
 def test_other_names_mean_another_certificate() -> None:
-    terms = replace(TERMS, additional_names=("10.0.0.1", "0:0:0:0:0:0:0:1", "webhook.example.org"))
-    plan = decide(situation(STEADY), terms)
+    spec = replace(TERMS, additional_names=("10.0.0.1", "0:0:0:0:0:0:0:1", "webhook.example.org"))
+    plan = decide(situation(STEADY), spec)
     assert plan == Plan(Step.RENEW, "the serving certificate is not for 10.0.0.1, ::1, webhook.example.org")
-    renewed = carry_out(plan, situation(STEADY), terms)
-    assert decide(situation(renewed), terms).step is Step.KEEP
+    renewed = carry_out(plan, situation(STEADY), spec)
+    assert decide(situation(renewed), spec).step is Step.KEEP
 
 
 def test_a_rotation_keeps_what_is_served_until_nobody_needs_it() -> None:
@@ -298,9 +298,9 @@ def test_who_may_lead(found: dict[str, Any], now: float, may: bool) -> None:
 
 
 def test_a_leader_counts_as_silent_only_from_its_last_sign_of_life() -> None:
-    seen = look(look(None, lease("1", "other"), 0), lease("1", "other"), 50)
-    assert seen.since == 0
-    assert look(seen, lease("2", "other"), 55).since == 55
+    observed = look(look(None, lease("1", "other"), 0), lease("1", "other"), 50)
+    assert observed.since == 0
+    assert look(observed, lease("2", "other"), 55).since == 55
 
 
 def test_transitions_are_counted_for_people() -> None:

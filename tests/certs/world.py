@@ -21,7 +21,7 @@ from certs.material import leaf
 from certs.replicas import Identity
 from certs.requests import Answer, Create, Get, Kind, List, Patch, PatchType, Replace, Request, Serve
 from certs.rounds import Replica, Talk
-from certs.terms import Marks, Pace, Terms
+from certs.spec import CertificateSpec, Marks, Pace
 
 BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MARKS = Marks(
@@ -31,7 +31,7 @@ MARKS = Marks(
     serves="example.org/serves",
     field_manager="tests",
 )
-TERMS = Terms(
+TERMS = CertificateSpec(
     marks=MARKS,
     namespace="gpu",
     secret="webhook-tls",  # noqa: S106 - a name

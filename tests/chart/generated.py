@@ -14,7 +14,7 @@ from certs.permissions import keeper_permissions
 from webhook import __version__
 from webhook.config import Config, parse_config
 from webhook.kube.permissions import AGENT, WEBHOOK
-from webhook.server.certificates import terms_of
+from webhook.server.certificates import spec_of
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "chart"
@@ -46,7 +46,7 @@ class Rule(Protocol):
     def resource_names(self) -> tuple[str, ...]: ...
 
 
-CERTIFICATES = keeper_permissions(terms_of(parse_config({}).certificates, ""))
+CERTIFICATES = keeper_permissions(spec_of(parse_config({}).certificates, ""))
 PROGRAMS: Mapping[str, tuple[Rule, ...]] = {"agent": AGENT, "webhook": WEBHOOK, "certificates": CERTIFICATES}
 """What is in ``files/roles.yaml``, by the name under which the templates look for it."""
 

@@ -418,7 +418,7 @@ def test_the_agent_sees_every_gpu_and_no_other_webhook_hides_them(helm: Helm) ->
     assert "volumes" not in template["spec"]
 
 
-def test_what_the_agent_may_be_told(helm: Helm) -> None:
+def test_what_the_agent_may_be_opted_in(helm: Helm) -> None:
     template = pod_template(helm.objects("everything"), "DaemonSet")
     spec = template["spec"]
     assert spec["containers"][0]["args"] == [

@@ -38,8 +38,8 @@ from tests.ports import free_port
 from tests.server.conftest import DEADLINE_S, until
 from tests.topology.machines import hgx_h100, uuid, with_switch_links
 from webhook.agent.log import AgentLog
-from webhook.agent.publication import Object, Terms
-from webhook.agent.rounds import Agent, Nature
+from webhook.agent.publication import Object, PublishOptions
+from webhook.agent.rounds import Agent, Clock
 from webhook.agent.status import Count
 from webhook.kube.api_server import ApiServer, connect_objects
 from webhook.kube.permissions import AGENT, Permission, Scope
@@ -77,12 +77,12 @@ class Site:
         self.descriptors.append(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
         return Agent(
             self.node,
-            Terms(namespace=self.namespace, cordon=cordon),
+            PublishOptions(namespace=self.namespace, cordon=cordon),
             interval=60.0,
             discover=lambda: replace(self.topology, node=self.node),
             connect=connected or partial(connect_objects, self.kubeconfig, user_agent="test"),
             log=AgentLog(self.descriptors[-1], node=self.node),
-            nature=Nature(clock=lambda: self.seconds, now=lambda: self.now, chance=lambda: 0.5),
+            clock=Clock(monotonic=lambda: self.seconds, now=lambda: self.now, jitter=lambda: 0.5),
         )
 
     def round(self, agent: Agent, topology: NodeTopology | None = None) -> None:

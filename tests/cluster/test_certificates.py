@@ -47,7 +47,7 @@ from certs.permissions import Permission, Scope, keeper_permissions
 from certs.replicas import Identity
 from certs.requests import Answer, Kind, List, Request, Serve, converse
 from certs.rounds import Replica
-from certs.terms import Pace, Terms
+from certs.spec import CertificateSpec, Pace
 from tests.cluster.accounts import RBAC
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.managed import make_secret
@@ -58,8 +58,8 @@ from webhook.kube.certificates import CertificateRequests
 from webhook.kube.kubeconfig import Kubeconfig
 from webhook.kube.service_account import ServiceAccount
 from webhook.kube.session import Session
-from webhook.server.certificates import MARKS, terms_of
-from webhook.server.live import USER_AGENT
+from webhook.model import names
+from webhook.server.certificates import MARKS, spec_of
 
 pytestmark = pytest.mark.cluster
 
@@ -112,11 +112,11 @@ class Cluster:
 
     client: ApiClient
     control_plane: ControlPlane
-    terms: Terms
+    spec: CertificateSpec
     clock: Clock = field(default_factory=Clock)
 
     def secret(self) -> dict[str, bytes]:
-        found: Any = CoreV1Api(self.client).read_namespaced_secret(self.terms.secret, self.terms.namespace)
+        found: Any = CoreV1Api(self.client).read_namespaced_secret(self.spec.secret, self.spec.namespace)
         assert found.type == "gpu.topology/certificates"
         return {key: base64.b64decode(value) for key, value in found.data.items()}
 
@@ -127,14 +127,14 @@ class Cluster:
                 for key, value in data.items()
             }
         }
-        CoreV1Api(self.client).patch_namespaced_secret(self.terms.secret, self.terms.namespace, body)
+        CoreV1Api(self.client).patch_namespaced_secret(self.spec.secret, self.spec.namespace, body)
 
     def delete_secret(self) -> None:
-        CoreV1Api(self.client).delete_namespaced_secret(self.terms.secret, self.terms.namespace)
+        CoreV1Api(self.client).delete_namespaced_secret(self.spec.secret, self.spec.namespace)
 
     def bundles(self) -> dict[str, bytes]:
         found: Any = AdmissionregistrationV1Api(self.client).read_mutating_webhook_configuration(
-            self.terms.configuration
+            self.spec.configuration
         )
         return {each.name: base64.b64decode(each.client_config.ca_bundle or "") for each in found.webhooks}
 
@@ -143,11 +143,11 @@ class Cluster:
             "webhooks": [{"name": webhook, "clientConfig": {"caBundle": base64.b64encode(bundle).decode() or None}}]
         }
         AdmissionregistrationV1Api(self.client).patch_mutating_webhook_configuration(
-            self.terms.configuration, patch, _content_type="application/strategic-merge-patch+json"
+            self.spec.configuration, patch, _content_type="application/strategic-merge-patch+json"
         )
 
     def holder(self) -> str:
-        lease: Any = CoordinationV1Api(self.client).read_namespaced_lease(self.terms.leader_lease, self.terms.namespace)
+        lease: Any = CoordinationV1Api(self.client).read_namespaced_lease(self.spec.leader_lease, self.spec.namespace)
         return str(lease.spec.holder_identity)
 
     def wait(self, seconds: float, *driven: Driven) -> list[str]:
@@ -169,10 +169,10 @@ def cluster(control_plane: ControlPlane, namespace: str) -> Iterator[Cluster]:
     with control_plane.client() as client:
         api = AdmissionregistrationV1Api(client)
         api.create_mutating_webhook_configuration(configuration(name, namespace))
-        terms = terms_of(CertificateSettings(webhook_configuration=name), namespace)
+        spec = spec_of(CertificateSettings(webhook_configuration=name), namespace)
         make_secret(client, namespace)
         try:
-            yield Cluster(client, control_plane, terms)
+            yield Cluster(client, control_plane, spec)
         finally:
             api.delete_mutating_webhook_configuration(name)
 
@@ -203,12 +203,12 @@ def connect(cluster: Cluster, tmp_path: Path) -> Any:
         access = Kubeconfig(kubeconfig) if kubeconfig else as_pod(cluster.control_plane, tmp_path)
 
         def connected() -> CertificateRequests:
-            session = Session(access, user_agent=USER_AGENT, seconds=certificates.SECONDS)
-            return CertificateRequests(session, namespace=cluster.terms.namespace, field_manager=MARKS.field_manager)
+            session = Session(access, user_agent=names.WEBHOOK_USER_AGENT, seconds=certificates.SECONDS)
+            return CertificateRequests(session, namespace=cluster.spec.namespace, field_manager=MARKS.field_manager)
 
         number = next(NUMBERS)
         identity = Identity(f"webhook-{number}", f"unique-{number}", f"uid-{number}")
-        return Driven(Replica(identity, cluster.terms, PACE, cluster.clock), connected)
+        return Driven(Replica(identity, cluster.spec, PACE, cluster.clock), connected)
 
     return make
 
@@ -261,14 +261,14 @@ def test_a_leader_that_is_gone_is_replaced_and_one_that_leaves_at_once(cluster: 
 def test_a_deleted_secret_that_is_made_again_by_hand_is_filled_without_a_gap(cluster: Cluster, connect: Any) -> None:
     one, two = connect(), connect()
     cluster.wait(30, one, two)
-    old, namespace = one.shown[0], cluster.terms.namespace
+    old, namespace = one.shown[0], cluster.spec.namespace
     cluster.delete_secret()
     with pytest.raises(
         MissingSecret, match=rf"make one. Make it: helm upgrade, or kubectl --namespace {namespace} create"
     ):
         one.round()
     two.round()
-    make_secret(cluster.client, cluster.terms.namespace)
+    make_secret(cluster.client, cluster.spec.namespace)
     cluster.wait(PACE.check, one, two)
     data = cluster.secret()
     assert data["previous.crt"] == old.certificate
@@ -323,7 +323,7 @@ def test_an_authority_is_replaced_with_an_overlap_that_waits_for_every_replica(c
     cluster.wait(30, one, two)
     old = load_authorities(cluster.secret()["ca.crt"])[0]
     patch = {"metadata": {"annotations": {"gpu.topology/rotate": "authority"}}}
-    CoreV1Api(cluster.client).patch_namespaced_secret(cluster.terms.secret, cluster.terms.namespace, patch)
+    CoreV1Api(cluster.client).patch_namespaced_secret(cluster.spec.secret, cluster.spec.namespace, patch)
     assert one.round() == ["rotate", "registered"]
     new, kept = load_authorities(cluster.secret()["ca.crt"])
     assert kept == old
@@ -336,7 +336,7 @@ def test_an_authority_is_replaced_with_an_overlap_that_waits_for_every_replica(c
     cluster.wait(2 * PACE.settle, one, two)
     assert load(two.shown[-1].authority) == (new,)
     assert load_authorities(cluster.bundles()["a.example.org"]) == (new,)
-    secret: Any = CoreV1Api(cluster.client).read_namespaced_secret(cluster.terms.secret, cluster.terms.namespace)
+    secret: Any = CoreV1Api(cluster.client).read_namespaced_secret(cluster.spec.secret, cluster.spec.namespace)
     assert "gpu.topology/rotate" not in (secret.metadata.annotations or {})
 
 
@@ -344,7 +344,7 @@ def test_a_replica_that_is_dead_does_not_hold_up_a_rotation_for_ever(cluster: Cl
     one, two = connect(), connect()
     cluster.wait(30, one, two)
     patch = {"metadata": {"annotations": {"gpu.topology/rotate": "authority"}}}
-    CoreV1Api(cluster.client).patch_namespaced_secret(cluster.terms.secret, cluster.terms.namespace, patch)
+    CoreV1Api(cluster.client).patch_namespaced_secret(cluster.spec.secret, cluster.spec.namespace, patch)
     cluster.wait(PACE.gone - 4 * PACE.check, one)
     assert len(load_authorities(cluster.secret()["ca.crt"])) == 2
     cluster.wait(10 * PACE.check, one)
@@ -354,30 +354,30 @@ def test_a_replica_that_is_dead_does_not_hold_up_a_rotation_for_ever(cluster: Cl
 def test_the_lease_of_a_replica_goes_with_its_pod_and_says_what_it_serves(cluster: Cluster, connect: Any) -> None:
     one = connect()
     cluster.wait(30, one)
-    name = cluster.terms.replica_lease(one.replica.identity.pod)
-    lease: Any = CoordinationV1Api(cluster.client).read_namespaced_lease(name, cluster.terms.namespace)
+    name = cluster.spec.replica_lease(one.replica.identity.pod)
+    lease: Any = CoordinationV1Api(cluster.client).read_namespaced_lease(name, cluster.spec.namespace)
     (owner,) = lease.metadata.owner_references
     assert (owner.kind, owner.name, owner.uid) == ("Pod", one.replica.identity.pod, one.replica.identity.pod_uid)
     authority = fingerprint(load(one.shown[-1].authority)[0])
     assert lease.metadata.annotations == {"gpu.topology/serves-authority": authority}
     one.leave()
-    lease = CoordinationV1Api(cluster.client).read_namespaced_lease(name, cluster.terms.namespace)
+    lease = CoordinationV1Api(cluster.client).read_namespaced_lease(name, cluster.spec.namespace)
     assert lease.metadata.annotations == {"gpu.topology/serves-authority": ""}
     assert cluster.holder() in {"", "None"}
 
 
 def test_a_secret_of_somebody_else_is_left_alone(cluster: Cluster, connect: Any) -> None:
     annotations = {"cert-manager.io/certificate-name": "webhook"}
-    metadata = V1ObjectMeta(name=cluster.terms.secret, annotations=annotations)
+    metadata = V1ObjectMeta(name=cluster.spec.secret, annotations=annotations)
     body: Any = {"metadata": metadata, "type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}
     cluster.delete_secret()
-    CoreV1Api(cluster.client).create_namespaced_secret(cluster.terms.namespace, body)
+    CoreV1Api(cluster.client).create_namespaced_secret(cluster.spec.namespace, body)
     with pytest.raises(
         ForeignSecret,
         match=r"found one of type kubernetes\.io/tls that cert-manager made\. Mount it and give --tls DIR",
     ):
         connect().round()
-    found: Any = CoreV1Api(cluster.client).read_namespaced_secret(cluster.terms.secret, cluster.terms.namespace)
+    found: Any = CoreV1Api(cluster.client).read_namespaced_secret(cluster.spec.secret, cluster.spec.namespace)
     assert found.data == {"tls.crt": "", "tls.key": ""}
 
 
@@ -397,7 +397,7 @@ def test_a_leader_that_was_held_up_cannot_bring_an_old_bundle_back(cluster: Clus
 
 ALL = [
     (scope, resource, verb)
-    for permission in keeper_permissions(terms_of(CertificateSettings(), "x"))
+    for permission in keeper_permissions(spec_of(CertificateSettings(), "x"))
     for scope, resource in [(permission.scope, permission.resource)]
     for verb in permission.verbs
 ]
@@ -406,10 +406,10 @@ ALL = [
 def permitted(cluster: Cluster, account: str, permissions: tuple[Permission, ...]) -> Path:
     """A kubeconfig for a new service account that may do this and nothing else."""
     CoreV1Api(cluster.client).create_namespaced_service_account(
-        cluster.terms.namespace, V1ServiceAccount(metadata=V1ObjectMeta(name=account))
+        cluster.spec.namespace, V1ServiceAccount(metadata=V1ObjectMeta(name=account))
     )
     rbac = RbacAuthorizationV1Api(cluster.client)
-    namespace = cluster.terms.namespace
+    namespace = cluster.spec.namespace
     subjects = [RbacV1Subject(kind="ServiceAccount", name=account, namespace=namespace)]
     for number, permission in enumerate(permissions):
         metadata = V1ObjectMeta(name=f"{namespace}-{account}-{number}")
@@ -462,13 +462,13 @@ def live_a_life(cluster: Cluster, replica: Driven) -> None:
     cluster.spoil(tls_crt=b"")
     cluster.wait(30, replica)
     patch = {"metadata": {"annotations": {"gpu.topology/rotate": "authority"}}}
-    CoreV1Api(cluster.client).patch_namespaced_secret(cluster.terms.secret, cluster.terms.namespace, patch)
+    CoreV1Api(cluster.client).patch_namespaced_secret(cluster.spec.secret, cluster.spec.namespace, patch)
     cluster.wait(3 * PACE.settle, replica)
     replica.leave()
 
 
 def test_the_permissions_suffice(cluster: Cluster, connect: Any) -> None:
-    replica = connect(permitted(cluster, "keeper", keeper_permissions(cluster.terms)))
+    replica = connect(permitted(cluster, "keeper", keeper_permissions(cluster.spec)))
     live_a_life(cluster, replica)
     assert len(replica.shown) == 3
     assert cluster.bundles()["a.example.org"] == cluster.secret()["ca.crt"]
@@ -478,7 +478,7 @@ def test_the_permissions_suffice(cluster: Cluster, connect: Any) -> None:
 def test_each_permission_is_needed(cluster: Cluster, connect: Any, scope: Scope, resource: str, verb: str) -> None:
     fewer = tuple(
         Permission(each.scope, each.group, each.resource, verbs, each.resource_names)
-        for each in keeper_permissions(cluster.terms)
+        for each in keeper_permissions(cluster.spec)
         if (verbs := tuple(one for one in each.verbs if (each.scope, each.resource, one) != (scope, resource, verb)))
     )
     replica = connect(permitted(cluster, "keeper", fewer))
@@ -487,11 +487,11 @@ def test_each_permission_is_needed(cluster: Cluster, connect: Any, scope: Scope,
 
 
 def test_a_stolen_token_of_the_webhook_makes_no_secret_and_changes_none_but_its_own(cluster: Cluster) -> None:
-    namespace, own = cluster.terms.namespace, cluster.terms.secret
+    namespace, own = cluster.spec.namespace, cluster.spec.secret
     admin = CoreV1Api(cluster.client)
     admin.create_namespaced_secret(namespace, {"metadata": {"name": "other"}})  # type: ignore[arg-type]  # no model
     token_of_another = {"annotations": {"kubernetes.io/service-account.name": "default"}}
-    permissions = keeper_permissions(cluster.terms)
+    permissions = keeper_permissions(cluster.spec)
     with cluster.control_plane.client(permitted(cluster, "keeper", permissions)) as client:
         stolen = CoreV1Api(client)
 

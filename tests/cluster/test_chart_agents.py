@@ -25,8 +25,8 @@ from tests.cluster.registration import create_pod, gpu_pod
 from tests.server.conftest import until
 from tests.topology.machines import hgx_h100, with_switch_links
 from webhook.agent.log import AgentLog
-from webhook.agent.publication import Terms
-from webhook.agent.rounds import Agent, Nature
+from webhook.agent.publication import PublishOptions
+from webhook.agent.rounds import Agent, Clock
 from webhook.kube.api_server import connect_objects
 from webhook.kube.permissions import AGENT
 from webhook.topology.model import NodeTopology
@@ -70,12 +70,12 @@ class Nodes:
         """The real agent, with the token of the first node, that says it is on ``node``."""
         return Agent(
             node,
-            Terms(namespace=self.topologies, cordon=True),
+            PublishOptions(namespace=self.topologies, cordon=True),
             interval=60.0,
             discover=lambda: replace(topology, node=node),
             connect=partial(connect_objects, self.kubeconfig, user_agent="test"),
             log=AgentLog(self.log, node=node),
-            nature=Nature(clock=lambda: 0.0, now=lambda: datetime.now(UTC), chance=lambda: 0.5),
+            clock=Clock(monotonic=lambda: 0.0, now=lambda: datetime.now(UTC), jitter=lambda: 0.5),
         )
 
 

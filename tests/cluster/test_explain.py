@@ -18,8 +18,8 @@ from tests.cluster.registration import PERMISSIONS, created, gpu_pod, registered
 from tests.cluster.scheduling import allocate, bind
 from tests.topology.machines import h20
 from webhook.agent.log import AgentLog
-from webhook.agent.publication import Terms
-from webhook.agent.rounds import Agent, Nature
+from webhook.agent.publication import PublishOptions
+from webhook.agent.rounds import Agent, Clock
 from webhook.kube.api_server import connect_objects
 from webhook.kube.permissions import EXPLAIN, Permission, Scope
 from webhook.topology.model import NodeTopology
@@ -89,12 +89,12 @@ def publish(control_plane: ControlPlane, namespace: str, topology: NodeTopology,
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT)
     agent = Agent(
         topology.node,
-        Terms(namespace=namespace, cordon=False),
+        PublishOptions(namespace=namespace, cordon=False),
         interval=60.0,
         discover=lambda: topology,
         connect=partial(connect_objects, control_plane.kubeconfig, user_agent="test"),
         log=AgentLog(descriptor, node=topology.node),
-        nature=Nature(clock=lambda: 0.0, now=lambda: datetime.now(UTC), chance=lambda: 0.5),
+        clock=Clock(monotonic=lambda: 0.0, now=lambda: datetime.now(UTC), jitter=lambda: 0.5),
     )
     wake(agent)
     os.close(descriptor)

@@ -36,7 +36,7 @@ def parse(arguments: str) -> None:
     command.make_context(command.name, words)
 
 
-@pytest.mark.parametrize("arguments", sorted({one for page in PAGES for one in typed(page)}))
+@pytest.mark.parametrize("arguments", sorted({command for page in PAGES for command in typed(page)}))
 def test_a_command_that_a_document_shows_is_understood(arguments: str) -> None:
     parse(arguments)
 

@@ -8,7 +8,7 @@ import yaml
 
 from certs.permissions import keeper_permissions
 from tests.docs.test_docs import rows, text
-from webhook.admit.subject import choose_carrier
+from webhook.admit.remap.choice import choose_carrier
 from webhook.allocation.limit import MAX_CHARACTERS
 from webhook.config import Config, ServerSettings
 from webhook.kube import permissions, pod_events, pods, session
@@ -21,7 +21,7 @@ from webhook.model.version import Version
 from webhook.remap.verdict import ExitCode
 from webhook.resolve.node import SETS_KEPT
 from webhook.resolve.outputs import NODE_TOPOLOGY_LIMIT
-from webhook.server.certificates import terms_of
+from webhook.server.certificates import spec_of
 
 ROOT = Path(__file__).parents[2]
 PERMISSION_LABELS = {names.ALLOW_HOST_IPC, names.ALLOW_HOST_PID, names.ALLOW_HOST_NETWORK, names.ALLOW_NODE_GPUS}
@@ -56,7 +56,9 @@ def test_every_permission_of_a_program_is_explained_and_no_other() -> None:
         documented = {
             (scope, *codes(resource), *codes(verbs)) for scope, resource, verbs, *_ in rows(section) if codes(resource)
         }
-        assert documented == {(SCOPES[one.scope], one.resource, *one.verbs) for one in allowed}, program
+        assert documented == {
+            (SCOPES[permission.scope], permission.resource, *permission.verbs) for permission in allowed
+        }, program
 
 
 def test_every_permission_of_managed_certificates_is_named_and_no_other() -> None:
@@ -64,10 +66,11 @@ def test_every_permission_of_managed_certificates_is_named_and_no_other() -> Non
     documented = {
         (scope, *codes(resource), *codes(verbs)) for scope, resource, verbs in rows(section) if codes(resource)
     }
-    terms = terms_of(Config().certificates, "gpu-topology")
+    terms = spec_of(Config().certificates, "gpu-topology")
     scopes = {"cluster": "cluster", "own-namespace": "own namespace"}
     assert documented == {
-        (scopes[one.scope], one.resource, *one.resource_names, *one.verbs) for one in keeper_permissions(terms)
+        (scopes[permission.scope], permission.resource, *permission.resource_names, *permission.verbs)
+        for permission in keeper_permissions(terms)
     }
 
 

@@ -89,7 +89,7 @@ def told(
 
 def finding(report: Report, condition: str) -> Finding:
     """The one of this name."""
-    (found,) = (one for one in report.findings if one.condition == condition)
+    (found,) = (finding for finding in report.findings if finding.condition == condition)
     return found
 
 
@@ -101,4 +101,4 @@ def said(report: Report, condition: str) -> tuple[str, str]:
 
 def failing(report: Report) -> list[str]:
     """The conditions that fail, in order."""
-    return [one.condition for one in report.findings if one.fails]
+    return [finding.condition for finding in report.findings if finding.fails]

@@ -30,7 +30,7 @@ def test_what_was_done_by_hand_counts_as_much() -> None:
         "The webhook did not prepare this pod. Nothing here stops NCCL from using NVLink between all these GPUs "
         "(NVSwitch, 370.8 GB/s per direction)."
     )
-    assert [one.condition for one in report.findings if one.fails] == ["injected"]
+    assert [finding.condition for finding in report.findings if finding.fails] == ["injected"]
 
 
 def test_some_where_pairs_are_not_joined() -> None:
@@ -50,7 +50,7 @@ def test_what_stops_it_is_named_alone() -> None:
 def test_containers_with_one_gpu_each_have_nothing_to_join() -> None:
     report = told(on(pod(container("a", gpus=1), container("b", gpus=1)), "h20-node-1", [H20[0]], [H20[1]]))
     assert report.reach is Reach.NOTHING_TO_JOIN
-    links = [(str(one.verdict), one.evidence) for one in report.findings if one.condition == "links"]
+    links = [(str(finding.verdict), finding.evidence) for finding in report.findings if finding.condition == "links"]
     assert links == [("not-needed", "GPU0 is by itself"), ("not-needed", "GPU1 is by itself")]
 
 

@@ -39,14 +39,14 @@ def marked(manifest: Manifest, mark: str | None) -> Manifest:
 
 
 def without_injected(report: Report) -> list[Finding]:
-    return [one for one in report.findings if one.condition != "injected"]
+    return [finding for finding in report.findings if finding.condition != "injected"]
 
 
 def take_control_away(manifest: Manifest, index: int) -> None:
     """Make the container one of a slice that HAMi's library limits."""
-    one = manifest["spec"]["containers"][index]
-    one["env"] = [entry for entry in one["env"] if entry["name"] != "CUDA_DISABLE_CONTROL"]
-    one["resources"]["limits"]["nvidia.com/gpucores"] = "30"
+    main = manifest["spec"]["containers"][index]
+    main["env"] = [entry for entry in main["env"] if entry["name"] != "CUDA_DISABLE_CONTROL"]
+    main["resources"]["limits"]["nvidia.com/gpucores"] = "30"
 
 
 def test_a_pod_that_asks_for_two_gpus_is_opted_in() -> None:

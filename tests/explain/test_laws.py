@@ -9,12 +9,12 @@ from tests.explain.situations import H20, decoded, known, on
 from tests.pods import Manifest
 from tests.topology import machines
 from webhook.admit.admission import admit
-from webhook.bind.binding import Case as BindCase
-from webhook.bind.binding import begin, may_be_told
+from webhook.bind.binding import begin, may_be_opted_in
+from webhook.bind.pod_to_bind import PodToBind
 from webhook.cli.explain.output import as_json, as_text
 from webhook.config import AdmitPolicy
-from webhook.explain.case import examine
 from webhook.explain.evidence import Evidence, containers_with_env_from, node_of
+from webhook.explain.examined import examine
 from webhook.explain.explain import explain
 from webhook.explain.findings import Report
 from webhook.manifest.pods import to_json
@@ -51,7 +51,7 @@ def test_of_a_pod_that_admission_prepared_no_step_of_admission_fails(
     outcome = admit(decoded(manifest), namespace, rules, cluster)
     assume(outcome.kind in (Kind.PATCH, Kind.DEGRADED) and outcome.profile and outcome.reason is not Reason.OBSERVED)
     prepared = apply_in_place(msgspec.json.decode(to_json(manifest)), outcome.operations)
-    found = {one.condition: one for one in report(prepared, namespace, rules, cluster, Sources()).findings}
+    found = {finding.condition: finding for finding in report(prepared, namespace, rules, cluster, Sources()).findings}
     assert found["injected"].verdict == "holds"
     assert found["prepared"].verdict == "holds", found["prepared"]
     assert found["control"].verdict != "fails", found["control"]
@@ -72,7 +72,7 @@ def test_every_pod_can_be_explained(
     assert found.conclusion.endswith(".")
     assert len(as_text(found).splitlines()) > len(found.findings)
     assert as_json(found).startswith("{")
-    assert all(one.remedy for one in found.findings if one.fails)
+    assert all(finding.remedy for finding in found.findings if finding.fails)
 
 
 marks = st.sampled_from(
@@ -133,13 +133,13 @@ def test_a_pod_is_injected_or_observed_if_bind_says_so(
     pod = decoded(marked(manifest, mark))
     begun = begin(pod, Binding(target=Target("h20-node-1")), namespace, rules)
     case = examine(Evidence(pod=pod, namespace=namespace, policy=rules, cluster=cluster))
-    if isinstance(begun, BindCase):
+    if isinstance(begun, PodToBind):
         assert (case.is_observed, case.injected) == (begun.is_observed, not begun.is_observed)
-        assert begun.wish.profile == (case.injected_as or case.actual.profile)
+        assert begun.profile == (case.injected_as or case.actual.profile)
     elif begun.reason is BindReason.NOT_INJECTED:
-        families = {one.request.names.family for one in case.requests.containers if one.request}
+        families = {container.request.names.family for container in case.requests.containers if container.request}
         assert not case.is_observed or len(families) > 1  # no scheduler gives such a pod GPUs to look at
-        assert not case.injected or not may_be_told(pod, namespace)
+        assert not case.injected or not may_be_opted_in(pod, namespace)
 
 
 @given(pods(gpus=False), namespaces(), policies, clusters)

@@ -8,7 +8,8 @@ from tests.explain.situations import H20, annotated, decoded, failing, finding, 
 from tests.judge import TEAM_A, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
 from tests.topology import machines
-from webhook.bind.binding import Case, begin, finish
+from webhook.bind.binding import begin, finish
+from webhook.bind.pod_to_bind import PodToBind
 from webhook.explain.evidence import Evidence, Reading
 from webhook.explain.explain import explain
 from webhook.model.binding import Binding, Target
@@ -228,7 +229,7 @@ def test_what_bind_writes_is_what_the_pod_should_say() -> None:
     unbound = decoded(manifest | {"spec": {**manifest["spec"], "nodeName": ""}})
     binding = Binding(Metadata(name="train", namespace="team-a"), Target("h20-node-1"))
     case = begin(unbound, binding, ALL_ALLOWED, policy())
-    assert isinstance(case, Case)
+    assert isinstance(case, PodToBind)
     outcome = finish(case, policy(), known(machines.h20()))
     manifest["metadata"]["annotations"] |= outcome.annotations
     report = told(manifest)
@@ -286,7 +287,7 @@ def bound_peers() -> Manifest:
     unbound = decoded(manifest | {"spec": {**manifest["spec"], "nodeName": ""}})
     binding = Binding(Metadata(name="train", namespace="team-a"), Target("h20-node-1"))
     case = begin(unbound, binding, ALL_ALLOWED, policy())
-    assert isinstance(case, Case)
+    assert isinstance(case, PodToBind)
     manifest["metadata"]["annotations"] |= finish(case, policy(), known(machines.h20())).annotations
     return manifest
 

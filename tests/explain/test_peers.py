@@ -163,8 +163,8 @@ def test_pods_without_a_group_have_peers_that_nobody_knows() -> None:
 def test_a_peer_in_the_hosts_network_has_another_hash() -> None:
     other = member("decode-0")
     other["spec"] |= {"hostNetwork": True, "hostIPC": False, "hostPID": False}
-    for one in other["spec"]["containers"]:
-        one["env"] = [entry for entry in one["env"] if entry["name"] != "NCCL_HOSTID"]
+    for main in other["spec"]["containers"]:
+        main["env"] = [entry for entry in main["env"] if entry["name"] != "NCCL_HOSTID"]
     report = told(member("prefill-0", gpus=H20[:2]), others=(other,))
     assert said(report, "host-hash") == ("fails", "decode-0 on the same node: another host hash than this pod")
     assert said(report, "shared-memory") == ("fails", "decode-0 on the same node: not in the host's IPC namespace")

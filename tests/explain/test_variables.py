@@ -163,8 +163,8 @@ def test_of_several_entries_the_last_counts() -> None:
 def test_containers_that_differ_are_told_apart() -> None:
     off, on_ = ({"name": "NCCL_P2P_DISABLE", "value": value} for value in ("1", "0"))
     report = told(pod(container("a", env=[off]), container("b", env=[on_]), container("c", env=[off])))
-    found = [one for one in report.findings if one.condition == "NCCL_P2P_DISABLE"]
-    assert [(str(one.verdict), one.evidence) for one in found] == [
+    found = [finding for finding in report.findings if finding.condition == "NCCL_P2P_DISABLE"]
+    assert [(str(finding.verdict), finding.evidence) for finding in found] == [
         ("fails", 'containers a and c: "1", set by the pod (it turns P2P off, and with it NVLink)'),
         ("holds", 'container b: "0", set by the pod (only the number 1 has an effect)'),
     ]
@@ -191,9 +191,9 @@ def test_what_the_webhook_set_is_its_own() -> None:
     bound = annotated(prepared, **{"nccl-p2p-level": "NVL"})
     report = told(bound, team_a({"gpu.topology/env.NCCL_BUFFSIZE": "8"}), rules=rules)
     setters = {
-        one.condition: one.evidence.removeprefix("container train: ")
-        for one in report.findings
-        if one.condition.startswith("NCCL_")
+        finding.condition: finding.evidence.removeprefix("container train: ")
+        for finding in report.findings
+        if finding.condition.startswith("NCCL_")
     }
     assert setters == {
         "NCCL_ALGO": '"Ring", set by the webhook',

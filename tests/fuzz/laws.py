@@ -13,10 +13,10 @@ from webhook.allocation.model import Allocation, Device
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError
 from webhook.model.outcome import MAX_WARNINGS
+from webhook.resolve.demand import GpuContainer, GpuDemand, Requirements
 from webhook.resolve.node import KnownNode, Origin
 from webhook.resolve.outputs import all_annotations
 from webhook.resolve.resolve import UnresolvedError, resolve
-from webhook.resolve.wanted import GpuContainer, Requirements, Wanted
 from webhook.topology.document import format_topology, parse_topology
 from webhook.topology.matrix import format_matrix, matrix
 from webhook.topology.model import NodeTopology
@@ -107,7 +107,7 @@ def _check_known(node: KnownNode, profile: Profile, count: int) -> None:
     devices = [Device(uuid=gpu.uuid, minor=gpu.minor) for gpu in node.topology.gpus]
     given = tuple(devices[:count])
     container = GpuContainer(name="a", count=len(given), visible_key="gpu.topology/cuda-visible-devices.0")
-    wanted = Wanted(profile=profile, containers=(container,), requirements=Requirements(nvlink=True))
+    wanted = GpuDemand(profile=profile, containers=(container,), requirements=Requirements(nvlink=True))
     try:
         resolution = resolve(wanted, Allocation(segments=(given,)), node, peers=devices[-1:])
     except UnresolvedError as error:

@@ -128,9 +128,9 @@ def _shown(pod: Manifest) -> list[tuple[str, Manifest]]:
     spec = pod.get("spec") or {}
     containers = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
     return [
-        (one["name"], entry)
-        for one in containers
-        for entry in one.get("env") or []
+        (container["name"], entry)
+        for container in containers
+        for entry in container.get("env") or []
         if isinstance(entry, dict) and entry.get("name") == "NVIDIA_VISIBLE_DEVICES"
     ]
 

@@ -120,7 +120,7 @@ def test_what_a_user_brought_along_is_the_users_unless_the_pod_is_prepared() -> 
 
 
 def test_of_several_lists_the_last_one_counts() -> None:
-    made = after(lambda one: one["spec"]["containers"][0]["env"].extend([entry("all"), entry("none")]))
+    made = after(lambda manifest: manifest["spec"]["containers"][0]["env"].extend([entry("all"), entry("none")]))
     made["metadata"]["annotations"]["gpu.topology/injected"] = "0.1.0 exclusive"
     permissions.check_injected(made, {})
 
@@ -166,7 +166,7 @@ def test_a_message_that_can_be_shown_is_not() -> None:
 
 def quadratic(size: int) -> int:
     """So much work that nobody may have it done."""
-    return sum(len(str(one)) for one in range(size) for _ in range(size))
+    return sum(len(str(number)) for number in range(size) for _ in range(size))
 
 
 def test_work_is_counted_in_calls_and_ends_where_it_is_too_much() -> None:

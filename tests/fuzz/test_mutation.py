@@ -60,8 +60,10 @@ def test_members_are_added_where_the_seeds_have_them() -> None:
 
 def test_words_of_ours_are_put_among_the_annotations() -> None:
     found = [document.get("metadata") for document in documents() if isinstance(document, dict)]
-    annotations = [one["annotations"] for one in found if isinstance(one, dict) and one.get("annotations")]
-    keys = {key for one in annotations if isinstance(one, dict) for key in one}
+    annotations = [
+        document["annotations"] for document in found if isinstance(document, dict) and document.get("annotations")
+    ]
+    keys = {key for annotation in annotations if isinstance(annotation, dict) for key in annotation}
     assert {key for key in keys if key.startswith("gpu.topology/")} > {"gpu.topology/profile"}
 
 
@@ -69,7 +71,7 @@ def test_entries_are_repeated_under_names_of_their_own() -> None:
     lists = [document["spec"]["containers"] for document in documents() if _has_containers(document)]
     longest = max(lists, key=len)
     assert len(longest) > 200
-    assert any(len({one["name"] for one in found}) == len(found) > 30 for found in lists if _named(found))
+    assert any(len({document["name"] for document in found}) == len(found) > 30 for found in lists if _named(found))
 
 
 def _has_containers(document: Any) -> bool:
@@ -78,7 +80,7 @@ def _has_containers(document: Any) -> bool:
 
 
 def _named(entries: list[Any]) -> bool:
-    return bool(entries) and all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in entries)
+    return bool(entries) and all(isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in entries)
 
 
 def test_json_in_a_text_is_bent_as_json() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tests.topology.machines import h20
 from webhook.remap.inputs import Inputs, read_inputs
 from webhook.remap.verdict import Verdict
-from webhook.remap.verify import Seen, verify
+from webhook.remap.verify import MachineState, verify
 from webhook.topology.document import format_topology
 from webhook.topology.model import NodeTopology
 
@@ -25,7 +25,7 @@ MISSING = ""
 
 def allocated(*containers: Sequence[str]) -> str:
     """HAMi's annotation for containers with whole GPUs, given by their UUIDs."""
-    return "".join("".join(f"{uuid},NVIDIA,97871,100:" for uuid in one) + ";" for one in containers)
+    return "".join("".join(f"{uuid},NVIDIA,97871,100:" for uuid in container) + ";" for container in containers)
 
 
 PREFILL, DECODE = (H20[1], H20[0]), (H20[4], H20[6])
@@ -84,4 +84,4 @@ def judged(
     **changes: str,
 ) -> Verdict:
     """The verdict on a machine with eight H20, or on another one."""
-    return verify(told(variables, **changes), Seen(topology=seen or h20(), preload=preload, mapped=mapped))
+    return verify(told(variables, **changes), MachineState(topology=seen or h20(), preload=preload, mapped=mapped))

@@ -6,19 +6,19 @@ from tests.remap.pods import EXCLUSIVE, H20, NODE_PEERS, POD_PEERS, told
 from webhook.model.choices import OnViolation, Profile
 from webhook.model.errors import FormatError
 from webhook.remap.inputs import Environment, read_inputs
-from webhook.resolve.wanted import GpuContainer, NcclTables, Requirements, format_tables
+from webhook.resolve.demand import GpuContainer, NcclTables, Requirements, format_tables
 
 
 def test_variables_become_a_pod() -> None:
     inputs = told(POD_PEERS, REQUIRE_NVLINK="true", MIN_BANDWIDTH="100", ON_VIOLATION="deny")
     assert inputs.profile is Profile.POD_PEERS
     assert inputs.node == "h20-node-1"
-    assert inputs.wanted.containers == (
+    assert inputs.demand.containers == (
         GpuContainer(name="prefill", count=2, visible_key="gpu.topology/cuda-visible-devices.0"),
         GpuContainer(name="decode", count=2, visible_key="gpu.topology/cuda-visible-devices.1"),
     )
-    assert inputs.wanted.requirements == Requirements(nvlink=True, min_bandwidth=100.0)
-    assert inputs.on_violation is OnViolation.DENY
+    assert inputs.demand.requirements == Requirements(nvlink=True, min_bandwidth=100.0)
+    assert inputs.demand.on_violation is OnViolation.DENY
     assert [device.uuid for device in inputs.allocation.devices] == [H20[1], H20[0], H20[4], H20[6]]
     assert inputs.visible_devices == {
         "gpu.topology/cuda-visible-devices.0": "0,1",
@@ -31,16 +31,19 @@ def test_variables_become_a_pod() -> None:
 
 def test_what_most_pods_do_not_have_is_absent() -> None:
     inputs = told(EXCLUSIVE)
-    assert inputs.wanted.requirements == Requirements()
-    assert inputs.wanted.nccl == NcclTables()
-    assert inputs.on_violation is OnViolation.WARN
+    assert inputs.demand.requirements == Requirements()
+    assert inputs.demand.nccl == NcclTables()
+    assert inputs.demand.on_violation is OnViolation.WARN
     assert inputs.environment is Environment.ANNOTATIONS
     assert inputs.scheduler == "HAMi"
 
 
 def test_kinds_of_containers_are_read() -> None:
     inputs = told(EXCLUSIVE, CONTAINERS="a:1::init,b:1::left-out,c:2::init+left-out,d:16:")
-    found = [(one.name, one.count, one.is_init, one.selected, one.visible_key) for one in inputs.wanted.containers]
+    found = [
+        (container.name, container.count, container.is_init, container.selected, container.visible_key)
+        for container in inputs.demand.containers
+    ]
     assert found == [
         ("a", 1, True, True, ""),
         ("b", 1, False, False, ""),
@@ -60,11 +63,11 @@ def test_tables_are_read_as_admission_writes_them() -> None:
     tables = NcclTables(
         pcie_p2p_level="PHB", variables={"NCCL_ALGO": {"nvswitch": "NVLS", "nvlink": "Ring", "pcie": "Tree"}}
     )
-    assert told(EXCLUSIVE, NCCL=format_tables(tables)).wanted.nccl == tables
+    assert told(EXCLUSIVE, NCCL=format_tables(tables)).demand.nccl == tables
 
 
 def test_members_of_tables_that_a_newer_webhook_adds_are_ignored() -> None:
-    assert told(EXCLUSIVE, NCCL='{"newer": 1}').wanted.nccl == NcclTables()
+    assert told(EXCLUSIVE, NCCL='{"newer": 1}').demand.nccl == NcclTables()
 
 
 @pytest.mark.parametrize("text", ["", "{}"])
@@ -165,4 +168,4 @@ def test_a_topology_that_cannot_be_read_is_named(text: str) -> None:
     ],
 )
 def test_a_bandwidth_is_the_number_that_admission_meant(text: str, number: float) -> None:
-    assert told(EXCLUSIVE, MIN_BANDWIDTH=text).wanted.requirements.min_bandwidth == number
+    assert told(EXCLUSIVE, MIN_BANDWIDTH=text).demand.requirements.min_bandwidth == number

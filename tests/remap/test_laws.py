@@ -12,7 +12,7 @@ from webhook.model.errors import FormatError
 from webhook.remap.inputs import Inputs, read_inputs
 from webhook.remap.report import format_report, one_line
 from webhook.remap.verdict import ExitCode
-from webhook.remap.verify import Seen, verify
+from webhook.remap.verify import MachineState, verify
 from webhook.resolve.node import KnownNode, Origin
 from webhook.resolve.resolve import resolve
 from webhook.topology.document import format_topology
@@ -49,12 +49,12 @@ class Pod:
     def truth(self) -> tuple[str, str, str]:
         """The values that bind writes."""
         inputs = self.told("0", "0", "x")
-        found = resolve(inputs.wanted, inputs.allocation, KnownNode(self.topology, origin=Origin.AGENT))
-        first, second = (one.cuda_visible_devices for one in found.containers)
+        found = resolve(inputs.demand, inputs.allocation, KnownNode(self.topology, origin=Origin.AGENT))
+        first, second = (container.cuda_visible_devices for container in found.containers)
         return first, second, found.visible_uuids
 
     def code(self, *values: str) -> ExitCode:
-        return verify(self.told(*values), Seen(topology=self.topology)).code
+        return verify(self.told(*values), MachineState(topology=self.topology)).code
 
 
 @st.composite
@@ -110,9 +110,9 @@ def test_in_exclusive_no_other_set_of_uuids_is_true(pod: Pod, data: st.DataObjec
     every = [gpu.uuid for gpu in pod.topology.gpus]
     shown = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=8))
     seen = replace(pod.topology, gpus=tuple(gpu for gpu in pod.topology.gpus if gpu.uuid in shown))
-    own = {uuid for one in pod.picked for uuid in one}
+    own = {uuid for uuids in pod.picked for uuid in uuids}
     for topology in (seen, pod.topology):
-        code = verify(alone.told("", "", ",".join(shown)), Seen(topology=topology)).code
+        code = verify(alone.told("", "", ",".join(shown)), MachineState(topology=topology)).code
         assert code is (ExitCode.TRUE if set(shown) == own else ExitCode.OTHER_GPUS)
 
 
@@ -125,7 +125,7 @@ def test_a_gpu_that_is_swapped_for_another_is_noticed_and_both_are_named(pod: Po
         return
     place, new = data.draw(st.integers(0, len(one) - 1)), data.draw(st.sampled_from(free))
     swapped = Pod(pod.topology, pod.profile, ((*one[:place], new, *one[place + 1 :]), other))
-    verdict = verify(swapped.told(*values), Seen(topology=pod.topology))
+    verdict = verify(swapped.told(*values), MachineState(topology=pod.topology))
     assert verdict.code is ExitCode.OTHER_GPUS
     assert one[place] in verdict.reason
     assert new in verdict.reason
@@ -167,7 +167,7 @@ def test_whatever_a_pod_was_told_there_is_a_verdict_in_one_line(told: dict[str, 
         event(error.source)
         return
     for seen in (MACHINES["h20-node-1"], NO_DRIVER, MACHINES["l40s"]):
-        verdict = verify(inputs, Seen(topology=seen))
+        verdict = verify(inputs, MachineState(topology=seen))
         event(verdict.code.name)
         report = format_report(inputs, verdict)
         assert report.splitlines()[0] == one_line(verdict.reason)

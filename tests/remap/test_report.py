@@ -8,7 +8,7 @@ import pytest
 from tests.remap.pods import EXCLUSIVE, H20, NO_DRIVER, NODE_PEERS, NOT_BOUND, POD_PEERS, judged, told
 from tests.topology.machines import MACHINES
 from webhook.remap.report import format_report, one_line
-from webhook.remap.verify import Seen, verify
+from webhook.remap.verify import MachineState, verify
 from webhook.topology.document import format_topology
 
 EXPECTED = Path(__file__).parent / "expected"
@@ -80,9 +80,9 @@ def test_reports_of_all_machines_are_ascii_and_fit_a_terminal(machine: str) -> N
         "GPU_TOPOLOGY_CONTAINERS": "train:2:",
         "GPU_TOPOLOGY_NODE_NAME": topology.node,
         "GPU_TOPOLOGY_NODE_TOPOLOGY": format_topology(topology),
-        "GPU_TOPOLOGY_ALLOCATION": "".join(f"{one},NVIDIA,1,100:" for one in uuids) + ";",
+        "GPU_TOPOLOGY_ALLOCATION": "".join(f"{uuid},NVIDIA,1,100:" for uuid in uuids) + ";",
     }
-    report = format_report(told(variables), verify(told(variables), Seen(topology=topology)))
+    report = format_report(told(variables), verify(told(variables), MachineState(topology=topology)))
     assert report.isascii()
     assert max(map(len, report.splitlines())) <= 125
     assert "GPU0*" in report
@@ -92,7 +92,7 @@ def test_reports_of_all_machines_are_ascii_and_fit_a_terminal(machine: str) -> N
 def test_what_a_hostile_node_says_cannot_move_the_cursor() -> None:
     hostile = replace(NO_DRIVER, problem="\x1b[2J\nok: all is well\u202e")
     inputs = told(NODE_PEERS | NOT_BOUND)
-    report = format_report(inputs, verify(inputs, Seen(topology=hostile)))
+    report = format_report(inputs, verify(inputs, MachineState(topology=hostile)))
     assert "\\x1b[2J\\nok: all is well\\u202e" in report
     assert report.isascii()
     assert all(line.isprintable() for line in report.splitlines())

@@ -54,8 +54,8 @@ def test_a_pod_that_was_told_the_truth_passes_without_a_warning(variables: dict[
 def test_what_the_pod_has_is_reckoned_anew_and_not_believed() -> None:
     resolution = judged(NODE_PEERS).resolution
     assert resolution is not None
-    assert [one.cuda_visible_devices for one in resolution.containers] == ["0,1", "4,6"]
-    assert [one.container.name for one in resolution.containers] == ["prefill", "decode"]
+    assert [given.cuda_visible_devices for given in resolution.containers] == ["0,1", "4,6"]
+    assert [given.container.name for given in resolution.containers] == ["prefill", "decode"]
     assert resolution.node.origin is Origin.NVML
 
 
@@ -567,19 +567,19 @@ def test_a_pod_whose_chosen_containers_got_nothing_is_told_so() -> None:
 def test_containers_that_the_pod_leaves_out_take_their_gpus_and_nothing_else() -> None:
     verdict = judged(EXCLUSIVE, CONTAINERS="prefill:2::left-out,decode:2:")
     assert verdict.resolution is not None
-    assert [one.container.name for one in verdict.resolution.containers] == ["decode"]
+    assert [given.container.name for given in verdict.resolution.containers] == ["decode"]
     assert [gpu.index for gpu in verdict.resolution.gpus] == [4, 6]
 
 
 def test_hamis_older_than_2_9_give_init_containers_nothing() -> None:
     verdict = judged(EXCLUSIVE, CONTAINERS="warm-up:1::init,prefill:2:,decode:2:")
     assert verdict.resolution is not None
-    assert [one.container.name for one in verdict.resolution.containers] == ["prefill", "decode"]
+    assert [given.container.name for given in verdict.resolution.containers] == ["prefill", "decode"]
 
 
 def test_the_scheduler_is_called_by_its_name() -> None:
     other = (
-        "".join(f"{one},NVIDIA,97871,100:" for one in PREFILL)
+        "".join(f"{uuid},NVIDIA,97871,100:" for uuid in PREFILL)
         + ";"
         + f"{H20[4]},NVIDIA,97871,100:{H20[7]},NVIDIA,97871,100:"
     )

@@ -13,12 +13,13 @@ from tests.judge import HAMI_2_9, HAMI_2_10_0, TEAM_A, policy
 from tests.pods import ALL_ALLOWED, container
 from tests.remap.conftest import Drivers
 from tests.topology.machines import H20_UUIDS, MACHINES, a100_pcie_bridged, h20, uuid
-from webhook.bind.binding import Case, begin, finish
+from webhook.bind.binding import begin, finish
+from webhook.bind.pod_to_bind import PodToBind
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Container, Pod
 from webhook.remap.inputs import read_inputs
 from webhook.remap.verdict import ExitCode, Verdict
-from webhook.remap.verify import Seen, verify
+from webhook.remap.verify import MachineState, verify
 from webhook.topology.model import NodeTopology
 
 NODE = "h20-node-1"
@@ -30,7 +31,7 @@ DECODE = (H20_UUIDS[6], H20_UUIDS[3])
 def bound(pod: Pod, topology: NodeTopology) -> Pod:
     """The pod with the annotations that its Binding gets."""
     begun = begin(pod, to(topology.node), ALL_ALLOWED, policy())
-    assert isinstance(begun, Case), begun
+    assert isinstance(begun, PodToBind), begun
     outcome = finish(begun, policy(), published(topology))
     assert outcome.allowed, outcome.message
     assert pod.metadata is not None
@@ -40,7 +41,7 @@ def bound(pod: Pod, topology: NodeTopology) -> Pod:
 
 def remap_container(pod: Pod) -> Container:
     assert pod.spec is not None
-    (found,) = (one for one in pod.spec.init_containers or () if one.name == "gpu-topology-remap")
+    (found,) = (container for container in pod.spec.init_containers or () if container.name == "gpu-topology-remap")
     return found
 
 
@@ -62,7 +63,7 @@ def environment(pod: Pod, node: str) -> dict[str, str]:
 def started(drivers: Drivers, pod: Pod, node: str, **changes: str) -> Verdict:
     """The remap program, with the GPUs that its list shows it."""
     variables = environment(pod, node) | {f"GPU_TOPOLOGY_{name}": value for name, value in changes.items()}
-    return verify(read_inputs(variables), Seen(topology=drivers.see(node, variables["NVIDIA_VISIBLE_DEVICES"])))
+    return verify(read_inputs(variables), MachineState(topology=drivers.see(node, variables["NVIDIA_VISIBLE_DEVICES"])))
 
 
 def peer(name: str, cards: tuple[str, ...], cluster: ClusterFacts) -> Pod:
@@ -134,7 +135,7 @@ def test_a_container_that_sees_the_cards_of_its_pod_only_verifies_them_all_the_s
     verdict = started(drivers, after, NODE)
     assert (verdict.code, verdict.warnings) == (ExitCode.TRUE, ())
     assert verdict.resolution is not None
-    assert [one.cuda_visible_devices for one in verdict.resolution.containers] == numbers
+    assert [given.cuda_visible_devices for given in verdict.resolution.containers] == numbers
     assert [gpu.index for gpu in verdict.resolution.gpus] == [0, 1, 2, 3]
     assert verdict.node is not None
     assert {gpu.uuid for gpu in verdict.node.topology.gpus} == {*PREFILL, *DECODE}

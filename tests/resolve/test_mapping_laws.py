@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.topology import machines
 from webhook.allocation.model import Allocation, Device
 from webhook.model.choices import Profile
+from webhook.resolve.demand import GpuContainer, GpuDemand
 from webhook.resolve.node import KnownNode, Origin
 from webhook.resolve.resolve import resolve
-from webhook.resolve.wanted import GpuContainer, Wanted
 
 NODES = {name: KnownNode(topology, origin=Origin.AGENT) for name, topology in machines.MACHINES.items()}
 
@@ -35,7 +35,7 @@ def test_resolved_indices_name_exactly_the_allocated_cards(
         GpuContainer(name=f"c{k}", count=len(segment), visible_key=f"k{k}") for k, segment in enumerate(segments)
     )
     allocation = Allocation(segments=tuple(tuple(Device(uuid=uuid) for uuid in segment) for segment in segments))
-    found = resolve(Wanted(profile=profile, containers=containers), allocation, node)
+    found = resolve(GpuDemand(profile=profile, containers=containers), allocation, node)
 
     # What CUDA does: it numbers the GPUs that a container is shown by their bus ids.
     every = {gpu.uuid: gpu.pci_bus_id for gpu in node.topology.gpus}

@@ -7,9 +7,9 @@ import pytest
 from tests.topology import machines
 from webhook.allocation.model import Allocation, Device
 from webhook.model.choices import Profile
+from webhook.resolve.demand import GpuContainer, GpuDemand, NcclTables, Requirements
 from webhook.resolve.node import KnownNode, Origin
 from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, resolve
-from webhook.resolve.wanted import GpuContainer, NcclTables, Requirements, Wanted
 from webhook.topology.model import LostGpu, MigMode, NodeTopology
 
 U = machines.H20_UUIDS
@@ -28,7 +28,7 @@ def wanted(
     *counts: int,
     requirements: Requirements = Requirements(),  # noqa: B008 - it is frozen
     nccl: NcclTables = NcclTables(),  # noqa: B008 - as above
-) -> Wanted:
+) -> GpuDemand:
     containers = tuple(
         GpuContainer(
             name=f"c{k}",
@@ -37,11 +37,11 @@ def wanted(
         )
         for k, count in enumerate(counts)
     )
-    return Wanted(profile=profile, containers=containers, requirements=requirements, nccl=nccl)
+    return GpuDemand(profile=profile, containers=containers, requirements=requirements, nccl=nccl)
 
 
 def indices(resolution: Resolution) -> list[str]:
-    return [one.cuda_visible_devices for one in resolution.containers]
+    return [given.cuda_visible_devices for given in resolution.containers]
 
 
 def test_node_peers_get_the_positions_of_their_cards_on_the_node() -> None:
@@ -197,7 +197,7 @@ def test_the_variables_of_a_pod_fit_the_worst_of_its_containers() -> None:
     uuids = [gpu.uuid for gpu in node.gpus]
     pod = wanted(Profile.EXCLUSIVE, 2, 2, 1)
     found = resolve(pod, given([uuids[0], uuids[3]], [uuids[1], uuids[4]], [uuids[2]]), known(node))
-    assert [one.link for one in found.sets] == ["NVLink", found.worst.link, "single"]
+    assert [gpu_set.link for gpu_set in found.sets] == ["NVLink", found.worst.link, "single"]
     assert not found.worst.every_pair_has_nvlink
     assert dict(found.nccl)["NCCL_P2P_LEVEL"] == "PXB"
 
@@ -251,7 +251,9 @@ def test_containers_that_are_left_out_take_their_segment_and_nothing_else() -> N
         GpuContainer(name="slice", count=1, selected=False),
         GpuContainer(name="train", count=2),
     )
-    pod = Wanted(profile=Profile.EXCLUSIVE, containers=containers)
+    pod = GpuDemand(profile=Profile.EXCLUSIVE, containers=containers)
     found = resolve(pod, given([U[4]], [U[1], U[0]]), known(machines.h20()))
-    assert [(one.container.name, [gpu.index for gpu in one.gpus]) for one in found.containers] == [("train", [0, 1])]
+    assert [(container.container.name, [gpu.index for gpu in container.gpus]) for container in found.containers] == [
+        ("train", [0, 1])
+    ]
     assert found.visible_uuids == f"{U[0]},{U[1]}"

@@ -85,7 +85,7 @@ def test_a_missing_permission_is_403() -> None:
     assert 'gpu.topology/allow-host-ipc: "true"' in status["message"]
 
 
-@pytest.mark.parametrize("reason", [one for one in Reason if one is not Reason.MISSING_PERMISSION])
+@pytest.mark.parametrize("reason", [reason for reason in Reason if reason is not Reason.MISSING_PERMISSION])
 def test_every_other_refusal_is_422(reason: Reason) -> None:
     reply = json.loads(encode_reply(UID, Outcome(kind=Kind.REFUSE, reason=reason, message="m")))
     assert reply["response"]["status"] == {"status": "Failure", "message": "m", "reason": "Invalid", "code": 422}

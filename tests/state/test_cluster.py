@@ -41,7 +41,7 @@ REGISTER = json.dumps(
 )
 
 
-class Seen(NamedTuple):
+class ObjectVersion(NamedTuple):
     name: str
     version: int
     document: bytes
@@ -51,11 +51,11 @@ class Seen(NamedTuple):
 class Live:
     """The API server's namespaces; ``away`` says that it does not answer."""
 
-    found: dict[str, Seen] = field(default_factory=dict)
+    found: dict[str, ObjectVersion] = field(default_factory=dict)
     away: bool = False
     asked: list[str] = field(default_factory=list)
 
-    async def get(self, name: str) -> Seen | None:
+    async def get(self, name: str) -> ObjectVersion | None:
         self.asked.append(name)
         if self.away:
             raise StateUnknown(f"get namespace {name}: no answer")
@@ -82,11 +82,11 @@ class Site:
             wall=lambda: self.wall.timestamp(),  # noqa: PLW0108 - of the time as it is then
         )
 
-    def seen(self, name: str, **document: Any) -> Seen:
+    def seen(self, name: str, **document: Any) -> ObjectVersion:
         self.version += 1
-        return Seen(name, self.version, json.dumps(document).encode())
+        return ObjectVersion(name, self.version, json.dumps(document).encode())
 
-    def namespace(self, name: str, labels: dict[str, str] | None = None, **annotations: str) -> Seen:
+    def namespace(self, name: str, labels: dict[str, str] | None = None, **annotations: str) -> ObjectVersion:
         return self.seen(name, metadata={"labels": labels, "annotations": annotations or None})
 
     def fill(self) -> None:

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from tests.topology.machines import dgx1_v100, h20
 from webhook.agent.preview import preview
-from webhook.agent.publication import Terms
+from webhook.agent.publication import PublishOptions
 from webhook.model.errors import FormatError, GpuTopologyError, ManifestError
 from webhook.state.published import read_published, topology_of_config_map, topology_of_node
 from webhook.topology.document import format_topology
@@ -63,7 +63,7 @@ def test_a_config_map_is_read_in_either_form(written: Any) -> None:
 
 @pytest.mark.parametrize("namespace", ["", "gpu-topology"])
 def test_what_the_agent_previews_is_read(namespace: str) -> None:
-    assert read(preview(dgx1_v100(), Terms(namespace=namespace))) == dgx1_v100()
+    assert read(preview(dgx1_v100(), PublishOptions(namespace=namespace))) == dgx1_v100()
 
 
 @pytest.mark.parametrize("written", [as_json, as_yaml])

@@ -1,9 +1,9 @@
-"""Pods that have their GPUs already when they are created: restored ones, and those that somebody allocated before.
+"""Pods that have their GPUs already when they are created: restored ones, and those that were allocated before.
 
 What bind would write is then known, and written at once, by the same function.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from webhook.admit.container import PodContainer
 from webhook.allocation.read import allocated_node, read_allocation
@@ -11,12 +11,11 @@ from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError, LimitError
-from webhook.model.options import Options
 from webhook.model.pod import Namespace, Pod, PodSpec
+from webhook.resolve.demand import GpuContainer, GpuDemand
 from webhook.resolve.node import Sources, choose_node
 from webhook.resolve.outputs import all_annotations
 from webhook.resolve.resolve import UnresolvedError, check_size, resolve
-from webhook.resolve.wanted import GpuContainer, Requirements, Wanted
 
 Nodes = Callable[[str], Sources]
 """What is known of a node, by its name."""
@@ -34,7 +33,7 @@ def has_allocation(pod: Pod) -> bool:
 
 
 def allocated_annotations(
-    pod: Pod, namespace: Namespace, family: str, wanted: Wanted, nodes: Nodes, policy: AdmitPolicy
+    pod: Pod, namespace: Namespace, demand: GpuDemand, nodes: Nodes, policy: AdmitPolicy
 ) -> Mapping[str, str]:
     """The annotations that bind would write; none where it could not, or must not yet.
 
@@ -45,22 +44,22 @@ def allocated_annotations(
         LimitError: the allocation holds more than the configuration allows.
     """
     trusted = namespace.allows(names.ALLOW_NODE_GPUS)
-    if wanted.profile is Profile.POD_PEERS and not trusted:
+    if demand.profile is Profile.POD_PEERS and not trusted:
         return {}
-    node = allocated_node(pod.annotations, family=family)
+    node = allocated_node(pod.annotations, family=demand.family)
     assigned = (pod.spec or PodSpec()).node_name
     if node is None or assigned not in (None, "", node):
         return {}
     try:
         holder, limits = f"pod {namespace.name}/{pod.display_name}", policy.limits
-        allocation = read_allocation(pod.annotations, family=family, holder=holder, limits=limits.allocation)
+        allocation = read_allocation(pod.annotations, family=demand.family, holder=holder, limits=limits.allocation)
         uuids = [device.uuid for device in allocation.devices if device.uuid]
         max_age = policy.binding.topology_max_age_seconds
-        known = choose_node(nodes(node), uuids, max_age=max_age, verified=not wanted.profile.shares_gpus)
+        known = choose_node(nodes(node), uuids, max_age=max_age, verified=not demand.profile.shares_gpus)
         if known is None:
             return {}
         check_size(known, limits.node)
-        found = all_annotations(resolve(wanted, allocation, known))
+        found = all_annotations(resolve(demand, allocation, known))
         return {key: value for key, value in found.items() if trusted or key != names.VISIBLE_UUIDS}
     except LimitError:
         raise
@@ -68,25 +67,19 @@ def allocated_annotations(
         return {}  # bind will say it
 
 
-def wanted_of(containers: tuple[GpuContainer, ...], policy: AdmitPolicy, options: Options, profile: Profile) -> Wanted:
-    """What a pod with these containers wants to know of its GPUs."""
-    requirements = Requirements(nvlink=options.require_nvlink, min_bandwidth=options.min_bandwidth)
-    return Wanted(profile=profile, containers=containers, requirements=requirements, nccl=policy.nccl_tables)
-
-
 def gpu_containers(
-    containers: list[PodContainer], selected: set[str], visible_keys: Mapping[str, str]
+    containers: Sequence[PodContainer], selected: Collection[str], visible_keys: Mapping[str, str]
 ) -> tuple[GpuContainer, ...]:
     """The containers that ask for GPUs, as those see them who resolve an allocation."""
     return tuple(
         GpuContainer(
-            name=one.name,
-            count=one.request.count,
-            is_init=one.is_init,
-            visible_key=visible_keys.get(one.name, ""),
-            selected=one.name in selected,
-            keeps_gpus=not one.is_init or one.is_native_sidecar,
+            name=container.name,
+            count=container.request.count,
+            is_init=container.is_init,
+            visible_key=visible_keys.get(container.name, ""),
+            selected=container.name in selected,
+            keeps_gpus=not container.is_init or container.is_native_sidecar,
         )
-        for one in containers
-        if one.request
+        for container in containers
+        if container.request
     )

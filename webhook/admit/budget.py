@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import msgspec
 
 from webhook.admit.container import PodContainer
-from webhook.admit.request import ContainerRequest
 from webhook.config import LEAST_REPLY, LimitSettings
 from webhook.model import names
 from webhook.model.errors import LimitError
 from webhook.model.options import Options
 from webhook.model.patch import Operation
 from webhook.model.pod import InitContainer
+from webhook.request.resources import ContainerRequest
 
 ENVELOPE_BYTES = LEAST_REPLY // 2
 """What a reply holds beside its patch, at most: 30 warnings of 119 characters, the uid, and names."""
@@ -25,18 +25,17 @@ _encoder = msgspec.json.Encoder()
 
 def check_counts(containers: Sequence[ContainerRequest], options: Options, limits: LimitSettings, holder: str) -> None:
     """Raises LimitError if a pod has too many containers, or too many variables are asked for by annotations."""
-    ours = any(isinstance(one.container, InitContainer) and _is_called_like_ours(one.name) for one in containers)
-    found = len(containers) - ours
+    own = any(
+        isinstance(container.spec, InitContainer) and container.name.startswith(names.REMAP_CONTAINER)
+        for container in containers
+    )
+    found = len(containers) - own
     if found > limits.containers:
         raise LimitError(holder, setting="containers", most=limits.containers, what="containers", found=found)
     asked = len(options.env)
     if asked > limits.env_annotations:
         most, what = limits.env_annotations, f"variables of {names.PREFIX}{names.ENV_PREFIX}NAME annotations"
         raise LimitError(holder, setting="envAnnotations", most=most, what=what, found=asked)
-
-
-def _is_called_like_ours(name: str) -> bool:
-    return name.startswith(names.REMAP_CONTAINER)
 
 
 def check_variables(found: int, limits: LimitSettings, holder: str) -> None:
@@ -48,7 +47,7 @@ def check_variables(found: int, limits: LimitSettings, holder: str) -> None:
 
 def count_variables(containers: Sequence[PodContainer], remap_container: PodContainer | None) -> int:
     """How many variables a pod has, without those of our container."""
-    return sum(len(one.entries) for one in containers if one is not remap_container)
+    return sum(len(container.entries) for container in containers if container is not remap_container)
 
 
 class Budget:

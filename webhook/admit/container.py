@@ -2,12 +2,12 @@
 
 import msgspec
 
-from webhook.admit.request import ContainerRequest, GpuRequest
 from webhook.model.options import Variable
 from webhook.model.pod import Container, EnvVar, InitContainer
+from webhook.request.resources import ContainerRequest, GpuRequest
 
 
-class PodContainer(msgspec.Struct, gc=False, eq=False):
+class PodContainer(msgspec.Struct, frozen=True, gc=False, eq=False):
     """What a container has, and what its user wants it to have. Two are the same if they are one object."""
 
     path: str
@@ -15,7 +15,8 @@ class PodContainer(msgspec.Struct, gc=False, eq=False):
     env_path: str
     """JSON pointer to its ``env``."""
     name: str
-    container: Container
+    spec: Container
+    """The container as the pod has it."""
     request: GpuRequest | None
     entries: list[EnvVar]
     """``env`` as it stands, duplicates included."""
@@ -35,44 +36,44 @@ class PodContainer(msgspec.Struct, gc=False, eq=False):
     @property
     def is_init(self) -> bool:
         """Whether it is an init container, restartable or not."""
-        return isinstance(self.container, InitContainer)
+        return isinstance(self.spec, InitContainer)
 
     @property
     def is_native_sidecar(self) -> bool:
         """Whether it is a restartable init container."""
-        return isinstance(self.container, InitContainer) and self.container.restart_policy == "Always"
+        return isinstance(self.spec, InitContainer) and self.spec.restart_policy == "Always"
 
 
-def inspect(one: ContainerRequest, variables: tuple[Variable, ...] = (), *, left_out: bool = False) -> PodContainer:
+def inspect(request: ContainerRequest, variables: tuple[Variable, ...] = (), *, left_out: bool = False) -> PodContainer:
     """Decode what the steps look at.
 
     Args:
-        one: The container.
+        request: The container, and what it requests.
         variables: What env annotations ask for this container.
         left_out: Whether the profile does not apply to it.
 
     Raises:
         MalformedPod: a field has another type than in a container.
     """
-    container = one.container
+    container = request.spec
     entries = container.env
     own_env = {variable.name: variable for variable in entries or ()}
     asked = [variable for variable in variables if variable.replaces or variable.name not in own_env]
     env = own_env | {variable.name: EnvVar(variable.name, variable.value) for variable in asked} if asked else own_env
     mounts: dict[str, str] = {}
-    if one.request or isinstance(container, InitContainer):
+    if request.request or isinstance(container, InitContainer):
         mounts = {mount.mount_path.rstrip("/"): mount.name for mount in container.volume_mounts or ()}
     return PodContainer(
-        one.path,
-        one.path + "/env",
+        request.path,
+        request.path + "/env",
         container.name,
         container,
-        one.request,
+        request.request,
         entries or [],
         entries is not None,
         own_env,
         env,
         asked,
         mounts,
-        left_out and one.request is not None,
+        left_out and request.request is not None,
     )

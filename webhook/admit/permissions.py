@@ -45,10 +45,10 @@ def _needs(subject: Subject) -> Iterator[tuple[str, str]]:
         yield names.ALLOW_NODE_GPUS, f"profile {subject.profile} shows it every GPU of the node"
     peers = subject.profile is Profile.POD_PEERS
     union = subject.sources(names.VISIBLE_UUIDS, names.ENV_NVIDIA_VISIBLE_DEVICES)
-    for one in subject.containers:
-        own = one.env.get(names.ENV_NVIDIA_VISIBLE_DEVICES)
-        if own is None or one is subject.remap_container or (peers and any(map(own.reads, union))):
+    for container in subject.containers:
+        own = container.env.get(names.ENV_NVIDIA_VISIBLE_DEVICES)
+        if own is None or container is subject.remap.container or (peers and any(map(own.reads, union))):
             continue
         # An own list of GPUs is how one tenant sees another's cards, in any container of the pod.
         if own.value_from is not None or (own.value or "") not in SHOWS_NOTHING:
-            yield names.ALLOW_NODE_GPUS, f"container {one.name} sets {names.ENV_NVIDIA_VISIBLE_DEVICES} itself"
+            yield names.ALLOW_NODE_GPUS, f"container {container.name} sets {names.ENV_NVIDIA_VISIBLE_DEVICES} itself"

@@ -55,38 +55,38 @@ class PodPatch:
         """Tell the user something; with a ``reason``, the pod will not get all that its profile promises."""
         self.warnings.append(AdmissionWarning(text, reason))
 
-    def add_variable(self, one: PodContainer, name: str, value: str) -> None:
+    def add_variable(self, container: PodContainer, name: str, value: str) -> None:
         """Append a literal to a container's ``env``."""
         self._budget.add_variables()
-        self._append(one.env_path, entries.variable(name, value), one.has_env)
+        self._append(container.env_path, entries.variable(name, value), container.has_env)
 
-    def add_reference(self, one: PodContainer, name: str, source: Reference) -> None:
+    def add_reference(self, container: PodContainer, name: str, source: Reference) -> None:
         """Append a variable that takes its value from elsewhere to a container's ``env``."""
         self._budget.add_variables()
-        self._append(one.env_path, entries.reference(name, source), one.has_env)
+        self._append(container.env_path, entries.reference(name, source), container.has_env)
 
-    def replace_variable(self, one: PodContainer, index: int, name: str, value: str) -> None:
+    def replace_variable(self, container: PodContainer, index: int, name: str, value: str) -> None:
         """Replace the entry at ``index`` of a container's ``env`` by a literal."""
-        self._replace(f"{one.env_path}/{index}", entries.variable(name, value))
+        self._replace(f"{container.env_path}/{index}", entries.variable(name, value))
 
-    def add_mount(self, one: PodContainer, volume: str, path: str, *, read_only: bool = False) -> None:
+    def add_mount(self, container: PodContainer, volume: str, path: str, *, read_only: bool = False) -> None:
         """Append a volume mount to a container."""
-        exists = is_present(one.container.mounts_json)
-        self._append(one.path + "/volumeMounts", entries.mount(volume, path, read_only), exists)
+        exists = is_present(container.spec.mounts_json)
+        self._append(container.path + "/volumeMounts", entries.mount(volume, path, read_only), exists)
 
     def add_empty_dir(self, name: str, *, size_limit: str, medium: str = "") -> None:
         """Append an ``emptyDir`` volume to the pod."""
         exists = is_present(self._spec.volumes_json)
         self._append("/spec/volumes", entries.empty_dir(name, medium, size_limit), exists)
 
-    def set_resource(self, one: PodContainer, section: str, resource: str, value: Quantity) -> None:
+    def set_resource(self, container: PodContainer, section: str, resource: str, value: Quantity) -> None:
         """Set one resource in ``section`` (``limits`` or ``requests``) of a container."""
-        present: dict[str, Quantity] | None = getattr(one.container.resources, section)
-        self._put(f"{one.path}/resources/{section}", resource, value, present)
+        present: dict[str, Quantity] | None = getattr(container.spec.resources, section)
+        self._put(f"{container.path}/resources/{section}", resource, value, present)
 
-    def drop_resource(self, one: PodContainer, section: str, resource: str) -> None:
+    def drop_resource(self, container: PodContainer, section: str, resource: str) -> None:
         """Remove a resource, which must be there, from ``section`` of a container."""
-        self._write(Operation("remove", _member(f"{one.path}/resources/{section}", resource)))
+        self._write(Operation("remove", _member(f"{container.path}/resources/{section}", resource)))
 
     def annotate(self, key: str, value: str) -> None:
         """Give a pod annotation this value, whatever it had before."""
@@ -124,9 +124,9 @@ class PodPatch:
         self._budget.spend(insertion)
         self.insertions.append(insertion)
 
-    def replace_container(self, one: PodContainer, container: msgspec.Raw) -> None:
+    def replace_container(self, present: PodContainer, container: msgspec.Raw) -> None:
         """Replace a container that is ours by its present form, given as JSON."""
-        self._replace(one.path, container)
+        self._replace(present.path, container)
 
     def _append(self, path: str, item: Any, exists: bool) -> None:
         if exists or path in self._created:

@@ -1,6 +1,6 @@
 """Our volumes, under names that never meet a volume of the user's."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 
 from webhook.admit.pod_patch import PodPatch
@@ -16,7 +16,7 @@ def numbered(name: str) -> Iterator[str]:
 
 
 def empty_dir_name(
-    present: dict[str, Volume], name: str, *, size_limit: str, medium: str = "", foreign: Collection[str] = ()
+    present: Mapping[str, Volume], name: str, *, size_limit: str, medium: str = "", foreign: Collection[str] = ()
 ) -> str:
     """The name of our ``emptyDir``: that of an earlier admission, else the first free one; never one of ``foreign``."""
     return next(
@@ -28,7 +28,7 @@ def empty_dir_name(
 
 
 def provide_empty_dir(
-    patch: PodPatch, present: dict[str, Volume], name: str, *, size_limit: str, medium: str = ""
+    patch: PodPatch, present: Mapping[str, Volume], name: str, *, size_limit: str, medium: str = ""
 ) -> str:
     """The name of our ``emptyDir``, which is added unless an earlier admission has done so."""
     volume = empty_dir_name(present, name, size_limit=size_limit, medium=medium)

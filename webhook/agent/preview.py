@@ -7,7 +7,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from webhook.agent.look import Look
-from webhook.agent.publication import Memory, NodeChange, Object, Observed, Terms, decide, sound
+from webhook.agent.publication import Memory, NodeChange, Object, Observed, PublishOptions, decide, sound
 from webhook.model import names
 from webhook.topology.health import node_health
 from webhook.topology.model import NodeTopology
@@ -15,20 +15,20 @@ from webhook.topology.model import NodeTopology
 _TIMELESS = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def preview(topology: NodeTopology, terms: Terms) -> str:
+def preview(topology: NodeTopology, options: PublishOptions) -> str:
     """The ConfigMap as YAML; label, annotations, events and findings in comments.
 
     As a first round would write it, to a Node without annotations and with nothing published before.
 
     Args:
         topology: Of the node, as discovered.
-        terms: How to publish; an empty namespace is left out.
+        options: How to publish; an empty namespace is left out.
     """
     seen = sound(topology)
     look = Look(seen, node_health(seen))
     node: Object = {"metadata": {"name": seen.node, "uid": "", "resourceVersion": ""}}
     observed = Observed(node=node, config_map=None)
-    publication = decide(observed, look, memory=Memory(), terms=terms, at=_TIMELESS)
+    publication = decide(observed, look, memory=Memory(), options=options, at=_TIMELESS)
     change = publication.node or NodeChange(patch={"metadata": {}})
     annotations = change.patch["metadata"].get("annotations", {})
     lines = [f"# Node {seen.node}: label {names.NVLINK}={look.health.state}"]

@@ -72,7 +72,7 @@ class Publication:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Terms:
+class PublishOptions:
     """How to publish."""
 
     namespace: str
@@ -81,23 +81,23 @@ class Terms:
     """Whether to tell HAMi which GPUs to leave alone."""
 
 
-def decide(observed: Observed, now: Look, *, memory: Memory, terms: Terms, at: datetime) -> Publication:
+def decide(observed: Observed, now: Look, *, memory: Memory, options: PublishOptions, at: datetime) -> Publication:
     """What to write so that the cluster knows ``now``; nothing that it has already.
 
     Args:
         observed: What the cluster has.
         now: The newest look at the node.
         memory: Of earlier rounds.
-        terms: How to publish.
+        options: How to publish.
         at: The time of the Events.
     """
     known = memory.at_start(observed.config_map)
-    manifest = config_map_manifest(now.topology, observed.node, namespace=terms.namespace)
+    manifest = config_map_manifest(now.topology, observed.node, namespace=options.namespace)
     happened = changes(now, before=known.published, readable=known.readable)
     version = _metadata(observed.config_map or {}).get("resourceVersion", "")
     return Publication(
         events=tuple(_event(event, observed.node, "Discover", at=at, seed=version) for event in happened),
-        node=node_change(observed.node, now, before=known.readable, cordon=terms.cordon, at=at),
+        node=node_change(observed.node, now, before=known.readable, cordon=options.cordon, at=at),
         config_map=None if observed.config_map and _has(observed.config_map, manifest) else manifest,
     )
 

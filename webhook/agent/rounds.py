@@ -13,7 +13,7 @@ from webhook.agent.publication import (
     NodeChange,
     Object,
     Observed,
-    Terms,
+    PublishOptions,
     decide,
     lease_manifest,
     nccl_problem,
@@ -35,13 +35,13 @@ ATTEMPTS = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Nature:
-    """Time and chance."""
+class Clock:
+    """The time, and the chance that spreads agents over it."""
 
-    clock: Callable[[], float]
+    monotonic: Callable[[], float]
     """Seconds of a clock that never goes back."""
     now: Callable[[], datetime]
-    chance: Callable[[], float]
+    jitter: Callable[[], float]
     """A random number from 0 up to 1."""
 
 
@@ -51,33 +51,33 @@ class Agent:
     def __init__(  # noqa: PLR0913 - what the outside world is to it
         self,
         node: str,
-        terms: Terms,
+        options: PublishOptions,
         *,
         interval: float,
         discover: Callable[[], NodeTopology],
         connect: Callable[[], ApiServer],
         log: AgentLog,
-        nature: Nature,
+        clock: Clock,
         once: bool = False,
     ) -> None:
         self._node = node
-        self._terms = terms
+        self._options = options
         self._discover_topology = discover
         self._connect = connect
         self._log = log
-        self._nature = nature
+        self._clock = clock
         self._once = once
         self._api: ApiServer | None = None
         self._memory = Memory()
-        self._looked_at = nature.now()
+        self._looked_at = clock.now()
         self._renewal: str | None = None  # why the last one was refused; empty after a success
-        started = nature.clock()
+        started = clock.monotonic()
         self._schedule = Schedule(interval=interval, discover_at=started)
         self.status = Status(confirmed_at=started)
 
     async def wake(self) -> float:
         """Do what is due; returns the seconds until there is something to do again. Raises nothing."""
-        clock = self._nature.clock
+        clock = self._clock.monotonic
         self.status = replace(self.status, busy_since=clock())
         if clock() >= self._schedule.discover_at:
             self._discover()
@@ -94,7 +94,7 @@ class Agent:
                 await api.close()
 
     def _discover(self) -> None:
-        started, at = self._nature.clock(), self._nature.now()
+        started, at = self._clock.monotonic(), self._clock.now()
         try:
             topology = sound(self._discover_topology())
             look = Look(topology, node_health(topology))
@@ -105,10 +105,10 @@ class Agent:
             if look != self.status.look:
                 self._log_look(look)
             self._looked_at = at
-            seconds = self._nature.clock() - started
+            seconds = self._clock.monotonic() - started
             outcome = "problem" if topology.problem else "complete"
             self.status = replace(self.status, look=look, discovery_seconds=seconds).counted(Count.DISCOVERIES, outcome)
-        self._schedule = self._schedule.discovered(self._nature.clock(), self._nature.chance())
+        self._schedule = self._schedule.discovered(self._clock.monotonic(), self._clock.jitter())
 
     async def _publish(self, look: Look) -> None:
         try:
@@ -126,7 +126,7 @@ class Agent:
             if self._schedule.failures:
                 self._log.recovered(self._schedule.failures)
             self._schedule = self._schedule.published()
-            self.status = replace(self.status, in_step=True, failure=refusal, confirmed_at=self._nature.clock())
+            self.status = replace(self.status, in_step=True, failure=refusal, confirmed_at=self._clock.monotonic())
 
     async def _write(self, look: Look) -> str:
         """Make the cluster know ``look``, and when it was true.
@@ -138,10 +138,10 @@ class Agent:
             ApiError: not everything could be written; what could, is.
         """
         api = self._api = self._api or self._connect()
-        at = self._nature.now()
+        at = self._clock.now()
         observed = await self._observe(api)
         memory = self._memory.at_start(observed.config_map)
-        publication = decide(observed, look, memory=memory, terms=self._terms, at=at)
+        publication = decide(observed, look, memory=memory, options=self._options, at=at)
         refused: ApiRefused | None = None
         await self._create_events(api, publication.events)
         if publication.node:
@@ -163,7 +163,7 @@ class Agent:
             node = await api.node(self._node)
         except NotFound as error:
             raise NotFound(f"{error}. --node, or {names.AGENT_NODE_NAME}, must be the name of a Node") from None
-        found = await api.config_map(self._terms.namespace, config_map_name(self._node))
+        found = await api.config_map(self._options.namespace, config_map_name(self._node))
         return Observed(node=node, config_map=found)
 
     async def _create_events(self, api: ApiServer, events: tuple[Object, ...]) -> None:
@@ -196,7 +196,7 @@ class Agent:
                 return
 
     def _node_change(self, node: Object, look: Look, before: NodeTopology | None) -> NodeChange | None:
-        return node_change(node, look, before=before, cordon=self._terms.cordon, at=self._nature.now())
+        return node_change(node, look, before=before, cordon=self._options.cordon, at=self._clock.now())
 
     async def _apply(self, api: ApiServer, manifest: Object) -> None:
         await api.apply_config_map(manifest, field_manager=names.AGENT_FIELD_MANAGER)
@@ -207,8 +207,8 @@ class Agent:
 
         A refusal is no reason to publish later: what is published stays so. Only what is new of renewals is logged.
         """
-        terms, interval = self._terms, self._schedule.interval
-        manifest = lease_manifest(node, namespace=terms.namespace, interval=interval, at=self._looked_at)
+        options, interval = self._options, self._schedule.interval
+        manifest = lease_manifest(node, namespace=options.namespace, interval=interval, at=self._looked_at)
         before = self._renewal
         try:
             await api.apply_lease(manifest, field_manager=names.AGENT_FIELD_MANAGER)
@@ -246,8 +246,8 @@ class Agent:
     async def _retry_later(self, *, asked: float = 0.0) -> float:
         """Put the next publication off, and begin it with a new connection: token and authority may be new by then."""
         await self.close()
-        now = self._nature.clock()
-        self._schedule = self._schedule.failed(now, self._nature.chance(), asked=asked)
+        now = self._clock.monotonic()
+        self._schedule = self._schedule.failed(now, self._clock.jitter(), asked=asked)
         self.status = replace(self.status, in_step=False)
         return (self._schedule.retry_at or now) - now
 

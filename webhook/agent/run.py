@@ -16,15 +16,14 @@ from typing import NoReturn
 from webhook import __version__
 from webhook.agent.endpoints import Endpoints, serve
 from webhook.agent.log import AgentLog
-from webhook.agent.publication import Terms
-from webhook.agent.rounds import Agent, Nature
+from webhook.agent.publication import PublishOptions
+from webhook.agent.rounds import Agent, Clock
 from webhook.discovery.discover import discover
 from webhook.kube.api_server import ApiServer, connect_objects
 from webhook.log import take_over_logging
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
 
-USER_AGENT = f"{names.AGENT_FIELD_MANAGER}/{__version__}"
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -33,7 +32,7 @@ class AgentSettings:
     """What the command line says."""
 
     node: str
-    terms: Terms
+    options: PublishOptions
     interval: float
     """Seconds between two discoveries."""
     root: Path
@@ -99,7 +98,7 @@ async def _rounds(agent: Agent) -> NoReturn:
 
 
 def _connector(settings: AgentSettings) -> Callable[[], ApiServer]:
-    return partial(connect_objects, settings.kubeconfig, user_agent=USER_AGENT)
+    return partial(connect_objects, settings.kubeconfig, user_agent=names.AGENT_USER_AGENT)
 
 
 def _log(settings: AgentSettings) -> AgentLog:
@@ -109,11 +108,11 @@ def _log(settings: AgentSettings) -> AgentLog:
 def _agent(settings: AgentSettings, connector: Callable[[], ApiServer], log: AgentLog, *, once: bool = False) -> Agent:
     return Agent(
         settings.node,
-        settings.terms,
+        settings.options,
         interval=settings.interval,
         discover=partial(discover, node=settings.node, root=settings.root),
         connect=connector,
         log=log,
-        nature=Nature(clock=time.monotonic, now=lambda: datetime.now(UTC), chance=random.random),
+        clock=Clock(monotonic=time.monotonic, now=lambda: datetime.now(UTC), jitter=random.random),
         once=once,
     )

@@ -123,7 +123,7 @@ def _names_only_others(text: str, allocation: Allocation) -> bool:
 def _begins_one(beginnings: Collection[str], texts: Collection[str]) -> bool:
     """Whether one of ``texts`` begins with one of ``beginnings``: in order, it would be the first not before that."""
     ordered = sorted(texts)
-    return any(text.startswith(one) for one in beginnings for text in _from(ordered, one))
+    return any(text.startswith(beginning) for beginning in beginnings for text in _from(ordered, beginning))
 
 
 def _from(ordered: list[str], beginning: str) -> list[str]:

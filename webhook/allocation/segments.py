@@ -64,11 +64,10 @@ def check_read_back(text: str, read: Allocation, allocation: Allocation, key: st
 
 
 class _BadFieldError(Exception):
-    place = ""
-    """The segment."""
+    """A piece of a segment is not what stands there; ``place`` names the segment."""
 
-    def __init__(self, expected: str, found: str) -> None:
-        self.expected, self.found = expected, found
+    def __init__(self, expected: str, found: str, place: str = "") -> None:
+        self.expected, self.found, self.place = expected, found, place
         super().__init__(expected)
 
 
@@ -80,8 +79,7 @@ def _segments(text: str, device: Callable[[str], Device | None]) -> Segments:
         try:
             segments.append(tuple([found for piece in segment.split(":") if piece and (found := device(piece))]))
         except _BadFieldError as error:
-            error.place = f": segment {position}"
-            raise
+            raise _BadFieldError(error.expected, error.found, f": segment {position}") from None
     return tuple(segments)
 
 

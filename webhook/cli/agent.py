@@ -10,7 +10,7 @@ from webhook.cli.complaint import complain
 from webhook.model import names
 
 if TYPE_CHECKING:
-    from webhook.agent.publication import Terms
+    from webhook.agent.publication import PublishOptions
 
 # A DNS subdomain, as the names of Nodes are: k8s.io/apimachinery, pkg/util/validation, IsDNS1123Subdomain.
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -42,11 +42,11 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     ] = 8080,
 ) -> None:
     """Publish the GPU topology of this node, again and again."""
-    from webhook.agent.publication import Terms
+    from webhook.agent.publication import PublishOptions
 
-    terms = Terms(namespace=namespace, cordon=cordon)
+    options = PublishOptions(namespace=namespace, cordon=cordon)
     if dry_run:
-        _preview(node or _name_of_machine(), terms, root)
+        _preview(node or _name_of_machine(), options, root)
         return
     for option, value, variable in (
         ("--node", node, names.AGENT_NODE_NAME),
@@ -59,7 +59,7 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
 
     settings = AgentSettings(
         node=node,
-        terms=terms,
+        options=options,
         interval=interval,
         root=root,
         kubeconfig=kubeconfig,
@@ -85,7 +85,7 @@ def _check_name(node: str) -> None:
         raise typer.BadParameter(found, param_hint="--node")
 
 
-def _preview(node: str, terms: "Terms", root: Path) -> None:
+def _preview(node: str, options: "PublishOptions", root: Path) -> None:
     """Print what would be published.
 
     Raises:
@@ -97,7 +97,7 @@ def _preview(node: str, terms: "Terms", root: Path) -> None:
     from webhook.model.errors import GpuTopologyError
 
     topology = discover(node=node, root=root)
-    typer.echo(preview(topology, terms), nl=False)
+    typer.echo(preview(topology, options), nl=False)
     if topology.problem and not topology.gpus:
         raise GpuTopologyError(f"no topology of node {topology.node}: {topology.problem}")
     if topology.problem:

@@ -44,9 +44,9 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
 
     Warnings and refusals go to stderr. A refused Binding ends with exit code 1.
     """
-    from webhook.bind.binding import Case, begin, finish
+    from webhook.bind.binding import begin, finish
     from webhook.cli.inputs import namespace_in, read_pod_file, read_settings, read_state
-    from webhook.model.binding import BIND_SENTENCES, Binding, Target
+    from webhook.model.binding import BIND_SENTENCES, Binding, BindOutcome, Target
     from webhook.model.outcome import Kind
     from webhook.model.pod import Metadata
 
@@ -57,11 +57,11 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     metadata = pod.metadata or Metadata()
     binding = Binding(Metadata(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid), Target(target))
     begun = begin(_unbound(pod), binding, namespace_in(known, metadata.namespace or namespace), policy)
-    if isinstance(begun, Case):
+    if isinstance(begun, BindOutcome):
+        outcome = begun
+    else:
         sources = _sources(topology, target) if topology else known.node(target) if known else _nothing()
         outcome = finish(begun, policy, sources)
-    else:
-        outcome = begun
     for warning in outcome.warnings:
         complain(f"warning: {warning}")
     if output is Output.JSON:

@@ -17,7 +17,7 @@ from webhook.model import names
 if TYPE_CHECKING:
     from certs.api import ApiServer
     from certs.describe import Overview, Row
-    from certs.terms import Terms
+    from certs.spec import CertificateSpec
 
 certs = typer.Typer(name="certs", no_args_is_help=True, help="Look at, make and renew the webhook's certificates.")
 
@@ -51,12 +51,12 @@ def init(config: ConfigOption = None, kubeconfig: KubeconfigOption = None, names
     from certs.replicas import Identity
     from certs.requests import converse
     from certs.rounds import Replica
-    from certs.terms import Pace
+    from certs.spec import Pace
     from webhook.model.errors import GpuTopologyError
 
-    async def install(server: "ApiServer", terms: "Terms") -> None:
+    async def install(server: "ApiServer", spec: "CertificateSpec") -> None:
         for _ in range(ATTEMPTS):
-            replica = Replica(Identity("certs-init", uuid4().hex), terms, Pace(), monotonic)
+            replica = Replica(Identity("certs-init", uuid4().hex), spec, Pace(), monotonic)
             try:
                 changes = await converse(replica.install(), server.send)
             except Conflict:  # the webhook itself was quicker
@@ -67,12 +67,12 @@ def init(config: ConfigOption = None, kubeconfig: KubeconfigOption = None, names
                 typer.echo("nothing to do")
             if replica.unregistered:
                 typer.echo(
-                    f"gpu-topology: there is no MutatingWebhookConfiguration {terms.configuration} yet; the webhook "
+                    f"gpu-topology: there is no MutatingWebhookConfiguration {spec.configuration} yet; the webhook "
                     "writes its caBundle when there is one",
                     err=True,
                 )
             return
-        raise GpuTopologyError(f"Secret {terms.namespace}/{terms.secret}: others write it all the time. Try again")
+        raise GpuTopologyError(f"Secret {spec.namespace}/{spec.secret}: others write it all the time. Try again")
 
     _in_cluster(install, config, kubeconfig, namespace)
 
@@ -92,13 +92,13 @@ def rotate(
 
     wish = AUTHORITY if authority else SERVING
 
-    async def ask_for_it(server: "ApiServer", terms: "Terms") -> None:
-        if read_stored((await server.send(ask(terms))).found, terms) is None:
+    async def ask_for_it(server: "ApiServer", spec: "CertificateSpec") -> None:
+        if read_stored((await server.send(ask(spec))).found, spec) is None:
             raise GpuTopologyError(
-                f"there is no Secret {terms.namespace}/{terms.secret}. Make it: gpu-topology certs init"
+                f"there is no Secret {spec.namespace}/{spec.secret}. Make it: gpu-topology certs init"
             )
-        patch = {"metadata": {"annotations": {terms.marks.rotate: wish}}}
-        await server.send(Patch(Kind.SECRET, terms.secret, patch, PatchType.MERGE))
+        patch = {"metadata": {"annotations": {spec.marks.rotate: wish}}}
+        await server.send(Patch(Kind.SECRET, spec.secret, patch, PatchType.MERGE))
 
     _in_cluster(ask_for_it, config, kubeconfig, namespace)
     typer.echo(f"asked for a new {'authority' if authority else 'certificate'}: the leader of the replicas makes it")
@@ -124,17 +124,20 @@ def show(
         _print(_files(tls), output)
         return
 
-    async def look(server: "ApiServer", terms: "Terms") -> "Overview":
-        found = (await server.send(Get(Kind.CONFIGURATION, terms.configuration))).found
-        secret = await server.send(ask(terms))
-        registration = read_registration(found, terms) if found is not None else None
-        return describe(read_stored(secret.found, terms), registration, terms, secret.at)
+    async def look(server: "ApiServer", spec: "CertificateSpec") -> "Overview":
+        found = (await server.send(Get(Kind.CONFIGURATION, spec.configuration))).found
+        secret = await server.send(ask(spec))
+        registration = read_registration(found, spec) if found is not None else None
+        return describe(read_stored(secret.found, spec), registration, spec, secret.at)
 
     _print(_in_cluster(look, config, kubeconfig, namespace), output)
 
 
 def _in_cluster(
-    work: "Callable[[ApiServer, Terms], Awaitable[_T]]", config: Path | None, kubeconfig: Path | None, namespace: str
+    work: "Callable[[ApiServer, CertificateSpec], Awaitable[_T]]",
+    config: Path | None,
+    kubeconfig: Path | None,
+    namespace: str,
 ) -> "_T":
     """What ``work`` returns, given a connection to the API server, and what the certificates should be like."""
     import asyncio
@@ -142,18 +145,17 @@ def _in_cluster(
     from webhook.cli.inputs import read_settings
     from webhook.kube.certificates import SECONDS, CertificateRequests
     from webhook.kube.session import connect
-    from webhook.server.certificates import MARKS, terms_of
-    from webhook.server.live import USER_AGENT
+    from webhook.server.certificates import MARKS, spec_of
 
     if not namespace:
         raise typer.BadParameter(f"expected a name, or the variable {names.AGENT_NAMESPACE}", param_hint="--namespace")
     settings, _ = read_settings(config)
-    session = connect(kubeconfig, user_agent=USER_AGENT, seconds=SECONDS)
+    session = connect(kubeconfig, user_agent=names.WEBHOOK_USER_AGENT, seconds=SECONDS)
     server = CertificateRequests(session, namespace=namespace, field_manager=MARKS.field_manager)
 
     async def run() -> "_T":
         try:
-            return await work(server, terms_of(settings.certificates, namespace))
+            return await work(server, spec_of(settings.certificates, namespace))
         finally:
             await server.close()
 

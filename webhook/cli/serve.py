@@ -103,7 +103,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         reviews,
         cluster.state,
         certificates.context,
-        vitals=lambda: certificates.told_in(cluster.vitals()),
+        vitals=lambda: certificates.add_to(cluster.vitals()),
         background=(*cluster.background, *certificates.background),
     )
 

@@ -58,7 +58,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _reasons(choice: Choice, asked: Constraints, weights: Weights) -> Iterator[tuple[str, str]]:
-    unmet = {one.constraint for one in choice.unmet}
+    unmet = {shortfall.constraint for shortfall in choice.unmet}
     met = [constraint.value for constraint in asked.asked if constraint not in unmet]
     if met:
         yield "meets", ", ".join(met)

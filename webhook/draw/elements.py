@@ -116,7 +116,7 @@ def wrap(words: str, width: float, size: float, factor: float = NARROW) -> list[
             lines[-1] = longer
         else:
             lines.append(fit(word, width, size, factor))
-    return [one for one in lines if one]
+    return [line for line in lines if line]
 
 
 def _allowed(words: str) -> str:

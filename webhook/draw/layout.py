@@ -90,7 +90,7 @@ def rows_of(topology: NodeTopology) -> Rows:
         return [[*with_gpus, *without]] if found else []
     rows: Rows = [[], []]
     for panel in with_gpus:
-        rows[sum(len(one.gpus) for one in rows[0]) >= len(topology.gpus) / 2].append(panel)
+        rows[sum(len(placed.gpus) for placed in rows[0]) >= len(topology.gpus) / 2].append(panel)
     if not rows[1]:
         rows[1].append(rows[0].pop())
     for panel in without:

@@ -52,7 +52,7 @@ def draw(topology: NodeTopology, chosen: GpuSet | None = None) -> str:
     parts = [
         *head,
         *(_socket_link(one, other) for one, other in links),
-        *(frame(one) for one in layout.frames),
+        *(frame(numa_frame) for numa_frame in layout.frames),
         *_stems(layout),
         *(switch(box, branch) for box, branch in layout.switches),
         *draw_middle(between, layout),

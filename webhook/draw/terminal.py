@@ -110,9 +110,9 @@ def _bandwidths(topology: NodeTopology, chosen: GpuSet | None) -> Text:
     found, connections = _gpus_of(matrix(topology)), Connections(topology)
     members = chosen.gpus if chosen else ()
     rows = []
-    for one, row in zip(topology.gpus, found.rows, strict=True):
+    for gpu, row in zip(topology.gpus, found.rows, strict=True):
         cells = [
-            _bandwidth_cell(word, None if one is other else _reckoned(connections, one.index, other.index, members))
+            _bandwidth_cell(word, None if gpu is other else _reckoned(connections, gpu.index, other.index, members))
             for other, word in zip(topology.gpus, row.words, strict=True)
         ]
         rows.append((row.label, cells, ()))

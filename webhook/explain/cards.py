@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from webhook.admit.container import PodContainer
 from webhook.admit.permissions import SHOWS_NOTHING
-from webhook.explain.case import Case
 from webhook.explain.control import control
+from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.visible import UUID_PREFIX, show, split_list
 from webhook.explain.words import clause, containers, counted, listed
@@ -22,33 +22,35 @@ _REMOVE = "Remove the variable: the device plugin shows the container its own GP
 _ALL_ZERO = "HAMi's library takes every UUID for GPU 0"
 
 
-def cards(case: Case) -> Iterator[Finding]:
+def cards(examined: ExaminedPod) -> Iterator[Finding]:
     """Whole cards, no interception, and nothing that hides them."""
-    yield _whole(case)
-    if not case.gpu_containers:  # MIG devices alone
+    yield _whole(examined)
+    if not examined.gpu_containers:  # MIG devices alone
         return
-    library = control(case)
+    library = control(examined)
     yield library
-    yield _own_gpus(case, preloaded=library.fails)
+    yield _own_gpus(examined, preloaded=library.fails)
 
 
-def _whole(case: Case) -> Finding:
-    if case.requests.mig:
+def _whole(examined: ExaminedPod) -> Finding:
+    if examined.requests.mig:
         said = clause(SENTENCES[Reason.MIG_REQUEST])
         return fails(WHOLE_CARDS, said, "Ask for whole GPUs", stops=True)
-    slices = [one for one in case.gpu_containers if one.request and not one.request.is_whole]
+    slices = [
+        container for container in examined.gpu_containers if container.request and not container.request.is_whole
+    ]
     if slices:
         count = slices[0].request.names.count if slices[0].request else ""
         said = "; ".join(map(_slice, slices))
         return fails(WHOLE_CARDS, said, f'Ask for {count} alone, or set {names.INJECT}: "true" on the pod')
-    asked = [(one.name, one.request.count) for one in case.gpu_containers if one.request]
+    asked = [(container.name, container.request.count) for container in examined.gpu_containers if container.request]
     return holds(
         WHOLE_CARDS, listed(f"container {name} asks for {counted(count, 'whole GPU')}" for name, count in asked)
     )
 
 
-def _slice(one: PodContainer) -> str:
-    request = one.request
+def _slice(container: PodContainer) -> str:
+    request = container.request
     if request is None:
         return ""
     parts = [request.names.memory] if request.has_memory else []
@@ -58,44 +60,47 @@ def _slice(one: PodContainer) -> str:
     ):
         if value is not None and value != 100:
             parts.append(f"{resource} {value}")
-    return f"container {one.name} asks for a part of each card: {listed(parts)}"
+    return f"container {container.name} asks for a part of each card: {listed(parts)}"
 
 
-def _own_gpus(case: Case, *, preloaded: bool) -> Finding:
+def _own_gpus(examined: ExaminedPod, *, preloaded: bool) -> Finding:
     """Own variables in ``exclusive``; in the peer profiles they are a matter of the peers."""
-    if case.profile.shares_gpus:
-        return not_needed(OWN_GPUS, f"in profile {case.profile} containers see their peers' GPUs too: see visibility")
-    found = [finding for one in case.gpu_containers for finding in _hidden(case, one, preloaded)]
-    worst = next((one for one in found if one.fails), None) or next(iter(found), None)
+    if examined.profile.shares_gpus:
+        said = f"in profile {examined.profile} containers see their peers' GPUs too: see visibility"
+        return not_needed(OWN_GPUS, said)
+    found = [finding for container in examined.gpu_containers for finding in _hidden(examined, container, preloaded)]
+    worst = next((finding for finding in found if finding.fails), None) or next(iter(found), None)
     if worst:
         return worst
-    return holds(OWN_GPUS, f"{containers(case.gpu_containers)}: the device plugin's list says which GPUs are visible")
+    said = f"{containers(examined.gpu_containers)}: the device plugin's list says which GPUs are visible"
+    return holds(OWN_GPUS, said)
 
 
-def _hidden(case: Case, one: PodContainer, preloaded: bool) -> Iterator[Finding]:
+def _hidden(examined: ExaminedPod, container: PodContainer, preloaded: bool) -> Iterator[Finding]:
     visible, used = (
-        one.own_env.get(name) for name in (names.ENV_NVIDIA_VISIBLE_DEVICES, names.ENV_CUDA_VISIBLE_DEVICES)
+        container.own_env.get(name) for name in (names.ENV_NVIDIA_VISIBLE_DEVICES, names.ENV_CUDA_VISIBLE_DEVICES)
     )
     if visible is not None:
-        said = f"container {one.name} sets {names.ENV_NVIDIA_VISIBLE_DEVICES} itself, which overrules the device plugin"
+        sets = f"container {container.name} sets {names.ENV_NVIDIA_VISIBLE_DEVICES} itself"
+        said = f"{sets}, which overrules the device plugin"
         if visible.value_from is None and (visible.value or "") in SHOWS_NOTHING:
             yield fails(OWN_GPUS, f"{said}: {shorten(visible.value or '')} shows no GPU", _REMOVE, stops=True)
         else:
             yield unknown(OWN_GPUS, f"{said}: whether it shows the allocated GPUs is not known", _REMOVE)
         return
     if used is not None:
-        yield _used(case, one, used, preloaded)
+        yield _used(examined, container, used, preloaded)
 
 
-def _used(case: Case, one: PodContainer, used: EnvVar, preloaded: bool) -> Finding:
+def _used(examined: ExaminedPod, container: PodContainer, used: EnvVar, preloaded: bool) -> Finding:
     """What CUDA makes of a list of the pod's own, where the container sees its GPUs and no others."""
-    said = f"container {one.name} sets {names.ENV_CUDA_VISIBLE_DEVICES}"
+    said = f"container {container.name} sets {names.ENV_CUDA_VISIBLE_DEVICES}"
     if used.value_from is not None or "$(" in (used.value or ""):
         return unknown(OWN_GPUS, f"{said} from elsewhere: what it says is not known", _REMOVE)
     entries = split_list(used.value or "")
     said = f"{said} to {shorten(used.value or '')}"
-    given = _given(case, one)
-    count = len(given) if given else one.request.count if one.request else 0
+    given = _given(examined, container)
+    count = len(given) if given else container.request.count if container.request else 0
     if given is None and any(_is_uuid(entry) for entry in entries):
         if preloaded:
             return fails(OWN_GPUS, f"{said}: {_ALL_ZERO}", _REMOVE)
@@ -111,10 +116,10 @@ def _used(case: Case, one: PodContainer, used: EnvVar, preloaded: bool) -> Findi
     return holds(OWN_GPUS, f"{said}: {uses}")
 
 
-def _given(case: Case, one: PodContainer) -> Sequence[Gpu] | None:
+def _given(examined: ExaminedPod, container: PodContainer) -> Sequence[Gpu] | None:
     """The GPUs of a container; ``None`` if they are not known by their UUIDs."""
-    known = case.resolution.containers if case.resolution else ()
-    found = next((given.gpus for given in known if given.container.name == one.name), ())
+    known = examined.resolution.containers if examined.resolution else ()
+    found = next((given.gpus for given in known if given.container.name == container.name), ())
     return found if found and all(gpu.uuid for gpu in found) else None
 
 

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from webhook.admit.container import PodContainer
-from webhook.admit.steps.disable_control import disables_control
-from webhook.explain.case import Case
+from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.words import containers, listed
 from webhook.model import names
 from webhook.model.errors import shorten
+from webhook.request.hami_control import disables_control
 
 CONTROL = "control"
 
@@ -43,27 +43,27 @@ class _Look(msgspec.Struct, frozen=True):
     seen: PodContainer | None
 
 
-def control(case: Case) -> Finding:
+def control(examined: ExaminedPod) -> Finding:
     """Whether HAMi's library stays out of every container with GPUs."""
-    if case.family == "koordinator":
+    if examined.family == "koordinator":
         return not_needed(CONTROL, "Koordinator preloads nothing where whole GPUs are asked for")
-    readers = _readers(case)
-    wrong = {reader: list(_wrong(case, reader, _who(case, reader))) for reader in readers}
+    readers = _readers(examined)
+    wrong = {reader: list(_wrong(examined, reader, _who(examined, reader))) for reader in readers}
     if not any(wrong.values()):
-        return holds(CONTROL, _right(case, readers))
-    remedy = _remedy(case)
+        return holds(CONTROL, _right(examined, readers))
+    remedy = _remedy(examined)
     if all(wrong.values()):
-        alike = {tuple(_wrong(case, reader, _ANY)) for reader in readers}
+        alike = {tuple(_wrong(examined, reader, _ANY)) for reader in readers}
         every = [text for texts in wrong.values() for text in texts]
         return fails(CONTROL, "; ".join(alike.pop() if len(readers) > len(alike) == 1 else every), remedy)
     sayings = [f"{reader}: {listed(texts) or 'no fault'}" for reader, texts in wrong.items()]
     return unknown(CONTROL, f"it depends on HAMi's version, which is not known here: {'; '.join(sayings)}", remedy)
 
 
-def _readers(case: Case) -> tuple[Reader, ...]:
-    if case.family == "volcano":
+def _readers(examined: ExaminedPod) -> tuple[Reader, ...]:
+    if examined.family == "volcano":
         return (Reader.VOLCANO,)
-    cluster = case.cluster
+    cluster = examined.cluster
     if cluster.hami is None:
         return (Reader.FIRST, Reader.OWN, Reader.COMPACTED)
     if cluster.has_init_container_fault:
@@ -71,30 +71,32 @@ def _readers(case: Case) -> tuple[Reader, ...]:
     return (Reader.OWN,) if cluster.tells_containers_apart else (Reader.FIRST,)
 
 
-def _looks(case: Case, reader: Reader) -> Iterator[_Look]:
-    """What happens to each container of ``case.gpu_containers``."""
-    apps = [one for one in case.containers if not one.is_init]
-    asking = [one for one in (apps if reader is Reader.VOLCANO else case.containers) if one.request]
-    positions: Sequence[PodContainer] = apps if reader is Reader.VOLCANO else case.containers
-    for position, one in enumerate(asking):
-        if one not in case.gpu_containers:
+def _looks(examined: ExaminedPod, reader: Reader) -> Iterator[_Look]:
+    """What happens to each container of ``examined.gpu_containers``."""
+    apps = [container for container in examined.containers if not container.is_init]
+    asking = [
+        container for container in (apps if reader is Reader.VOLCANO else examined.containers) if container.request
+    ]
+    positions: Sequence[PodContainer] = apps if reader is Reader.VOLCANO else examined.containers
+    for position, container in enumerate(asking):
+        if container not in examined.gpu_containers:
             continue
         if reader is Reader.OWN:
-            yield _Look(one, one)
+            yield _Look(container, container)
         elif reader is Reader.FIRST:
-            yield _Look(one, apps[0] if apps else None)
+            yield _Look(container, apps[0] if apps else None)
         else:
-            yield _Look(one, positions[position])
+            yield _Look(container, positions[position])
 
 
-def _wrong(case: Case, reader: Reader, who: str) -> Iterator[str]:
-    for look in _looks(case, reader):
+def _wrong(examined: ExaminedPod, reader: Reader, who: str) -> Iterator[str]:
+    for look in _looks(examined, reader):
         seen = look.seen
         if seen is None or _is_off(seen, reader):
             continue
         where = "there" if seen is look.served else f"at container {seen.name}"
         said = f"HAMi's library is preloaded into container {look.served.name}"
-        yield f"{said}: {who} looks {where}, {_found(case, seen)}"
+        yield f"{said}: {who} looks {where}, {_found(examined, seen)}"
 
 
 def _is_off(seen: PodContainer, reader: Reader) -> bool:
@@ -103,14 +105,14 @@ def _is_off(seen: PodContainer, reader: Reader) -> bool:
     return disables_control(seen.entries)
 
 
-def _who(case: Case, reader: Reader) -> str:
-    return str(reader) if reader is Reader.VOLCANO or case.cluster.hami is None else case.hami
+def _who(examined: ExaminedPod, reader: Reader) -> str:
+    return str(reader) if reader is Reader.VOLCANO or examined.cluster.hami is None else examined.hami
 
 
-def _found(case: Case, seen: PodContainer) -> str:
+def _found(examined: ExaminedPod, seen: PodContainer) -> str:
     own = seen.own_env.get(names.ENV_DISABLE_CONTROL)
     if own is None:
-        unseen = ", and envFrom does not count" if seen.name in case.evidence.env_from else ""
+        unseen = ", and envFrom does not count" if seen.name in examined.evidence.env_from else ""
         return f"and it does not set {names.ENV_DISABLE_CONTROL}{unseen}"
     if own.value_from is not None:
         return f"where {names.ENV_DISABLE_CONTROL} is no literal but comes from elsewhere, which does not count"
@@ -121,14 +123,14 @@ def _found(case: Case, seen: PodContainer) -> str:
     )
 
 
-def _right(case: Case, readers: Sequence[Reader]) -> str:
-    who = _who(case, readers[0]) if len(readers) == 1 else "whichever version of HAMi it is, it"
-    asking = containers(case.gpu_containers)
+def _right(examined: ExaminedPod, readers: Sequence[Reader]) -> str:
+    who = _who(examined, readers[0]) if len(readers) == 1 else "whichever version of HAMi it is, it"
+    asking = containers(examined.gpu_containers)
     return f"{who} finds {names.ENV_DISABLE_CONTROL} set for {asking} and preloads nothing"
 
 
-def _remedy(case: Case) -> str:
-    if any(one.request and not one.request.is_whole for one in case.gpu_containers):
+def _remedy(examined: ExaminedPod) -> str:
+    if any(container.request and not container.request.is_whole for container in examined.gpu_containers):
         return "Ask for whole GPUs first: without HAMi's library a slice has no limits"
     return (
         f'Let the webhook do it, or write {names.ENV_DISABLE_CONTROL}: "true" as a literal into every container, init '

@@ -53,7 +53,7 @@ def node_of(pod: Pod) -> str:
     assigned = (pod.spec or PodSpec()).node_name
     if assigned:
         return assigned
-    return next(filter(None, (allocated_node(pod.annotations, family=one.family) for one in DIALECTS)), "")
+    return next(filter(None, (allocated_node(pod.annotations, family=dialect.family) for dialect in DIALECTS)), "")
 
 
 def group_of(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from webhook.explain.cards import cards
-from webhook.explain.case import Case, examine
 from webhook.explain.evidence import Evidence
+from webhook.explain.examined import ExaminedPod, examine
 from webhook.explain.faults import faults
 from webhook.explain.findings import Finding, Group, Reach, Report, Verdict
 from webhook.explain.links import ALLOCATION, LINKS, links
@@ -17,7 +17,7 @@ from webhook.explain.words import listed
 from webhook.model.choices import Profile
 from webhook.topology.sets import LinkClass
 
-_Conditions = Callable[[Case], Iterator[Finding]]
+_Conditions = Callable[[ExaminedPod], Iterator[Finding]]
 
 _GROUPS: tuple[tuple[str, _Conditions, bool], ...] = (
     ("Injection", opting, False),
@@ -39,26 +39,26 @@ def explain(evidence: Evidence) -> Report:
     Raises:
         MalformedPod: a field has another type than in a pod.
     """
-    case = examine(evidence)
-    groups = tuple(_groups(case))
+    examined = examine(evidence)
+    groups = tuple(_groups(examined))
     findings = [finding for group in groups for finding in group.findings]
-    reach = _reach(case, findings)
+    reach = _reach(examined, findings)
     return Report(
-        pod=case.holder,
+        pod=examined.holder,
         node=evidence.node,
         reach=reach,
-        conclusion=_conclusion(case, reach, findings),
+        conclusion=_conclusion(examined, reach, findings),
         groups=groups,
     )
 
 
-def _groups(case: Case) -> Iterator[Group]:
-    speaking = (opting, cards, links) if case.requests.mig else (opting,)
+def _groups(examined: ExaminedPod) -> Iterator[Group]:
+    speaking = (opting, cards, links) if examined.requests.mig else (opting,)
     for title, conditions, for_links in _GROUPS:
-        if not case.gpu_containers and conditions not in speaking:
+        if not examined.gpu_containers and conditions not in speaking:
             continue
-        found = conditions(case)
-        if case.alone and for_links:
+        found = conditions(examined)
+        if examined.alone and for_links:
             found = map(_harmless, found)
         yield Group(title, tuple(found))
 
@@ -71,28 +71,28 @@ def _harmless(finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, verdict=Verdict.NOT_NEEDED, evidence=said, remedy="", stops=False)
 
 
-def _reach(case: Case, findings: list[Finding]) -> Reach:
-    if case.requests_problem:
+def _reach(examined: ExaminedPod, findings: list[Finding]) -> Reach:
+    if examined.requests_problem:
         return Reach.UNKNOWN
-    if case.alone or not (case.gpu_containers or case.requests.mig):
+    if examined.alone or not (examined.gpu_containers or examined.requests.mig):
         return Reach.NOTHING_TO_JOIN
     failing = [finding for finding in findings if finding.fails and finding.condition not in _PREPARATION]
     if any(finding.stops for finding in failing):
         return Reach.NONE
     if failing:
         return Reach.SOME
-    if case.resolution is None or case.resolution.doubt:
+    if examined.resolution is None or examined.resolution.doubt:
         return Reach.UNKNOWN
-    if case.resolution.worst.link is not LinkClass.SINGLE:
+    if examined.resolution.worst.link is not LinkClass.SINGLE:
         return Reach.ALL
-    return Reach.UNKNOWN if case.profile is Profile.NODE_PEERS else Reach.NOTHING_TO_JOIN
+    return Reach.UNKNOWN if examined.profile is Profile.NODE_PEERS else Reach.NOTHING_TO_JOIN
 
 
-def _conclusion(case: Case, reach: Reach, findings: list[Finding]) -> str:
+def _conclusion(examined: ExaminedPod, reach: Reach, findings: list[Finding]) -> str:
     """Only what follows from the findings."""
     failing = [finding for finding in findings if finding.fails and finding.condition not in _PREPARATION]
     reasons = listed(dict.fromkeys(finding.condition for finding in failing))
-    unprepared = "The webhook did not prepare this pod. " if not case.injected else ""
+    unprepared = "The webhook did not prepare this pod. " if not examined.injected else ""
     if reach is Reach.NOTHING_TO_JOIN:
         return "NVLink has nothing to join: there are no two GPUs here that work together."
     if reach is Reach.NONE:
@@ -102,12 +102,12 @@ def _conclusion(case: Case, reach: Reach, findings: list[Finding]) -> str:
         if [finding.condition for finding in failing] == [LINKS]:
             return f"{unprepared}NVLink joins some of these GPUs only: {LINKS}."
         return f"{unprepared}NVLink may be lost, or slower than it could be: {reasons}."
-    if case.requests_problem:
+    if examined.requests_problem:
         return "What the pod asks for cannot be read."
-    doubts = listed(dict.fromkeys(one.condition for one in findings if one.verdict is Verdict.UNKNOWN))
-    if case.resolution is None or reach is Reach.UNKNOWN:
+    doubts = listed(dict.fromkeys(finding.condition for finding in findings if finding.verdict is Verdict.UNKNOWN))
+    if examined.resolution is None or reach is Reach.UNKNOWN:
         return f"{unprepared}Nothing that is known stops NCCL from using NVLink; not known: {doubts or ALLOCATION}."
-    worst = case.resolution.worst
+    worst = examined.resolution.worst
     said = (
         f"{unprepared}Nothing here stops NCCL from using NVLink between all these GPUs "
         f"({worst.link}, {worst.bandwidth_text} GB/s per direction)"

@@ -6,10 +6,9 @@ import msgspec
 from jsonpointer import unescape
 
 from webhook import __version__
-from webhook.admit.decide import Passed, passes, passes_unseen
 from webhook.admit.permissions import check_permissions
 from webhook.admit.trial import StepTrial
-from webhook.explain.case import Case
+from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, Verdict, fails, holds, not_needed, unknown
 from webhook.explain.words import HAVE, clause, counted, listed
 from webhook.model import names
@@ -20,6 +19,7 @@ from webhook.model.outcome import SENTENCES, Reason, Refused
 from webhook.model.patch import Operation
 from webhook.model.pod import Namespace
 from webhook.printable import fitted, printable
+from webhook.request.skip import Skip, early_skip_reason, skip_reason
 
 OPTED_IN, INJECTED, PREPARED = "opted-in", "injected", "prepared"
 
@@ -59,97 +59,97 @@ _OWN_REASONS = (Reason.OPTED_OUT, Reason.VGPU_SLICE)
 """For which admission leaves a pod alone, whatever its namespace says."""
 
 
-def opting(case: Case) -> Iterator[Finding]:
+def opting(examined: ExaminedPod) -> Iterator[Finding]:
     """Opted in, injected, and nothing missing."""
-    if not case.gpu_containers and not case.requests_problem:
-        yield from _left_alone(case)
+    if not examined.gpu_containers and not examined.requests_problem:
+        yield from _left_alone(examined)
         return
-    taken = _opted_in(case)
+    taken = _opted_in(examined)
     yield taken
-    yield _injected(case, taken)
-    yield _prepared(case)
+    yield _injected(examined, taken)
+    yield _prepared(examined)
 
 
-def _left_alone(case: Case) -> Iterator[Finding]:
+def _left_alone(examined: ExaminedPod) -> Iterator[Finding]:
     """A pod that asks for no GPU, or for MIG devices only: admission skips it, and refuses nothing."""
-    reason = Reason.MIG_REQUEST if case.requests.mig else Reason.NO_GPU_REQUEST
+    reason = Reason.MIG_REQUEST if examined.requests.mig else Reason.NO_GPU_REQUEST
     sentence = clause(SENTENCES[reason])
     yield not_needed(OPTED_IN, sentence)
-    yield not_needed(INJECTED, f"the webhook prepares no such pod{_marked(case)}")
+    yield not_needed(INJECTED, f"the webhook prepares no such pod{_marked(examined)}")
     yield not_needed(PREPARED, f"the webhook would leave it as it is: {sentence}")
 
 
-def _opted_in(case: Case) -> Finding:
-    evidence = case.evidence
-    if case.requests_problem:
-        return fails(OPTED_IN, case.requests_problem, "Write a whole number")
+def _opted_in(examined: ExaminedPod) -> Finding:
+    evidence = examined.evidence
+    if examined.requests_problem:
+        return fails(OPTED_IN, examined.requests_problem, "Write a whole number")
     try:
-        passed = passes_unseen(evidence.pod, evidence.namespace) or passes(
-            evidence.pod, evidence.namespace, case.requests, evidence.policy.defaults.inject
+        skip = early_skip_reason(evidence.pod, evidence.namespace) or skip_reason(
+            evidence.pod, evidence.namespace, examined.requests, evidence.policy.defaults.inject
         )
     except FormatError as error:
         return fails(OPTED_IN, str(error), "Correct the annotation")
-    if passed is None:
+    if skip is None:
         asks = any(key in evidence.pod.annotations for key in (names.INJECT, names.PROFILE))
-        why = "the pod asks for it" if asks else f"the pod asks for {counted(case.gpus, 'GPU')}"
+        why = "the pod asks for it" if asks else f"the pod asks for {counted(examined.gpus, 'GPU')}"
         return holds(OPTED_IN, f"namespace {evidence.namespace.name} has opted in, and {why}")
-    return _passed(case, passed)
+    return _skipped(examined, skip)
 
 
-def _passed(case: Case, passed: Passed) -> Finding:
-    sentence = clause(SENTENCES[passed.reason])
-    if passed.reason is Reason.NAMESPACE_UNKNOWN:
-        return _of_unknown_namespace(case, passed)
-    if case.injected:
+def _skipped(examined: ExaminedPod, skip: Skip) -> Finding:
+    sentence = clause(SENTENCES[skip.reason])
+    if skip.reason is Reason.NAMESPACE_UNKNOWN:
+        return _of_unknown_namespace(examined, skip)
+    if examined.injected:
         said = "the pod's containers are prepared; those of a pod like it would not be now"
         return not_needed(OPTED_IN, f"{said}: {sentence}")
-    if case.alone and passed.reason is Reason.NOT_REQUESTED:
+    if examined.alone and skip.reason is Reason.NOT_REQUESTED:
         peers = f"if containers or pods are to reach each other's GPUs, set {names.PROFILE}"
         return not_needed(OPTED_IN, f"no container asks for two GPUs, and the pod did not ask for injection; {peers}")
-    return fails(OPTED_IN, sentence, _REMEDIES.get(passed.reason, ""))
+    return fails(OPTED_IN, sentence, _REMEDIES.get(skip.reason, ""))
 
 
-def _of_unknown_namespace(case: Case, passed: Passed) -> Finding:
-    remedy = _REMEDIES[passed.reason]
-    problem = case.evidence.reading.namespace_problem
+def _of_unknown_namespace(examined: ExaminedPod, skip: Skip) -> Finding:
+    remedy = _REMEDIES[skip.reason]
+    problem = examined.evidence.reading.namespace_problem
     sentence = f"the namespace is not known here{': ' if problem else ''}{problem}"
     if problem:
         remedy = f"{HAVE} to get namespaces"
-    own = _own_reason(case)
-    if own is not None and not case.injected:
+    own = _own_reason(examined)
+    if own is not None and not examined.injected:
         sentence = f"{sentence}; whatever it says, {clause(SENTENCES[own])}"
         remedy = f"{_REMEDIES[own]}. {remedy}"
     return unknown(OPTED_IN, sentence, remedy)
 
 
-def _own_reason(case: Case) -> Reason | None:
+def _own_reason(examined: ExaminedPod) -> Reason | None:
     """Why admission leaves the pod alone in every namespace."""
-    pod = case.evidence.pod
-    enabled = Namespace(case.evidence.namespace.name, {names.INJECTION: "enabled"})
+    pod = examined.evidence.pod
+    enabled = Namespace(examined.evidence.namespace.name, {names.INJECTION: "enabled"})
     try:
-        passed = passes_unseen(pod, enabled) or passes(
-            pod, enabled, case.requests, case.evidence.policy.defaults.inject
+        skip = early_skip_reason(pod, enabled) or skip_reason(
+            pod, enabled, examined.requests, examined.evidence.policy.defaults.inject
         )
     except FormatError:
         return None
-    return passed.reason if passed and passed.reason in _OWN_REASONS else None
+    return skip.reason if skip and skip.reason in _OWN_REASONS else None
 
 
-def _injected(case: Case, taken: Finding) -> Finding:
-    if case.injected:
-        return holds(INJECTED, f"the containers are prepared for profile {case.injected_as}{_marked(case)}")
-    if case.is_observed:
-        said = f"profile observe: the webhook only watches the pod{_marked(case)}"
+def _injected(examined: ExaminedPod, taken: Finding) -> Finding:
+    if examined.injected:
+        return holds(INJECTED, f"the containers are prepared for profile {examined.injected_as}{_marked(examined)}")
+    if examined.is_observed:
+        said = f"profile observe: the webhook only watches the pod{_marked(examined)}"
         return fails(INJECTED, said, f"Set {names.PROFILE} to another profile and {_AGAIN}")
-    return _not_injected(case, taken)
+    return _not_injected(examined, taken)
 
 
-def _not_injected(case: Case, taken: Finding) -> Finding:
-    why = "a pod whose requests cannot be read is never prepared" if case.requests_problem else _UNPREPARED
-    said = f"{why}{_marked(case)}"
-    if case.alone and taken.verdict is not Verdict.HOLDS:
+def _not_injected(examined: ExaminedPod, taken: Finding) -> Finding:
+    why = "a pod whose requests cannot be read is never prepared" if examined.requests_problem else _UNPREPARED
+    said = f"{why}{_marked(examined)}"
+    if examined.alone and taken.verdict is not Verdict.HOLDS:
         return not_needed(INJECTED, said)
-    if taken.fails or (taken.verdict is Verdict.UNKNOWN and _own_reason(case) is not None):
+    if taken.fails or (taken.verdict is Verdict.UNKNOWN and _own_reason(examined) is not None):
         return fails(INJECTED, said, f"See to {OPTED_IN}, and {_AGAIN}")
     if taken.verdict is Verdict.UNKNOWN:
         remedy = f"Look whether the namespace has opted in and the webhook is registered and was running, and {_AGAIN}"
@@ -157,33 +157,33 @@ def _not_injected(case: Case, taken: Finding) -> Finding:
     return fails(INJECTED, said, f"Look whether the webhook is registered and was running, and {_AGAIN}")
 
 
-def _marked(case: Case) -> str:
+def _marked(examined: ExaminedPod) -> str:
     """What the annotation says, for people; begins with a semicolon, or is empty."""
-    profile = Profile.OBSERVE if case.is_observed else case.injected_as
-    if case.mark_problem:
-        return f"; {case.mark_problem}, which decides nothing"
-    if case.mark is None:
+    profile = Profile.OBSERVE if examined.is_observed else examined.injected_as
+    if examined.mark_problem:
+        return f"; {examined.mark_problem}, which decides nothing"
+    if examined.mark is None:
         return f"; there is no annotation {names.INJECTED}" if profile else ""
-    version = fitted(case.mark.version, _VERSION_LIMIT)
-    if case.mark.profile is not profile:
-        return f"; annotation {names.INJECTED} says {case.mark.profile} (version {version}), which decides nothing"
+    version = fitted(examined.mark.version, _VERSION_LIMIT)
+    if examined.mark.profile is not profile:
+        return f"; annotation {names.INJECTED} says {examined.mark.profile} (version {version}), which decides nothing"
     said = f"; annotation {names.INJECTED} names version {version}"
     return said if version == __version__ else f"{said}, and this is version {__version__}"
 
 
-def _prepared(case: Case) -> Finding:
-    admission = case.actual
+def _prepared(examined: ExaminedPod) -> Finding:
+    admission = examined.actual
     if admission.refusal:
         said = f"the webhook would refuse the pod: {admission.refusal}"
         return fails(PREPARED, said, "Correct what the message names")
     if admission.subject is None:
         return not_needed(PREPARED, "the webhook would leave it as it is: no container is selected")
-    if case.injected:
-        return _still_prepared(case)
-    if case.requests.mig:
+    if examined.injected:
+        return _still_prepared(examined)
+    if examined.requests.mig:
         return not_needed(PREPARED, f"the webhook would leave it as it is: {clause(SENTENCES[Reason.MIG_REQUEST])}")
-    is_watched = case.options.profile is Profile.OBSERVE
-    refusals = [*_permissions(case), *(step.refusal for step in admission.steps.values() if step.refusal)]
+    is_watched = examined.options.profile is Profile.OBSERVE
+    refusals = [*_permissions(examined), *(step.refusal for step in admission.steps.values() if step.refusal)]
     if refusals:
         said = "; ".join(dict.fromkeys(refusals))
         if is_watched:
@@ -196,9 +196,9 @@ def _prepared(case: Case) -> Finding:
     return not_needed(PREPARED, f"the webhook would {does}")
 
 
-def _permissions(case: Case) -> Iterator[str]:
-    subject = case.actual.subject
-    if subject is None or not case.evidence.namespace.known:
+def _permissions(examined: ExaminedPod) -> Iterator[str]:
+    subject = examined.actual.subject
+    if subject is None or not examined.evidence.namespace.known:
         return
     try:
         check_permissions(subject)
@@ -206,21 +206,21 @@ def _permissions(case: Case) -> Iterator[str]:
         yield refused.message
 
 
-def _still_prepared(case: Case) -> Finding:
-    lacking = list(dict.fromkeys(text for name in NEEDED for text in lacks(case, name)))
+def _still_prepared(examined: ExaminedPod) -> Finding:
+    lacking = list(dict.fromkeys(text for name in NEEDED for text in lacks(examined, name)))
     if lacking:
         return fails(PREPARED, "; ".join(lacking), f"Find out who changed it, and {_AGAIN}")
     return holds(PREPARED, "everything is there that this profile needs")
 
 
-def lacks(case: Case, name: str) -> Iterator[str]:
+def lacks(examined: ExaminedPod, name: str) -> Iterator[str]:
     """What a step would still change or not allow: a sentence for each thing."""
-    step = case.actual.steps.get(name)
+    step = examined.actual.steps.get(name)
     if step is None:
         return
     if step.refusal:
         yield step.refusal
-    yield from dict.fromkeys(_lack(case, operation) for operation in missing(step))
+    yield from dict.fromkeys(_lack(examined, operation) for operation in missing(step))
 
 
 def missing(step: StepTrial) -> Iterator[Operation]:
@@ -235,11 +235,13 @@ def missing(step: StepTrial) -> Iterator[Operation]:
 
 def _is_value_of_bind(operation: Operation, key: str) -> bool:
     keys = [key] if key else list(operation.value or ())
-    return all(is_output(one) or one == names.NCCL_P2P_LEVEL for one in keys)
+    return all(is_output(key) or key == names.NCCL_P2P_LEVEL for key in keys)
 
 
-def _lack(case: Case, operation: Operation) -> str:
-    container = next((one for one in case.containers if operation.path.startswith(one.path + "/")), None)
+def _lack(examined: ExaminedPod, operation: Operation) -> str:
+    container = next(
+        (container for container in examined.containers if operation.path.startswith(container.path + "/")), None
+    )
     if container is None:
         return f"the pod lacks {_field(operation)}"
     rest = operation.path.removeprefix(container.path + "/")
@@ -253,7 +255,7 @@ def _in_words(value: object) -> str:
     """``nvidia.com/gpu 2`` for a mapping, ``a and b`` for a list."""
     plain = msgspec.to_builtins(value)
     if isinstance(plain, dict):
-        return listed(f"{key} {_in_words(one)}" for key, one in plain.items())
+        return listed(f"{key} {_in_words(item)}" for key, item in plain.items())
     if isinstance(plain, list):
         return listed(map(_in_words, plain))
     if isinstance(plain, bool):

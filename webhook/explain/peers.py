@@ -9,8 +9,8 @@ src/init.cc, src/graph/paths.cc, src/os/linux_ipcsocket.cc; UCX src/uct/cuda/cud
 from collections.abc import Iterator
 
 from webhook.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
-from webhook.explain.case import Case
 from webhook.explain.evidence import group_of, node_of
+from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.opting import missing
 from webhook.explain.words import HAVE, containers, listed, says
@@ -33,38 +33,38 @@ _NODE_PEERS = f"Set {names.PROFILE}: node-peers and create the pod again"
 _POD_PEERS = f"Set {names.PROFILE}: pod-peers and create the pod again"
 
 
-def peers(case: Case) -> Iterator[Finding]:
+def peers(examined: ExaminedPod) -> Iterator[Finding]:
     """What the profile says about peers; one finding where there are none."""
-    if not case.profile.shares_gpus:
-        yield _none(case)
-    elif case.profile is Profile.POD_PEERS:
-        yield _hash_of_pod(case)
-        yield _memory_of_pod(case)
+    if not examined.profile.shares_gpus:
+        yield _none(examined)
+    elif examined.profile is Profile.POD_PEERS:
+        yield _hash_of_pod(examined)
+        yield _memory_of_pod(examined)
         yield holds(NETWORK, "containers of one pod share it")
-        yield _pid_of_pod(case)
-        yield _visibility(case, _POD_PEERS)
+        yield _pid_of_pod(examined)
+        yield _visibility(examined, _POD_PEERS)
     else:
-        yield _same_node(case)
-        yield _hash_of_node(case)
-        yield _memory_of_node(case)
-        yield _network_of_node(case)
-        yield _pid_of_node(case)
-        yield _visibility(case, _NODE_PEERS)
+        yield _same_node(examined)
+        yield _hash_of_node(examined)
+        yield _memory_of_node(examined)
+        yield _network_of_node(examined)
+        yield _pid_of_node(examined)
+        yield _visibility(examined, _NODE_PEERS)
 
 
-def _none(case: Case) -> Finding:
-    apps = [one for one in case.gpu_containers if not one.is_init]
+def _none(examined: ExaminedPod) -> Finding:
+    apps = [container for container in examined.gpu_containers if not container.is_init]
     if len(apps) < 2:
-        return not_needed(PEERS, f"profile {case.profile}: nobody else works with these GPUs{_own_shm(case)}")
-    shared = case.spec.share_process_namespace or case.spec.host_pid
+        return not_needed(PEERS, f"profile {examined.profile}: nobody else works with these GPUs{_own_shm(examined)}")
+    shared = examined.spec.share_process_namespace or examined.spec.host_pid
     without = "" if shared else "; without shareProcessNamespace CUDA IPC between them fails"
-    said = f"profile {case.profile}: {containers(apps)} work on their own GPUs each{without}"
+    said = f"profile {examined.profile}: {containers(apps)} work on their own GPUs each{without}"
     return not_needed(PEERS, f"{said}. If they are to reach each other's, set {names.PROFILE}: pod-peers")
 
 
-def _own_shm(case: Case) -> str:
-    mounted = [one for one in case.gpu_containers if names.SHARED_MEMORY_PATH in one.mounts]
-    if not (case.spec.host_ipc and mounted):
+def _own_shm(examined: ExaminedPod) -> str:
+    mounted = [container for container in examined.gpu_containers if names.SHARED_MEMORY_PATH in container.mounts]
+    if not (examined.spec.host_ipc and mounted):
         return ""
     return (
         f"; the pod is in the host's IPC namespace, but {says(mounted, 'mounts', 'mount')} a volume at "
@@ -72,10 +72,10 @@ def _own_shm(case: Case) -> str:
     )
 
 
-def _hash_of_pod(case: Case) -> Finding:
-    values = {_host_id(one.own_env.get(names.ENV_NCCL_HOSTID)) for one in case.gpu_containers}
+def _hash_of_pod(examined: ExaminedPod) -> Finding:
+    values = {_host_id(container.own_env.get(names.ENV_NCCL_HOSTID)) for container in examined.gpu_containers}
     if len(values) > 1:
-        said = f"{containers(case.gpu_containers)} have different values of {names.ENV_NCCL_HOSTID}"
+        said = f"{containers(examined.gpu_containers)} have different values of {names.ENV_NCCL_HOSTID}"
         return fails(HOST_HASH, f"{said}: to NCCL they are on different nodes", f"Remove {names.ENV_NCCL_HOSTID}")
     return holds(HOST_HASH, "containers of one pod have one host name")
 
@@ -87,8 +87,8 @@ def _host_id(variable: EnvVar | None) -> object:
     return "node" if variable.reads(NODE_NAME) else variable.value or variable.value_from is not None
 
 
-def _memory_of_pod(case: Case) -> Finding:
-    volumes = {one.mounts.get(names.SHARED_MEMORY_PATH) for one in case.gpu_containers}
+def _memory_of_pod(examined: ExaminedPod) -> Finding:
+    volumes = {container.mounts.get(names.SHARED_MEMORY_PATH) for container in examined.gpu_containers}
     if len(volumes) > 1:
         shown = listed(sorted(volume or "no volume" for volume in volumes))
         said = f"containers have different devices at {names.SHARED_MEMORY_PATH} ({shown}), so NCCL drops P2P"
@@ -96,33 +96,37 @@ def _memory_of_pod(case: Case) -> Finding:
     volume = next(iter(volumes), None)
     if volume:
         return holds(SHARED_MEMORY, f"all mount volume {volume} at {names.SHARED_MEMORY_PATH}")
-    own = "the host's" if case.spec.host_ipc else "the pod's own, of 64 MiB unless the runtime says otherwise"
+    own = "the host's" if examined.spec.host_ipc else "the pod's own, of 64 MiB unless the runtime says otherwise"
     return holds(SHARED_MEMORY, f"{names.SHARED_MEMORY_PATH} is {own}")
 
 
-def _pid_of_pod(case: Case) -> Finding:
-    if case.spec.share_process_namespace or case.spec.host_pid:
+def _pid_of_pod(examined: ExaminedPod) -> Finding:
+    if examined.spec.share_process_namespace or examined.spec.host_pid:
         return holds(PID, "its containers share one PID namespace")
     return fails(PID, "each container has a PID namespace of its own, so CUDA IPC between them fails", _POD_PEERS)
 
 
-def _visibility(case: Case, remedy: str) -> Finding:
-    step = case.steps.get("visibility")
+def _visibility(examined: ExaminedPod, remedy: str) -> Finding:
+    step = examined.steps.get("visibility")
     if step is None:
-        return unknown(VISIBILITY, f"the webhook would refuse the pod: {case.fitting.refusal}")
+        return unknown(VISIBILITY, f"the webhook would refuse the pod: {examined.fitting.refusal}")
     if step.refusal:
         return fails(VISIBILITY, step.refusal, "Correct what the message names")
     paths = [operation.path for operation in missing(step)]
-    blind = [one for one in case.gpu_containers if any(path.startswith(one.path + "/") for path in paths)]
+    blind = [
+        container
+        for container in examined.gpu_containers
+        if any(path.startswith(container.path + "/") for path in paths)
+    ]
     if blind:
         return fails(VISIBILITY, f"{says(blind, 'sees no GPUs but its', 'see no GPUs but their')} own", remedy)
-    whose = "all GPUs of the pod" if case.profile is Profile.POD_PEERS else "all GPUs of the node"
-    said = says(case.gpu_containers, f"sees {whose} and uses its own", f"see {whose} and use their own")
+    whose = "all GPUs of the pod" if examined.profile is Profile.POD_PEERS else "all GPUs of the node"
+    said = says(examined.gpu_containers, f"sees {whose} and uses its own", f"see {whose} and use their own")
     return holds(VISIBILITY, said)
 
 
-def _same_node(case: Case) -> Finding:
-    evidence = case.evidence
+def _same_node(examined: ExaminedPod) -> Finding:
+    evidence = examined.evidence
     group = group_of(evidence.pod, evidence.namespace, evidence.policy)
     if not group:
         said = f"the pod has no group ({names.GROUP}), so its peers are not known"
@@ -150,27 +154,27 @@ def _same_node(case: Case) -> Finding:
     return holds(SAME_NODE, f"{here} of group {group} on node {evidence.node} too")
 
 
-def _here(case: Case) -> list[Pod]:
+def _here(examined: ExaminedPod) -> list[Pod]:
     """The peers on the same node."""
-    node = case.evidence.node
-    return [other for other in case.evidence.others or () if node and node_of(other) == node]
+    node = examined.evidence.node
+    return [other for other in examined.evidence.others or () if node and node_of(other) == node]
 
 
-def _hash_of_node(case: Case) -> Finding:
-    if not case.spec.host_network:
-        without = [one for one in case.gpu_containers if names.ENV_NCCL_HOSTID not in one.own_env]
+def _hash_of_node(examined: ExaminedPod) -> Finding:
+    if not examined.spec.host_network:
+        without = [container for container in examined.gpu_containers if names.ENV_NCCL_HOSTID not in container.own_env]
         if without:
             said = f"{says(without, 'has', 'have')} no {names.ENV_NCCL_HOSTID}: to NCCL the pod is a node of its own"
             return fails(HOST_HASH, said, _NODE_PEERS)
-        other = [one for one in case.gpu_containers if not _names_node(one.own_env)]
+        other = [container for container in examined.gpu_containers if not _names_node(container.own_env)]
         if other:
             said = f"{says(other, 'has', 'have')} a {names.ENV_NCCL_HOSTID} that is not the name of the node"
             return fails(HOST_HASH, f"{said} (fieldRef spec.nodeName)", _NODE_PEERS)
-    others = [other.display_name for other in _here(case) if _hash_kind(other) != _hash_kind(case.evidence.pod)]
+    others = [other.display_name for other in _here(examined) if _hash_kind(other) != _hash_kind(examined.evidence.pod)]
     if others:
         said = f"{listed(others)} on the same node: another host hash than this pod"
         return fails(HOST_HASH, said, "Create all pods of the group with the same profile and options")
-    how = "the host network gives it" if case.spec.host_network else f"{names.ENV_NCCL_HOSTID} is"
+    how = "the host network gives it" if examined.spec.host_network else f"{names.ENV_NCCL_HOSTID} is"
     return holds(HOST_HASH, f"{how} the name of the node")
 
 
@@ -195,29 +199,29 @@ def _host_ids(spec: PodSpec) -> Iterator[object]:
 
 
 def _variable(container: Container, name: str) -> EnvVar | None:
-    return {one.name: one for one in container.env or ()}.get(name)
+    return {variable.name: variable for variable in container.env or ()}.get(name)
 
 
-def _memory_of_node(case: Case) -> Finding:
-    if not case.spec.host_ipc:
+def _memory_of_node(examined: ExaminedPod) -> Finding:
+    if not examined.spec.host_ipc:
         said = f"the pod is not in the host's IPC namespace: {names.SHARED_MEMORY_PATH} is its own, so NCCL drops P2P"
         return fails(SHARED_MEMORY, said, _NODE_PEERS)
-    mounted = [one for one in case.gpu_containers if names.SHARED_MEMORY_PATH in one.mounts]
+    mounted = [container for container in examined.gpu_containers if names.SHARED_MEMORY_PATH in container.mounts]
     if mounted:
         volume = mounted[0].mounts[names.SHARED_MEMORY_PATH]
         said = f"{says(mounted, 'mounts', 'mount')} volume {volume} over the host's {names.SHARED_MEMORY_PATH}"
         return fails(SHARED_MEMORY, f"{said}, so NCCL drops P2P between pods", "Remove the mount")
-    others = [other.display_name for other in _here(case) if not (other.spec or PodSpec()).host_ipc]
+    others = [other.display_name for other in _here(examined) if not (other.spec or PodSpec()).host_ipc]
     if others:
         said = f"{listed(others)} on the same node: not in the host's IPC namespace"
         return fails(SHARED_MEMORY, said, "Create all pods of the group with profile node-peers")
     return holds(SHARED_MEMORY, f"{names.SHARED_MEMORY_PATH} is the host's")
 
 
-def _network_of_node(case: Case) -> Finding:
-    if case.spec.host_network:
+def _network_of_node(examined: ExaminedPod) -> Finding:
+    if examined.spec.host_network:
         return holds(NETWORK, "the pod is in the host's network, where NCCL's sockets meet")
-    settings = [one.own_env for one in case.gpu_containers]
+    settings = [container.own_env for container in examined.gpu_containers]
     if all(_is_literal(env.get(names.ENV_NCCL_CUMEM_ENABLE), LEGACY_IPC) for env in settings):
         return holds(
             NETWORK, f"{names.ENV_NCCL_CUMEM_ENABLE}=0: NCCL passes CUDA IPC handles, for which it does not matter"
@@ -235,11 +239,11 @@ def _is_literal(variable: EnvVar | None, text: str) -> bool:
     return variable is not None and variable.value_from is None and variable.value == text
 
 
-def _pid_of_node(case: Case) -> Finding:
-    if not case.spec.host_pid:
+def _pid_of_node(examined: ExaminedPod) -> Finding:
+    if not examined.spec.host_pid:
         said = "the pod is not in the host's PID namespace, so CUDA IPC with other pods fails"
         return fails(PID, said, _NODE_PEERS)
-    others = [other.display_name for other in _here(case) if not (other.spec or PodSpec()).host_pid]
+    others = [other.display_name for other in _here(examined) if not (other.spec or PodSpec()).host_pid]
     if others:
         said = f"{listed(others)} on the same node: not in the host's PID namespace"
         return fails(PID, said, "Create all pods of the group with profile node-peers")

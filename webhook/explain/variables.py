@@ -13,7 +13,7 @@ import msgspec
 from webhook.admit.container import PodContainer
 from webhook.admit.steps.nccl import wanted_variables
 from webhook.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
-from webhook.explain.case import Case
+from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.words import containers, says
 from webhook.model import names
@@ -46,40 +46,41 @@ class Value(msgspec.Struct, frozen=True):
     """What to do about a wrong value that the pod did not set itself; empty if it did."""
 
 
-def variables(case: Case) -> Iterator[Finding]:
+def variables(examined: ExaminedPod) -> Iterator[Finding]:
     """A finding for each variable, and for each value if containers differ."""
     found: dict[Value, list[PodContainer]] = {}
-    for one in case.gpu_containers:
-        for name, variable in sorted(one.own_env.items()):
+    for container in examined.gpu_containers:
+        for name, variable in sorted(container.own_env.items()):
             if name.startswith(names.NCCL_VARIABLE_PREFIX) or name == UCX_TLS:
-                found.setdefault(_value(case, variable), []).append(one)
+                found.setdefault(_value(examined, variable), []).append(container)
     if not found:
-        text = f"{says(case.gpu_containers, 'sets', 'set')} none: NCCL's own defaults hold, which use NVLink"
+        text = f"{says(examined.gpu_containers, 'sets', 'set')} none: NCCL's own defaults hold, which use NVLink"
         yield holds(NO_VARIABLES, f"{text}, unless the image or /etc/nccl.conf says otherwise")
     for value in sorted(found, key=lambda value: value.name):
-        yield _judged(case, value, found[value])
-    hidden = [one for one in case.gpu_containers if one.name in case.evidence.env_from]
+        yield _judged(examined, value, found[value])
+    hidden = [container for container in examined.gpu_containers if container.name in examined.evidence.env_from]
     if hidden:
         said = f"{says(hidden, 'takes', 'take')} variables from a ConfigMap or Secret (envFrom), which is not looked at"
         yield unknown(ENV_FROM, said, "Look there for variables that begin with NCCL_")
 
 
-def _value(case: Case, variable: EnvVar) -> Value:
+def _value(examined: ExaminedPod, variable: EnvVar) -> Value:
     name = variable.name
     if variable.value_from is None:
         text = variable.value or ""
-        return Value(name, None if "$(" in text else text, *_literal_setter(case, name, text))
+        return Value(name, None if "$(" in text else text, *_literal_setter(examined, name, text))
     key = annotation_of(variable)
     if key is not None:
         ours = key == names.NCCL_P2P_LEVEL or key.startswith(names.PREFIX)
-        who, correction = ("the webhook", _written_at_binding(key)) if ours and case.injected else ("the pod", "")
-        return Value(name, case.evidence.pod.annotations.get(key, ""), f"{who}, through annotation {key}", correction)
+        who, correction = ("the webhook", _written_at_binding(key)) if ours and examined.injected else ("the pod", "")
+        text = examined.evidence.pod.annotations.get(key, "")
+        return Value(name, text, f"{who}, through annotation {key}", correction)
     if variable.reads(NODE_NAME):
-        who = "the webhook" if case.injected else "the pod"
-        return Value(name, case.evidence.node or None, f"{who}: the name of the node")
+        who = "the webhook" if examined.injected else "the pod"
+        return Value(name, examined.evidence.node or None, f"{who}: the name of the node")
     if variable.value_from.file_key_ref is not None:
         who = "the remap program, through its file"
-        return Value(name, _resolved(case).get(name), who, "Look what the remap container logged")
+        return Value(name, _resolved(examined).get(name), who, "Look what the remap container logged")
     return Value(name, None, "the pod, from a source that is not looked at")
 
 
@@ -88,41 +89,41 @@ def _written_at_binding(key: str) -> str:
     return f"{own}The webhook writes annotation {key} at the Binding: see told-at-binding, and create the pod again"
 
 
-def _literal_setter(case: Case, name: str, text: str) -> tuple[str, str]:
+def _literal_setter(examined: ExaminedPod, name: str, text: str) -> tuple[str, str]:
     """Who set it, and what to do if it is wrong."""
     key = f"{names.PREFIX}{names.ENV_PREFIX}{name}"
     for holder, annotations in (
-        ("pod", case.evidence.pod.annotations),
-        ("namespace", case.evidence.namespace.annotations),
+        ("pod", examined.evidence.pod.annotations),
+        ("namespace", examined.evidence.namespace.annotations),
     ):
-        if case.injected and annotations.get(key) == text:
+        if examined.injected and annotations.get(key) == text:
             correction = f"Correct annotation {key} of the {holder} and create the pod again"
             return f"the webhook, for annotation {key} of the {holder}", correction
-    if not case.injected:
+    if not examined.injected:
         return "the pod", ""
     correction = "Correct the webhook's configuration and create the pod again"
-    if any(variable.name == name and variable.value == text for variable in case.options.env):
+    if any(variable.name == name and variable.value == text for variable in examined.options.env):
         return "the webhook, for the configuration's defaults", correction
-    return ("the webhook", correction) if _ours(case).get(name) == text else ("the pod", "")
+    return ("the webhook", correction) if _ours(examined).get(name) == text else ("the pod", "")
 
 
-def _ours(case: Case) -> Mapping[str, str]:
+def _ours(examined: ExaminedPod) -> Mapping[str, str]:
     """The literals that the webhook sets where the pod does not."""
-    if case.subject is None:
+    if examined.subject is None:
         return {}
-    found = {variable.name: variable.value for variable in wanted_variables(case.subject) if not variable.key}
+    found = {variable.name: variable.value for variable in wanted_variables(examined.subject) if not variable.key}
     return found | {
         names.ENV_NCCL_TOPO_FILE: names.TOPOLOGY_FILE,
-        names.ENV_NCCL_CUMEM_ENABLE: LEGACY_IPC if case.profile.shares_gpus else "",
+        names.ENV_NCCL_CUMEM_ENABLE: LEGACY_IPC if examined.profile.shares_gpus else "",
     }
 
 
-def _resolved(case: Case) -> Mapping[str, str]:
+def _resolved(examined: ExaminedPod) -> Mapping[str, str]:
     """The values that the pod's GPUs call for."""
-    return dict(case.resolution.nccl) if case.resolution else {}
+    return dict(examined.resolution.nccl) if examined.resolution else {}
 
 
-def _judged(case: Case, value: Value, found: list[PodContainer]) -> Finding:
+def _judged(examined: ExaminedPod, value: Value, found: list[PodContainer]) -> Finding:
     seen = "not known here" if value.text is None else shorten(value.text)
     said = f"{containers(found)}: {seen}, set by {value.setter}"
     judge = _JUDGES.get(value.name)
@@ -130,7 +131,7 @@ def _judged(case: Case, value: Value, found: list[PodContainer]) -> Finding:
         return holds(value.name, said)
     if value.text is None:
         return unknown(value.name, said, "Look up its value: it may turn NVLink off")
-    verdict = judge(case, value.text)
+    verdict = judge(examined, value.text)
     evidence = " ".join(filter(None, (said, verdict.evidence)))
     remedy = value.correction if verdict.remedy.startswith(_REMOVE) and value.correction else verdict.remedy
     return msgspec.structs.replace(verdict, condition=value.name, evidence=evidence, remedy=remedy)
@@ -141,13 +142,13 @@ def _integer(text: str) -> int:
     return int(match[1] + match[2]) if match and match[2] else 0
 
 
-def _p2p_disable(_: Case, text: str) -> Finding:
+def _p2p_disable(_: ExaminedPod, text: str) -> Finding:
     if _integer(text) == 1:
         return fails("", "(it turns P2P off, and with it NVLink)", _REMOVE, stops=True)
     return holds("", "(only the number 1 has an effect)")
 
 
-def _p2p_level(_: Case, text: str) -> Finding:
+def _p2p_level(_: ExaminedPod, text: str) -> Finding:
     if shuts_p2p(text):
         remedy = f"{_REMOVE}, or set it to NVL"
         return fails("", "(it allows P2P to no other GPU, and with it no NVLink)", remedy, stops=True)
@@ -161,17 +162,17 @@ def shuts_p2p(level: str) -> bool:
     return level == "LOC" or re.match(r"0+(?!\d)", level) is not None
 
 
-def _shm_disable(case: Case, text: str) -> Finding:
+def _shm_disable(examined: ExaminedPod, text: str) -> Finding:
     if _integer(text) != 1:
         return holds("", "")
-    sets = case.resolution.sets if case.resolution else ()
-    if sets and all(one.every_pair_has_nvlink for one in sets):
+    sets = examined.resolution.sets if examined.resolution else ()
+    if sets and all(gpu_set.every_pair_has_nvlink for gpu_set in sets):
         return holds("", "(every pair has NVLink, so shared memory is not missed)")
     return fails("", "(GPUs without NVLink between them then talk over the network)", _REMOVE)
 
 
-def _nvls(case: Case, text: str) -> Finding:
-    wanted = _resolved(case).get(names.ENV_NCCL_NVLS_ENABLE)
+def _nvls(examined: ExaminedPod, text: str) -> Finding:
+    wanted = _resolved(examined).get(names.ENV_NCCL_NVLS_ENABLE)
     off = bool(text) and _integer(text) == 0
     if wanted is None or off == (wanted == "0"):
         return holds("", "")
@@ -182,26 +183,26 @@ def _nvls(case: Case, text: str) -> Finding:
     return holds("", "(NCCL finds out by itself that these GPUs have no NVLink SHARP)")
 
 
-def _host_id(_: Case, text: str) -> Finding:
+def _host_id(_: ExaminedPod, text: str) -> Finding:
     if text:
         return holds("", "")
     return fails("", "(empty, it makes all nodes one, so that NCCL looks for NVLink between nodes)", _REMOVE)
 
 
-def _conf_file(_: Case, text: str) -> Finding:
+def _conf_file(_: ExaminedPod, text: str) -> Finding:
     if text:
         remedy = "Look there for variables that begin with NCCL_"
         return unknown("", "(NCCL reads more variables from that file, which is not looked at)", remedy)
     return holds("", "(NCCL looks for its usual files)")
 
 
-def _graph_file(_: Case, text: str) -> Finding:
+def _graph_file(_: ExaminedPod, text: str) -> Finding:
     if text:
         return unknown("", "(the rings of that file hold, whatever the links are)", _REMOVE)
     return fails("", "(an empty name ends NCCL with an error)", _REMOVE, stops=True)
 
 
-def _topo_file(_: Case, text: str) -> Finding:
+def _topo_file(_: ExaminedPod, text: str) -> Finding:
     if text == names.TOPOLOGY_FILE:
         return holds("", "")
     if not text:
@@ -209,17 +210,17 @@ def _topo_file(_: Case, text: str) -> Finding:
     return unknown("", "(NCCL believes that file)", "Look what NCCL makes of it: gpu-topology topology check FILE")
 
 
-def _ucx_tls(case: Case, text: str) -> Finding:
+def _ucx_tls(examined: ExaminedPod, text: str) -> Finding:
     refused = text.startswith("^")
     named = {part.strip() for part in text.removeprefix("^").split(",")}
     if not text or refused != bool(named & _CUDA_IPC):
         return holds("", "(with cuda_ipc)")
-    if case.profile.shares_gpus:
+    if examined.profile.shares_gpus:
         return fails("", "(without cuda_ipc UCX does not use NVLink)", f"{_REMOVE}, or add cuda_ipc")
     return not_needed("", "(without cuda_ipc UCX does not use NVLink; NCCL does not look at it)")
 
 
-_JUDGES: Mapping[str, Callable[[Case, str], Finding]] = {
+_JUDGES: Mapping[str, Callable[[ExaminedPod, str], Finding]] = {
     P2P_DISABLE: _p2p_disable,
     names.ENV_NCCL_P2P_LEVEL: _p2p_level,
     SHM_DISABLE: _shm_disable,

@@ -17,12 +17,12 @@ def listed(words: Iterable[str]) -> str:
 
 def containers(found: Sequence[PodContainer]) -> str:
     """``container train``, ``containers prefill and decode``."""
-    return f"container{'s' if len(found) > 1 else ''} {listed(one.name for one in found)}"
+    return f"container{'s' if len(found) > 1 else ''} {listed(container.name for container in found)}"
 
 
-def says(found: Sequence[PodContainer], one: str, several: str) -> str:
+def says(found: Sequence[PodContainer], singular: str, several: str) -> str:
     """``container train sets``, ``containers prefill and decode set``."""
-    return f"{containers(found)} {several if len(found) > 1 else one}"
+    return f"{containers(found)} {several if len(found) > 1 else singular}"
 
 
 def clause(sentence: str) -> str:

@@ -4,9 +4,9 @@ import re
 
 from webhook.kube.errors import ApiError, NotFound
 from webhook.kube.resources import NAMESPACES
-from webhook.kube.seen import Seen, read_seen
 from webhook.kube.session import Session
 from webhook.kube.status import failure
+from webhook.kube.versioned import VersionedObject, read_versioned
 from webhook.model.errors import StateUnknown
 
 NAMESPACE_BYTES = 4 * 1024 * 1024
@@ -20,7 +20,7 @@ class LiveNamespaces:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def get(self, name: str) -> Seen | None:
+    async def get(self, name: str) -> VersionedObject | None:
         """The namespace; ``None`` if there is none of that name.
 
         Raises:
@@ -33,7 +33,7 @@ class LiveNamespaces:
             answer = await self._session.get(what, path, limit=NAMESPACE_BYTES, accept=NAMESPACES.watch_form)
             if answer.status != 200:
                 raise failure(what, answer)
-            return read_seen(answer.body)
+            return read_versioned(answer.body)
         except NotFound:
             return None
         except ApiError as error:

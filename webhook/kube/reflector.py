@@ -19,9 +19,9 @@ import msgspec
 
 from webhook.kube.errors import AnswerTooLong, ApiError, ApiServerAway, Expired, Malformed
 from webhook.kube.resources import Resource
-from webhook.kube.seen import Seen, read_seen
 from webhook.kube.session import Session
 from webhook.kube.status import Answer, failure, failure_of_event
+from webhook.kube.versioned import VersionedObject, read_versioned
 from webhook.printable import printable
 
 FIRST_PAGE, MOST_PER_PAGE = 20, 500
@@ -61,10 +61,10 @@ class Mirror(Protocol):
     def filled(self) -> bool:
         """Whether it has been complete once."""
 
-    def put(self, seen: Seen) -> bool:
+    def put(self, versioned: VersionedObject) -> bool:
         """The object was like that; returns whether an object of that name is kept now."""
 
-    def drop(self, seen: Seen) -> None:
+    def drop(self, versioned: VersionedObject) -> None:
         """The object was deleted; the version is that of its end."""
 
     def listed(self, version: int, names: Set[str]) -> None:
@@ -228,11 +228,11 @@ class Reflector:
     def _put(self, document: msgspec.Raw) -> str | None:
         """Hand an object on; returns its name if it is kept."""
         try:
-            seen = read_seen(document)
+            versioned = read_versioned(document)
         except ValueError as error:
             self._mirror.doubt("", str(error))
             return None
-        return seen.name if self._mirror.put(seen) else None
+        return versioned.name if self._mirror.put(versioned) else None
 
     async def _watch_from(self, version: int) -> None:
         """What happens after that version, until the API server ends it; a refusal is counted."""
@@ -294,17 +294,17 @@ class Reflector:
             self._mirror.caught_up(version)
         else:
             try:
-                seen = read_seen(event.object)
+                versioned = read_versioned(event.object)
             except ValueError as error:
                 # It is not known of which object this was the newest state: only a list can tell.
                 self._version = None
                 self._mirror.doubt("", str(error))
                 raise Malformed(f"{what}: expected an object, found none: {error}") from None
             if event.type == "DELETED":
-                self._mirror.drop(seen)
+                self._mirror.drop(versioned)
             else:
-                self._mirror.put(seen)
-            version = seen.version
+                self._mirror.put(versioned)
+            version = versioned.version
         self._newest = max(self._newest, version)
         self._version = max(self._version or 0, version)
 

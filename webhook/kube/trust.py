@@ -62,7 +62,7 @@ class Trust:
             found = [path.stat() for path in self._paths]
         except OSError:
             return ()
-        return tuple((one.st_mtime_ns, one.st_ino) for one in found)
+        return tuple((status.st_mtime_ns, status.st_ino) for status in found)
 
 
 def tls_context(files: TlsFiles) -> ssl.SSLContext:

@@ -53,12 +53,13 @@ class P2pLevel(enum.StrEnum):
 
 
 class Carrier(enum.StrEnum):
-    """What brings the node's truth into the pod."""
+    """Which kind of container runs the remap program in the pod: the values of ``gpu.topology/remap``."""
 
     AUTO = "auto"
     INIT = "init"
     SIDECAR = "sidecar"
-    BINDING = "binding"
+    NONE = "binding"
+    """No remap container: the pod has what the review of its Binding writes."""
 
 
 class Colocate(enum.StrEnum):

@@ -3,6 +3,8 @@
 A test searches the package for the prefix and fails on any other spelling.
 """
 
+from webhook import __version__
+
 PREFIX = "gpu.topology/"
 
 # Labels of namespaces and pods.
@@ -52,6 +54,10 @@ NODE_CONFIG_MAP_PREFIX = "gpu-topology-"
 TOPOLOGY_KEY = "topology.json"
 NCCL_TOPOLOGY_KEY = "nccl-topo.xml"
 AGENT_FIELD_MANAGER = "gpu-topology-agent"
+# What our programs send the API server as User-Agent, which its audit log shows.
+WEBHOOK_USER_AGENT = f"gpu-topology-webhook/{__version__}"
+AGENT_USER_AGENT = f"gpu-topology-agent/{__version__}"
+EXPLAIN_USER_AGENT = f"gpu-topology-explain/{__version__}"
 AGENT_CONTROLLER = PREFIX + "agent"
 WEBHOOK_CONTROLLER = PREFIX + "webhook"
 # Variables of its own container.

@@ -6,7 +6,7 @@ import msgspec
 from jsonpointer import escape
 
 
-class Operation(msgspec.Struct, gc=False):
+class Operation(msgspec.Struct, frozen=True, gc=False):
     """One operation; ``value`` is left out of ``remove``. It may be ``msgspec.Raw``: JSON that was encoded before."""
 
     op: str

@@ -37,5 +37,5 @@ def _place(path: str | None) -> str:
 
 def _names(types: str) -> str:
     """``object | null`` is shown as an object: a user gains nothing from knowing that null will do as well."""
-    names = [_NAMES.get(one, one) for one in types.split(" | ")]
-    return " or ".join([one for one in names if one != "null"] or names)
+    names = [_NAMES.get(name, name) for name in types.split(" | ")]
+    return " or ".join([name for name in names if name != "null"] or names)

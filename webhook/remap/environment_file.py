@@ -30,16 +30,16 @@ class EnvFormat(StrEnum):
 def environment_values(inputs: Inputs, resolution: Resolution | None) -> tuple[tuple[str, str], ...]:
     """The variables of the containers; those of admission where nothing is known of the GPUs."""
     if resolution is None:
-        return nccl_defaults(inputs.wanted.nccl)
-    seeing = [one for one in resolution.containers if one.cuda_indices and one.container.visible_key]
-    visible = tuple((_line_of(one), one.cuda_visible_devices) for one in seeing)
+        return nccl_defaults(inputs.demand.nccl)
+    seeing = [given for given in resolution.containers if given.cuda_indices and given.container.visible_key]
+    visible = tuple((_line_of(given), given.cuda_visible_devices) for given in seeing)
     if inputs.profile is Profile.POD_PEERS:
         visible += ((names.ENV_NVIDIA_VISIBLE_DEVICES, resolution.visible_uuids),)
     return visible + resolution.nccl
 
 
-def _line_of(one: ContainerGpus) -> str:
-    number = one.container.visible_key.removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX)
+def _line_of(given: ContainerGpus) -> str:
+    number = given.container.visible_key.removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX)
     return f"{names.ENV_CUDA_VISIBLE_DEVICES}_{number}"
 
 

@@ -14,8 +14,8 @@ from webhook.allocation.read import dialect_of
 from webhook.model import names
 from webhook.model.choices import OnViolation, P2pLevel, Profile
 from webhook.model.errors import FormatError
+from webhook.resolve.demand import GpuContainer, GpuDemand, NcclTables, Requirements
 from webhook.resolve.nccl import NVLINK, NVSWITCH, PCIE
-from webhook.resolve.wanted import GpuContainer, NcclTables, Requirements, Wanted
 from webhook.topology.document import parse_topology
 from webhook.topology.model import NodeTopology
 
@@ -48,11 +48,9 @@ class Environment(StrEnum):
 class Inputs:
     """One pod on its node, as admission and bind describe it."""
 
-    wanted: Wanted
+    demand: GpuDemand
     node: str
     """Name of the node."""
-    dialect: Dialect
-    """Of the allocation."""
     allocation: Allocation
     """Without devices where the annotation names none, or is missing."""
     allocation_problem: str = ""
@@ -64,13 +62,12 @@ class Inputs:
     visible_uuids: str | None = None
     """The list of the pod's GPUs, which is the ``NVIDIA_VISIBLE_DEVICES`` of all containers in ``pod-peers``, and that
     of this one where it may not see every GPU of the node; None where neither is so."""
-    on_violation: OnViolation = OnViolation.WARN
     environment: Environment = Environment.ANNOTATIONS
 
     @property
     def profile(self) -> Profile:
         """Never ``observe``."""
-        return self.wanted.profile
+        return self.demand.profile
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -86,7 +83,12 @@ class Inputs:
     @property
     def scheduler(self) -> str:
         """The name of the scheduler that gave the GPUs, as people write it."""
-        return _SCHEDULERS[self.dialect.family]
+        return _SCHEDULERS[self.demand.family]
+
+    @property
+    def dialect(self) -> Dialect:
+        """The form of the allocation."""
+        return dialect_of(self.demand.family)
 
 
 def read_inputs(environment: Mapping[str, str]) -> Inputs:
@@ -100,25 +102,24 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
     source = variables.choice(names.REMAP_ENVIRONMENT, _by_word(Environment), Environment.ANNOTATIONS)
     containers = _read_containers(variables)
     family = variables.choice(names.REMAP_ALLOCATED_BY, {word: word for word in _SCHEDULERS}, "hami")
-    dialect = dialect_of(family)
-    keys = [one.visible_key for one in containers if one.visible_key]
+    keys = [container.visible_key for container in containers if container.visible_key]
     absent = "" if source is Environment.FILE else None
-    allocation, problem = _read_allocation(variables, dialect, profile)
+    allocation, problem = _read_allocation(variables, dialect_of(family), profile)
     return Inputs(
-        wanted=Wanted(
+        demand=GpuDemand(
             profile=profile,
             containers=containers,
+            family=family,
             requirements=_read_requirements(variables),
+            on_violation=variables.choice(names.REMAP_ON_VIOLATION, _by_word(OnViolation), OnViolation.WARN),
             nccl=_read_tables(variables),
         ),
         node=variables.filled(names.REMAP_NODE_NAME),
-        dialect=dialect,
         allocation=allocation,
         allocation_problem=problem,
         published=_read_topology(variables),
         visible_devices={key: variables.text(_variable_of(key), absent) for key in keys},
         visible_uuids=_read_uuids(variables, profile, absent),
-        on_violation=variables.choice(names.REMAP_ON_VIOLATION, _by_word(OnViolation), OnViolation.WARN),
         environment=source,
     )
 
@@ -181,8 +182,8 @@ def _read_containers(variables: _Variables) -> tuple[GpuContainer, ...]:
     name = names.REMAP_CONTAINERS
     found = tuple(_read_container(entry) for entry in variables.filled(name).split(","))
     for what, values in (
-        ("each container", [one.name for one in found]),
-        ("each number", [one.visible_key for one in found if one.visible_key]),
+        ("each container", [container.name for container in found]),
+        ("each number", [container.visible_key for container in found if container.visible_key]),
     ):
         twice = next((value for value, count in Counter(values).items() if count > 1), None)
         if twice:
@@ -248,7 +249,7 @@ def _read_tables(variables: _Variables) -> NcclTables:
 
 
 def _parse_tables(text: str) -> NcclTables:
-    """The counterpart of ``webhook.resolve.wanted.format_tables``."""
+    """The counterpart of ``webhook.resolve.demand.format_tables``."""
     document = _load(text)
     level = document.get("pcieP2PLevel", NcclTables().pcie_p2p_level)
     variables = document.get("variables", {})
@@ -259,7 +260,9 @@ def _parse_tables(text: str) -> NcclTables:
     for name, values in variables.items():
         if not _VARIABLE.fullmatch(name):
             raise _bad_tables("variables: names of environment variables", name)
-        if not isinstance(values, dict) or any(not isinstance(values.get(one), str) for one in _LINK_CLASSES):
+        if not isinstance(values, dict) or any(
+            not isinstance(values.get(link_class), str) for link_class in _LINK_CLASSES
+        ):
             raise _bad_tables(f"variables.{name}: texts for {', '.join(_LINK_CLASSES)}", values)
     return NcclTables(pcie_p2p_level=level, variables=variables)
 

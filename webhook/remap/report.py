@@ -55,9 +55,9 @@ def _situation(inputs: Inputs, verdict: Verdict) -> Iterator[str]:
 
 def _containers(resolution: Resolution) -> list[str]:
     rows: list[Sequence[str]] = [("container", "GPU", "CUDA", "UUID", "PCI bus id", "NUMA")]
-    for one in resolution.containers:
-        numbers = one.cuda_indices or range(len(one.gpus))
-        rows += [(one.container.name, *_row(gpu, number)) for gpu, number in zip(one.gpus, numbers, strict=True)]
+    for given in resolution.containers:
+        numbers = given.cuda_indices or range(len(given.gpus))
+        rows += [(given.container.name, *_row(gpu, number)) for gpu, number in zip(given.gpus, numbers, strict=True)]
     return _table(rows)
 
 
@@ -68,17 +68,17 @@ def _row(gpu: Gpu, number: int) -> tuple[str, ...]:
 
 
 def _sets(resolution: Resolution) -> Iterator[str]:
-    for one in resolution.sets:
-        yield f"link       {resolution.node.doubt(one) or _set(one)}"
+    for gpu_set in resolution.sets:
+        yield f"link       {resolution.node.doubt(gpu_set) or _set(gpu_set)}"
 
 
-def _set(one: GpuSet) -> str:
-    members = " ".join(f"GPU{index}" for index in one.gpus)
-    if one.weakest is None:
-        return f"{members}: {one.link}"
-    first, second = one.weakest.gpus
-    weakest = f"{one.bandwidth_text} GB/s per direction between GPU{first} and GPU{second}, the weakest pair"
-    return f"{members}: {one.link}, {weakest}; ring {' '.join(map(str, one.ring))}"
+def _set(gpu_set: GpuSet) -> str:
+    members = " ".join(f"GPU{index}" for index in gpu_set.gpus)
+    if gpu_set.weakest is None:
+        return f"{members}: {gpu_set.link}"
+    first, second = gpu_set.weakest.gpus
+    weakest = f"{gpu_set.bandwidth_text} GB/s per direction between GPU{first} and GPU{second}, the weakest pair"
+    return f"{members}: {gpu_set.link}, {weakest}; ring {' '.join(map(str, gpu_set.ring))}"
 
 
 def _checks(verdict: Verdict, warnings: Sequence[str]) -> Iterator[str]:

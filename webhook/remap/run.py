@@ -16,7 +16,7 @@ from webhook.remap.regular_file import read_regular
 from webhook.remap.report import format_report, one_line
 from webhook.remap.topology_file import format_first
 from webhook.remap.verdict import ExitCode, Verdict
-from webhook.remap.verify import LIBRARY, Seen, published_here, verify
+from webhook.remap.verify import LIBRARY, MachineState, published_here, verify
 
 _TEXT_LIMIT = 1024 * 1024
 """Bytes. The image has no preload file of its own; one line of maps is one part of a library."""
@@ -59,9 +59,9 @@ def _judged(files: Files, root: Path, env_format: EnvFormat, begins: Callable[[s
     try:
         inputs = read_inputs(os.environ)
         begins("waiting for the NVIDIA driver (does nvidia-smi answer on this node?)")
-        seen = look(inputs.node, root)
+        machine = look(inputs.node, root)
         begins("comparing, and writing its files")
-        verdict = verify(inputs, seen)
+        verdict = verify(inputs, machine)
         if verdict.code is ExitCode.TRUE:
             return _fulfilled(inputs, verdict, files, env_format)
     except FormatError as error:
@@ -69,14 +69,14 @@ def _judged(files: Files, root: Path, env_format: EnvFormat, begins: Callable[[s
     return _stopped(_ended(verdict.code, verdict.reason, format_report(inputs, verdict)), files)
 
 
-def look(node: str, root: Path) -> Seen:
+def look(node: str, root: Path) -> MachineState:
     """What is there.
 
     Args:
         node: Name of the node.
         root: Where ``/sys``, ``/proc`` and ``/etc`` are.
     """
-    return Seen(
+    return MachineState(
         topology=discover(node=node, root=root),
         preload=_read(root / "etc/ld.so.preload"),
         mapped=LIBRARY in _read(root / "proc/self/maps"),

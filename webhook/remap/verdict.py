@@ -40,7 +40,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class CheckResult:
     """One check, with its evidence in a sentence."""
 
     text: str
@@ -49,26 +49,26 @@ class Finding:
     """What the program ends with for it."""
 
 
-def ok(text: str) -> Finding:
+def ok(text: str) -> CheckResult:
     """Something is as it should be."""
-    return Finding(text=text)
+    return CheckResult(text=text)
 
 
-def warning(text: str) -> Finding:
+def warning(text: str) -> CheckResult:
     """Something that the pod may run with."""
-    return Finding(text=text, state=State.WARNING)
+    return CheckResult(text=text, state=State.WARNING)
 
 
-def failed(code: ExitCode, text: str) -> Finding:
+def failed(code: ExitCode, text: str) -> CheckResult:
     """Something that the pod may not run with."""
-    return Finding(text=text, state=State.FAILED, code=code)
+    return CheckResult(text=text, state=State.FAILED, code=code)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
     """Everything that was found out."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckResult, ...]
     """In the order in which they matter: the first that failed is the reason."""
     node: KnownNode | None = None
     """What the values were verified with."""
@@ -99,5 +99,5 @@ class Verdict:
         return tuple(finding.text for finding in self.findings if finding.state is State.WARNING)
 
     @property
-    def _failure(self) -> Finding | None:
+    def _failure(self) -> CheckResult | None:
         return next((finding for finding in self.findings if finding.state is State.FAILED), None)

@@ -9,7 +9,7 @@ from webhook.model.choices import OnViolation, Profile
 from webhook.remap.agreement import disagreements, unseen
 from webhook.remap.difference import indices_differ, listed, named, shown, uuids_differ
 from webhook.remap.inputs import Environment, Inputs
-from webhook.remap.verdict import ExitCode, Finding, Verdict, failed, ok, warning
+from webhook.remap.verdict import CheckResult, ExitCode, Verdict, failed, ok, warning
 from webhook.resolve.node import KnownNode, Origin
 from webhook.resolve.resolve import ContainerGpus, Resolution, Unresolved, UnresolvedError, resolve
 from webhook.topology.model import HAMI, Gpu, NodeTopology
@@ -33,7 +33,7 @@ _LIST = f"annotation {names.VISIBLE_UUIDS}, from which {names.ENV_NVIDIA_VISIBLE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
+class MachineState:
     """What the program sees where it runs."""
 
     topology: NodeTopology
@@ -49,38 +49,38 @@ class Seen:
         return bool(self.topology.gpus or self.topology.lost)
 
 
-def verify(inputs: Inputs, seen: Seen) -> Verdict:
+def verify(inputs: Inputs, machine: MachineState) -> Verdict:
     """Compare what the pod was told with what is true.
 
     Args:
         inputs: What the pod was told.
-        seen: What is there.
+        machine: What is there.
     """
-    node = _node(inputs, seen)
+    node = _node(inputs, machine)
     resolution, trouble = _resolved(inputs, node)
     findings = chain(
         _unbound(inputs),
-        _preloaded(seen),
-        _known(inputs, seen, node),
-        _hidden(inputs, seen),
+        _preloaded(machine),
+        _known(inputs, machine, node),
+        _hidden(inputs, machine),
         trouble,
         _values(inputs, resolution),
         _requirements(inputs, resolution),
-        _published(inputs, seen),
+        _published(inputs, machine),
     )
     return Verdict(findings=tuple(findings), node=node, resolution=resolution)
 
 
-def _node(inputs: Inputs, seen: Seen) -> KnownNode | None:
-    if seen.has_nvml:
-        return KnownNode(seen.topology, origin=Origin.NVML)
+def _node(inputs: Inputs, machine: MachineState) -> KnownNode | None:
+    if machine.has_nvml:
+        return KnownNode(machine.topology, origin=Origin.NVML)
     published = published_here(inputs)
     if published is None:
         return None
     return KnownNode(published, origin=Origin.HAMI if published.source == HAMI else Origin.AGENT)
 
 
-def _resolved(inputs: Inputs, node: KnownNode | None) -> tuple[Resolution | None, tuple[Finding, ...]]:
+def _resolved(inputs: Inputs, node: KnownNode | None) -> tuple[Resolution | None, tuple[CheckResult, ...]]:
     """What the values should be, and what is to be said of the allocation."""
     if inputs.allocation_problem:
         return None, (warning(f"{inputs.allocation_problem}; so nothing can be verified"),)
@@ -89,14 +89,14 @@ def _resolved(inputs: Inputs, node: KnownNode | None) -> tuple[Resolution | None
     if node is None:
         return None, ()
     try:
-        resolution = resolve(inputs.wanted, inputs.allocation, node)
+        resolution = resolve(inputs.demand, inputs.allocation, node)
     except UnresolvedError as error:
         return None, (_trouble(inputs, node, error),)
-    given = [f"{_labels(one.gpus)} to container {one.container.name}" for one in resolution.containers]
-    return resolution, (ok(f"{inputs.scheduler} gave {', '.join(given)}: all of them are on this node"),)
+    shares = [f"{_labels(given.gpus)} to container {given.container.name}" for given in resolution.containers]
+    return resolution, (ok(f"{inputs.scheduler} gave {', '.join(shares)}: all of them are on this node"),)
 
 
-def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> Finding:
+def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> CheckResult:
     """In ``exclusive`` the device plugin's list decides what is seen, so only a GPU that is not there stops the pod."""
     if error.reason is Unresolved.GPU_UNKNOWN and _lists_others(inputs, node):
         text = f"{_LIST}, lists other GPUs than {inputs.scheduler} allocated: {error}"
@@ -104,8 +104,8 @@ def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> Finding
     text = _troubled(inputs, node, error)
     if inputs.profile.shares_gpus or error.reason is Unresolved.GPU_UNKNOWN:
         return failed(_CODES[error.reason], text)
-    unmet = error.reason is Unresolved.MIG_ALLOCATION and inputs.wanted.requirements
-    if unmet and inputs.on_violation is OnViolation.DENY:
+    unmet = error.reason is Unresolved.MIG_ALLOCATION and inputs.demand.requirements
+    if unmet and inputs.demand.on_violation is OnViolation.DENY:
         return failed(ExitCode.REQUIREMENT, f"a requirement is not met: {text}")
     return warning(text)
 
@@ -130,7 +130,7 @@ def _troubled(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> str:
     return str(error)
 
 
-def _unallocated(inputs: Inputs) -> Finding:
+def _unallocated(inputs: Inputs) -> CheckResult:
     text = f"annotation {inputs.dialect.key} names no GPU: {inputs.scheduler} has given this pod none"
     if inputs.shown and inputs.environment is not Environment.FILE:
         return failed(ExitCode.OTHER_GPUS, f"{text}, but {_LIST}, lists some")
@@ -144,7 +144,7 @@ def _is_unbound(inputs: Inputs) -> bool:
     return inputs.environment is Environment.FILE or any(_unbound(inputs))
 
 
-def _unbound(inputs: Inputs) -> Iterator[Finding]:
+def _unbound(inputs: Inputs) -> Iterator[CheckResult]:
     if not inputs.profile.shares_gpus or inputs.environment is Environment.FILE:
         return
     values = {key: (value, names.NO_CUDA_DEVICE) for key, value in inputs.visible_devices.items()}
@@ -159,9 +159,9 @@ def _unwritten(key: str, value: str) -> str:
     return f"annotation {key} " + (f"still has its value from admission, {value}" if value else "is missing")
 
 
-def _preloaded(seen: Seen) -> Iterator[Finding]:
-    file = f"/etc/ld.so.preload names {LIBRARY}" if LIBRARY in seen.preload else ""
-    process = f"{LIBRARY} is part of this process" if seen.mapped else ""
+def _preloaded(machine: MachineState) -> Iterator[CheckResult]:
+    file = f"/etc/ld.so.preload names {LIBRARY}" if LIBRARY in machine.preload else ""
+    process = f"{LIBRARY} is part of this process" if machine.mapped else ""
     if file or process:
         advice = f"{names.ENV_DISABLE_CONTROL}=true keeps HAMi from it; or is it part of the image?"
         said = " and ".join(filter(None, (file, process)))
@@ -170,12 +170,12 @@ def _preloaded(seen: Seen) -> Iterator[Finding]:
         yield ok(f"HAMi's interception library is not preloaded: /etc/ld.so.preload does not name {LIBRARY}")
 
 
-def _known(inputs: Inputs, seen: Seen, node: KnownNode | None) -> Iterator[Finding]:
+def _known(inputs: Inputs, machine: MachineState, node: KnownNode | None) -> Iterator[CheckResult]:
     """Whether there is anything to verify with."""
-    if seen.has_nvml:
-        yield ok(_counted_here(inputs, seen))
+    if machine.has_nvml:
+        yield ok(_counted_here(inputs, machine))
         return
-    problem = _blindness(inputs) or seen.topology.problem or "NVML lists no GPU"
+    problem = _blindness(inputs) or machine.topology.problem or "NVML lists no GPU"
     if node:
         told = f"annotation {names.NODE_TOPOLOGY}, which comes from {_TELLERS[node.origin]}, is believed"
         yield warning(f"the GPUs cannot be seen from here: {problem}. So {told}")
@@ -185,10 +185,10 @@ def _known(inputs: Inputs, seen: Seen, node: KnownNode | None) -> Iterator[Findi
     yield failed(ExitCode.NOTHING_TO_VERIFY_WITH, text) if inputs.profile.shares_gpus else warning(text)
 
 
-def _counted_here(inputs: Inputs, seen: Seen) -> str:
-    text = f"NVML lists {_counted(len(seen.topology.gpus) + len(seen.topology.lost), 'GPU')}"
+def _counted_here(inputs: Inputs, machine: MachineState) -> str:
+    text = f"NVML lists {_counted(len(machine.topology.gpus) + len(machine.topology.lost), 'GPU')}"
     published = published_here(inputs)
-    hidden = unseen(published, seen.topology) if published else ()
+    hidden = unseen(published, machine.topology) if published else ()
     if not hidden or inputs.profile is Profile.NODE_PEERS:
         return text
     return f"{text}; {len(hidden)} more of this node cannot be seen from here, so numbers count those that can"
@@ -206,12 +206,12 @@ def _state_of_topology(inputs: Inputs) -> str:
     return f"that of node {inputs.published.node}" if inputs.published else "empty"
 
 
-def _hidden(inputs: Inputs, seen: Seen) -> Iterator[Finding]:
-    """Host indices hold only where every GPU of the node is seen."""
+def _hidden(inputs: Inputs, machine: MachineState) -> Iterator[CheckResult]:
+    """Host indices hold only where every GPU of the node is machine."""
     published = published_here(inputs)
-    if inputs.profile is not Profile.NODE_PEERS or not seen.has_nvml or published is None:
+    if inputs.profile is not Profile.NODE_PEERS or not machine.has_nvml or published is None:
         return
-    hidden = unseen(published, seen.topology)
+    hidden = unseen(published, machine.topology)
     if hidden:
         text = f"{_list(hidden)} of this node cannot be seen here, so that CUDA counts the others differently"
         yield failed(ExitCode.GPU_UNSEEN, f"{text}: {_TOOLKIT}")
@@ -219,20 +219,20 @@ def _hidden(inputs: Inputs, seen: Seen) -> Iterator[Finding]:
         yield ok("every GPU that was published of this node is seen here")
 
 
-def _values(inputs: Inputs, resolution: Resolution | None) -> Iterator[Finding]:
+def _values(inputs: Inputs, resolution: Resolution | None) -> Iterator[CheckResult]:
     if resolution is None:
         return
     if inputs.shown:
         yield _list_of_gpus(inputs, resolution)
     if not inputs.profile.shares_gpus:
         return
-    for one in resolution.containers:
-        value = inputs.visible_devices.get(one.container.visible_key, "")
+    for given in resolution.containers:
+        value = inputs.visible_devices.get(given.container.visible_key, "")
         if value not in ("", names.NO_CUDA_DEVICE):
-            yield _visible_devices(inputs, one, value, resolution)
+            yield _visible_devices(inputs, given, value, resolution)
 
 
-def _list_of_gpus(inputs: Inputs, resolution: Resolution) -> Finding:
+def _list_of_gpus(inputs: Inputs, resolution: Resolution) -> CheckResult:
     own = resolution.gpus
     # In exclusive no variable counts the GPUs along this list, so its order does not matter.
     is_set = inputs.profile is Profile.EXCLUSIVE and set(inputs.shown) == {gpu.uuid for gpu in own}
@@ -241,14 +241,14 @@ def _list_of_gpus(inputs: Inputs, resolution: Resolution) -> Finding:
     return _compared(inputs, f"{_LIST}: {differs}", ok_text=f"{_LIST}, lists the GPUs of the pod", differs=differs)
 
 
-def _visible_devices(inputs: Inputs, one: ContainerGpus, value: str, resolution: Resolution) -> Finding:
+def _visible_devices(inputs: Inputs, given: ContainerGpus, value: str, resolution: Resolution) -> CheckResult:
     visible = resolution.gpus if inputs.profile is Profile.POD_PEERS else resolution.node.in_cuda_order
-    differs = indices_differ(value, one.gpus, visible, inputs.scheduler)
-    text = f"{names.ENV_CUDA_VISIBLE_DEVICES} of container {one.container.name} is {shown(value)}"
-    return _compared(inputs, f"{text}: {differs}", ok_text=f"{text}: {_labels(one.gpus)}", differs=differs)
+    differs = indices_differ(value, given.gpus, visible, inputs.scheduler)
+    text = f"{names.ENV_CUDA_VISIBLE_DEVICES} of container {given.container.name} is {shown(value)}"
+    return _compared(inputs, f"{text}: {differs}", ok_text=f"{text}: {_labels(given.gpus)}", differs=differs)
 
 
-def _compared(inputs: Inputs, text: str, *, ok_text: str, differs: str) -> Finding:
+def _compared(inputs: Inputs, text: str, *, ok_text: str, differs: str) -> CheckResult:
     if not differs:
         return ok(ok_text)
     if inputs.environment is Environment.FILE:
@@ -256,8 +256,8 @@ def _compared(inputs: Inputs, text: str, *, ok_text: str, differs: str) -> Findi
     return failed(ExitCode.OTHER_GPUS, text)
 
 
-def _requirements(inputs: Inputs, resolution: Resolution | None) -> Iterator[Finding]:
-    if not inputs.wanted.requirements:
+def _requirements(inputs: Inputs, resolution: Resolution | None) -> Iterator[CheckResult]:
+    if not inputs.demand.requirements:
         return
     if resolution is None:
         yield warning("whether the requirements are met is not known")
@@ -268,22 +268,22 @@ def _requirements(inputs: Inputs, resolution: Resolution | None) -> Iterator[Fin
         yield ok(f"the requirements are met: the link class is {worst.link}, with {worst.bandwidth_text} GB/s")
     else:
         text = f"a requirement is not met: {'; '.join(resolution.unmet)}"
-        yield failed(ExitCode.REQUIREMENT, text) if inputs.on_violation is OnViolation.DENY else warning(text)
+        yield failed(ExitCode.REQUIREMENT, text) if inputs.demand.on_violation is OnViolation.DENY else warning(text)
 
 
-def _published(inputs: Inputs, seen: Seen) -> Iterator[Finding]:
+def _published(inputs: Inputs, machine: MachineState) -> Iterator[CheckResult]:
     """What bind knew of the node, next to what is true of it."""
     published = inputs.published
     if published is None:
-        if seen.has_nvml and not inputs.profile.shares_gpus and inputs.environment is not Environment.FILE:
+        if machine.has_nvml and not inputs.profile.shares_gpus and inputs.environment is not Environment.FILE:
             yield warning(f"the binding webhook wrote nothing into annotation {names.NODE_TOPOLOGY}: it {_AMBIGUOUS}")
-        elif inputs.profile is Profile.NODE_PEERS and seen.has_nvml and not any(_unbound(inputs)):
+        elif inputs.profile is Profile.NODE_PEERS and machine.has_nvml and not any(_unbound(inputs)):
             text = "whether every GPU of the node is seen here is not known"
             yield warning(f"{text}: annotation {names.NODE_TOPOLOGY} is empty")
     elif published.node != inputs.node:
         yield warning(f"annotation {names.NODE_TOPOLOGY} is that of node {published.node}, this is {inputs.node}")
-    elif seen.has_nvml:
-        differing = list(disagreements(published, seen.topology))
+    elif machine.has_nvml:
+        differing = list(disagreements(published, machine.topology))
         if differing:
             yield warning(f"NVML and what was published of this node disagree: {listed(differing)}")
         else:

@@ -7,8 +7,8 @@ which needs NVSwitches and compute capability 9.0. Sources: NCCL src/graph/paths
 from collections.abc import Sequence
 
 from webhook.model import names
+from webhook.resolve.demand import NcclTables
 from webhook.resolve.node import KnownNode
-from webhook.resolve.wanted import NcclTables
 from webhook.topology.sets import GpuSet, LinkClass
 
 P2P_DEFAULT = "PXB"

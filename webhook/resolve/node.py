@@ -41,12 +41,12 @@ class NodeLimits:
     """Bundles of NVLinks: those of each GPU to each of its targets."""
 
 
-class Held(NamedTuple):
+class AllocatedGpus(NamedTuple):
     """GPUs that a container was given."""
 
     gpus: tuple[Gpu, ...]
     """In CUDA's order."""
-    judged: GpuSet
+    gpu_set: GpuSet
 
 
 class KnownNode:
@@ -65,10 +65,11 @@ class KnownNode:
         self._by_uuid = {gpu.uuid: gpu for gpu in topology.gpus if gpu.uuid}
         self._by_minor = {gpu.minor: gpu for gpu in topology.gpus if gpu.minor is not None}
         self._reckon = lru_cache(SETS_KEPT)(self._assess)
-        self.held = lru_cache(SETS_KEPT)(self._held)
+        self.allocated = lru_cache(SETS_KEPT)(self._allocated)
         """The GPUs with these UUIDs or, where those are not told, minor numbers; ``LookupError`` if one is not there or
         in MIG mode. Whole nodes, and GPUs that are linked well, are given away again and again."""
-        self._aged: KnownNode | None = None
+        self.aged = lru_cache(1)(self._aged)
+        """The same, with a reason to doubt it. Who says the same again gets the same value."""
 
     @property
     def name(self) -> str:
@@ -118,13 +119,13 @@ class KnownNode:
             return frozenset(gpu.index for gpu in gpus)
         return frozenset(gpu.index for gpu in gpus if gpu.links_problem)
 
-    def doubt(self, one: GpuSet) -> str:
+    def doubt(self, gpu_set: GpuSet) -> str:
         """Why it is not known how these GPUs are linked, in a sentence; empty if it is."""
-        if not self.unread or self.unread.isdisjoint(one.gpus) or one.every_pair_has_nvlink:
+        if not self.unread or self.unread.isdisjoint(gpu_set.gpus) or gpu_set.every_pair_has_nvlink:
             return ""
-        read = [gpu.links_problem for gpu in self.topology.gpus if gpu.index in one.gpus]
+        read = [gpu.links_problem for gpu in self.topology.gpus if gpu.index in gpu_set.gpus]
         problem = next(filter(None, read), "")
-        labels = " ".join(f"GPU{index}" for index in one.gpus)
+        labels = " ".join(f"GPU{index}" for index in gpu_set.gpus)
         return f"how {labels} of node {self.name} are linked is not known: {problem or self.topology.problem}"
 
     def excess(self, limits: NodeLimits) -> str:
@@ -160,13 +161,10 @@ class KnownNode:
             return f"HAMi's annotations of node {self.name} do not list all of its GPUs by number ({listed})"
         return ""
 
-    def aged(self, stale: str) -> "KnownNode":
-        """The same, with a reason to doubt it. Whoever says the same again gets the same value."""
-        if self._aged is None or self._aged.stale != stale:
-            twin = copy(self)
-            twin.stale = stale
-            self._aged = twin
-        return self._aged
+    def _aged(self, stale: str) -> "KnownNode":
+        twin = copy(self)  # which shares what was reckoned
+        twin.stale = stale
+        return twin
 
     def gpu(self, uuid: str, minor: int | None) -> Gpu | None:
         """The GPU with that UUID, else that minor number; None if it is lost or was never there."""
@@ -174,15 +172,15 @@ class KnownNode:
             return self._by_uuid.get(uuid)
         return None if minor is None else self._by_minor.get(minor)
 
-    def _held(self, told: tuple[str | int | None, ...]) -> Held:
+    def _allocated(self, told: tuple[str | int | None, ...]) -> AllocatedGpus:
         found: list[Gpu] = []
-        for one in told:
-            gpu = self.gpu(one, None) if isinstance(one, str) else self.gpu("", one)
+        for name in told:
+            gpu = self.gpu(name, None) if isinstance(name, str) else self.gpu("", name)
             if gpu is None or gpu.mig_mode is MigMode.ENABLED:
-                raise LookupError(one)
+                raise LookupError(name)
             found.append(gpu)
         gpus = self.ordered(found)
-        return Held(gpus, self.gpu_set([gpu.index for gpu in gpus]))
+        return AllocatedGpus(gpus, self.gpu_set([gpu.index for gpu in gpus]))
 
     def gpu_set(self, indices: Sequence[int]) -> GpuSet:
         """What these GPUs, given by their NVML indices, are worth together."""

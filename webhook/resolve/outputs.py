@@ -42,7 +42,9 @@ def all_annotations(resolution: Resolution) -> dict[str, str]:
 
 
 def _for_containers(resolution: Resolution) -> dict[str, str]:
-    found = {one.container.visible_key: one.cuda_visible_devices for one in resolution.containers if one.cuda_indices}
+    found = {
+        given.container.visible_key: given.cuda_visible_devices for given in resolution.containers if given.cuda_indices
+    }
     return found | nccl_annotations(resolution.nccl)
 
 
@@ -52,12 +54,12 @@ def nccl_annotations(values: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _for_people(resolution: Resolution) -> dict[str, str]:
-    numa = sorted({node for one in resolution.sets for node in one.numa_nodes})
+    numa = sorted({node for gpu_set in resolution.sets for node in gpu_set.numa_nodes})
     worst = None if resolution.doubt else resolution.worst
     return {
         names.LINK: worst.link.value if worst else "",
         names.BANDWIDTH: worst.bandwidth_text if worst else "",
-        names.RING_ORDER: ";".join([one.ring_text for one in resolution.sets]) if worst else "",
+        names.RING_ORDER: ";".join([gpu_set.ring_text for gpu_set in resolution.sets]) if worst else "",
         names.NUMA: ",".join(map(str, numa)),
         names.SATISFIED: satisfied_text(resolution),
     }

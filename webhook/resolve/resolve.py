@@ -10,10 +10,10 @@ from webhook.allocation.model import Allocation, Device
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError, GpuTopologyError
+from webhook.resolve.demand import GpuContainer, GpuDemand
 from webhook.resolve.nccl import nccl_values
-from webhook.resolve.node import Held, KnownNode, NodeLimits
+from webhook.resolve.node import AllocatedGpus, KnownNode, NodeLimits
 from webhook.resolve.requirements import unmet
-from webhook.resolve.wanted import GpuContainer, Wanted
 from webhook.topology.model import Gpu, MigMode
 from webhook.topology.sets import GpuSet
 
@@ -79,12 +79,12 @@ class Resolution(NamedTuple):
         """The set with the slowest pair; one of several GPUs if there is any."""
         if len(self.sets) == 1:
             return self.sets[0]
-        return min(self.sets, key=lambda one: (one.weakest is None, one.bandwidth))
+        return min(self.sets, key=lambda gpu_set: (gpu_set.weakest is None, gpu_set.bandwidth))
 
     @property
     def visible_uuids(self) -> str:
         """The UUIDs of the GPUs that stay the pod's, as ``NVIDIA_VISIBLE_DEVICES`` lists them; ``none`` if none do."""
-        kept = {gpu.uuid for one in self.containers if one.container.keeps_gpus for gpu in one.gpus}
+        kept = {gpu.uuid for given in self.containers if given.container.keeps_gpus for gpu in given.gpus}
         return ",".join([gpu.uuid for gpu in self.gpus if gpu.uuid in kept]) or names.NO_VISIBLE_DEVICE
 
 
@@ -95,11 +95,11 @@ def check_size(node: KnownNode, limits: NodeLimits) -> None:
         raise UnresolvedError(Unresolved.OVER_LIMIT, excess)
 
 
-def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: Sequence[Device] = ()) -> Resolution:
+def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers: Sequence[Device] = ()) -> Resolution:
     """What the pod's GPUs mean for it.
 
     Args:
-        wanted: The pod.
+        demand: The pod.
         allocation: What its scheduler gave it.
         node: Where the GPUs are.
         peers: What other pods of its group have on the node.
@@ -107,49 +107,49 @@ def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: S
     Raises:
         UnresolvedError: the allocation does not fit the pod, holds MIG instances, or names GPUs that the node has not.
     """
-    dealt = _deal(wanted, allocation)
-    selected = [(container, _held(devices, node)) for container, devices in dealt if container.selected]
+    dealt = _deal(demand, allocation)
+    selected = [(container, _allocated_gpus(devices, node)) for container, devices in dealt if container.selected]
     if not selected:
         text = "the scheduler has given no GPU to the containers that the pod wants prepared"
         raise UnresolvedError(Unresolved.NO_ALLOCATION, text)
-    shares, node_wide = wanted.profile.shares_gpus, wanted.profile is Profile.NODE_PEERS
+    shares, node_wide = demand.profile.shares_gpus, demand.profile is Profile.NODE_PEERS
     if len(selected) == 1:
         every = selected[0][1].gpus
     else:
-        every = node.ordered([gpu for _, held in selected for gpu in held.gpus])
+        every = node.ordered([gpu for _, given in selected for gpu in given.gpus])
     numbers = {gpu.index: number for number, gpu in enumerate(_visible(every, node, node_wide))} if shares else {}
     containers = tuple(
         [
-            ContainerGpus(container, held.gpus, tuple([numbers[gpu.index] for gpu in held.gpus]) if numbers else ())
-            for container, held in selected
+            ContainerGpus(container, given.gpus, tuple([numbers[gpu.index] for gpu in given.gpus]) if numbers else ())
+            for container, given in selected
         ]
     )
     others = [node.gpu(device.uuid, device.minor) for device in peers] if node_wide else []
     together = node.ordered([*every, *filter(None, others)]) if others else every
-    sets = (_judged(together, node),) if shares else tuple([held.judged for _, held in selected])
+    sets = (_gpu_set(together, node),) if shares else tuple([given.gpu_set for _, given in selected])
     doubts = list(filter(None, map(node.doubt, sets)))
     if None in others:
         doubts.append("which GPUs another pod of the group has is not known")
     # Other pods, perhaps later ones, share the GPUs of the node with one of ``node-peers``.
-    decisive = (_judged(node.in_cuda_order, node),) if node_wide else sets
-    requires = bool(wanted.requirements)
+    decisive = (_gpu_set(node.in_cuda_order, node),) if node_wide else sets
+    requires = bool(demand.requirements)
     return Resolution(
         node=node,
         containers=containers,
         gpus=every,
         sets=sets,
-        nccl=nccl_values(decisive, node, wanted.nccl),
-        unmet=unmet(wanted.requirements, [one for one in sets if not node.doubt(one)]) if requires else (),
+        nccl=nccl_values(decisive, node, demand.nccl),
+        unmet=unmet(demand.requirements, [gpu_set for gpu_set in sets if not node.doubt(gpu_set)]) if requires else (),
         requires=requires,
         doubt=doubts[0] if doubts else "",
     )
 
 
-def _deal(wanted: Wanted, allocation: Allocation) -> list[tuple[GpuContainer, tuple[Device, ...]]]:
+def _deal(demand: GpuDemand, allocation: Allocation) -> list[tuple[GpuContainer, tuple[Device, ...]]]:
     if not any(allocation.segments):
         raise UnresolvedError(Unresolved.NO_ALLOCATION, "the scheduler has given the pod no GPU")
     try:
-        dealt = assign(allocation, wanted.containers)
+        dealt = assign(allocation, demand.containers)
     except FormatError as error:
         raise UnresolvedError(Unresolved.BAD_ALLOCATION, str(error)) from None
     for _, devices in dealt:
@@ -159,14 +159,14 @@ def _deal(wanted: Wanted, allocation: Allocation) -> list[tuple[GpuContainer, tu
     return dealt
 
 
-def _held(devices: Sequence[Device], node: KnownNode) -> Held:
+def _allocated_gpus(devices: Sequence[Device], node: KnownNode) -> AllocatedGpus:
     try:
-        return node.held(tuple([device.uuid or device.minor for device in devices]))
+        return node.allocated(tuple([device.uuid or device.minor for device in devices]))
     except LookupError:
-        raise next(filter(None, (_not_held(device, node) for device in devices))) from None
+        raise next(filter(None, (_not_allocatable(device, node) for device in devices))) from None
 
 
-def _not_held(device: Device, node: KnownNode) -> UnresolvedError | None:
+def _not_allocatable(device: Device, node: KnownNode) -> UnresolvedError | None:
     """Why a container cannot have this GPU of the node."""
     gpu = node.gpu(device.uuid, device.minor)
     if gpu is None:
@@ -199,5 +199,5 @@ def _visible(every: tuple[Gpu, ...], node: KnownNode, node_wide: bool) -> tuple[
     return node.in_cuda_order
 
 
-def _judged(gpus: Sequence[Gpu], node: KnownNode) -> GpuSet:
+def _gpu_set(gpus: Sequence[Gpu], node: KnownNode) -> GpuSet:
     return node.gpu_set([gpu.index for gpu in gpus])

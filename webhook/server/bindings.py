@@ -8,7 +8,9 @@ from typing import TypeVar
 import msgspec
 
 from webhook.allocation.model import Device
-from webhook.bind.binding import Case, begin, finish, namespace_unknown, peer_devices, unreadable
+from webhook.bind.binding import begin, finish, namespace_unknown, unreadable
+from webhook.bind.pod_to_bind import PodToBind
+from webhook.bind.resolution import peer_devices
 from webhook.config import AdmitPolicy
 from webhook.model.binding import Binding, BindOutcome, BindReason
 from webhook.model.binding_review import BindingRequest, decode_binding_review, encode_binding_reply
@@ -72,20 +74,20 @@ class BindingReviews:
         if not namespace.injection_enabled:  # the API server asks about no Binding there
             return _NOT_ENABLED, ""
         try:
-            pod = await reading.pod(request.namespace, request.pod_name)
-            case = begin(pod, binding, namespace, self._policy)
-            if not isinstance(case, Case):
-                return case, ""
-            peers = await self._peers(case, namespace, reading)
+            found_pod = await reading.pod(request.namespace, request.pod_name)
+            pod = begin(found_pod, binding, namespace, self._policy)
+            if isinstance(pod, BindOutcome):
+                return pod, ""
+            peers = await self._peers(pod, namespace, reading)
         except PodsUnreadable as error:
             return unreadable(str(error)), ""
-        return finish(case, self._policy, self._state.node(case.node), peers=peers), case.uid
+        return finish(pod, self._policy, self._state.node(pod.node), peers=peers), pod.uid
 
-    async def _peers(self, case: Case, namespace: Namespace, reading: "_Reading") -> tuple[Device, ...]:
-        group = case.wish.group
+    async def _peers(self, pod: PodToBind, namespace: Namespace, reading: "_Reading") -> tuple[Device, ...]:
+        group = pod.group
         if group is None:
             return ()
-        return peer_devices(await reading.group(namespace.name, group, case.node), case.uid, self._policy)
+        return peer_devices(await reading.group(namespace.name, group, pod.node), pod.uid, self._policy)
 
 
 class _Reading:

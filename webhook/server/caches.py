@@ -71,9 +71,9 @@ class ClusterCaches:
 
     async def open(self) -> None:
         """Begin to fill them; returns at once."""
-        work: list[Callable[[], Coroutine[Any, Any, None]]] = [one.run for one in self._reflectors]
+        work: list[Callable[[], Coroutine[Any, Any, None]]] = [reflector.run for reflector in self._reflectors]
         work.append(self._watch_versions)
-        self._tasks = [asyncio.create_task(self._guarded(one)) for one in work]
+        self._tasks = [asyncio.create_task(self._guarded(coroutine)) for coroutine in work]
 
     async def close(self) -> None:
         """Stop; what is known stays."""

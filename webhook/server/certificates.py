@@ -16,12 +16,11 @@ from certs.files import FileKeeper
 from certs.issue import issue
 from certs.log import CertificateLog
 from certs.served import Served
-from certs.terms import Marks, Pace, Terms
+from certs.spec import CertificateSpec, Marks, Pace
 from webhook.config import CertificateSettings, Config
 from webhook.log import Log
 from webhook.model import names
 from webhook.model.errors import ConfigError, GpuTopologyError
-from webhook.server.live import USER_AGENT
 from webhook.server.vitals import Vitals
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class Certificates:
     served: Served
     """What is served now, and how often caring for it failed."""
 
-    def told_in(self, vitals: Vitals) -> Vitals:
+    def add_to(self, vitals: Vitals) -> Vitals:
         """``vitals`` with what they say of certificates."""
         served = self.served
         return replace(
@@ -116,24 +115,24 @@ def managed(
     from webhook.kube import certificates, session  # noqa: PLC0415
 
     pod = environment.get(names.WEBHOOK_POD_NAME) or node().lower()
-    terms = terms_of(config.certificates, namespace)
-    if len(terms.replica_lease(pod)) > 253:
-        raise ConfigError(f"the Pod is called {pod}: expected a name so short that {terms.secret}.{pod} can be one too")
+    spec = spec_of(config.certificates, namespace)
+    if len(spec.replica_lease(pod)) > 253:
+        raise ConfigError(f"the Pod is called {pod}: expected a name so short that {spec.secret}.{pod} can be one too")
     identity = Identity(pod, uuid4().hex, environment.get(names.WEBHOOK_POD_UID, ""))
     server = certificates.CertificateRequests(
-        session.connect(kubeconfig, user_agent=USER_AGENT, seconds=certificates.SECONDS),
+        session.connect(kubeconfig, user_agent=names.WEBHOOK_USER_AGENT, seconds=certificates.SECONDS),
         namespace=namespace,
         field_manager=MARKS.field_manager,
     )
     live, clients = _live(config, log)
     pace = Pace(check=config.certificates.check_seconds, settle=config.certificates.settle_seconds)
-    keeper = Keeper(server, Replica(identity, terms, pace, monotonic), live, CertificateLog(log.say))
+    keeper = Keeper(server, Replica(identity, spec, pace, monotonic), live, CertificateLog(log.say))
     return Certificates(live.listening, (*clients, keeper), keeper.served)
 
 
-def terms_of(settings: CertificateSettings, namespace: str) -> Terms:
+def spec_of(settings: CertificateSettings, namespace: str) -> CertificateSpec:
     """The settings as ``certs`` wants them."""
-    return Terms(
+    return CertificateSpec(
         marks=MARKS,
         namespace=namespace,
         secret=settings.secret,

@@ -2,17 +2,15 @@
 
 from pathlib import Path
 
-from webhook import __version__
 from webhook.config import AdmitPolicy
 from webhook.kube.pod_events import Fate, PodEvents, PodReference
 from webhook.kube.pods import LivePods
 from webhook.kube.session import connect
 from webhook.log import Log
+from webhook.model import names
 from webhook.model.binding import PodEvent
 from webhook.server.caches import ClusterCaches
 from webhook.server.limited import LimitedPods
-
-USER_AGENT = f"gpu-topology-webhook/{__version__}"
 
 
 class LiveCluster:
@@ -28,7 +26,7 @@ class LiveCluster:
     """
 
     def __init__(self, kubeconfig: Path | None, *, seconds: float) -> None:
-        self._session = connect(kubeconfig, user_agent=USER_AGENT, seconds=seconds)
+        self._session = connect(kubeconfig, user_agent=names.WEBHOOK_USER_AGENT, seconds=seconds)
         self._events = PodEvents(self._session)
         self.pods = LimitedPods(LivePods(self._session))
 

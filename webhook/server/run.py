@@ -210,9 +210,9 @@ class _Runner:
 
 
 async def _open(stack: AsyncExitStack, background: Sequence[Background]) -> None:
-    for one in background:
-        await one.open()
-        stack.push_async_callback(one.close)
+    for task in background:
+        await task.open()
+        stack.push_async_callback(task.close)
 
 
 async def _cancel(*tasks: asyncio.Task[Any]) -> None:

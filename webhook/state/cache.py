@@ -16,7 +16,7 @@ Document = bytes | bytearray | memoryview
 T = TypeVar("T")
 
 
-class Seen(Protocol):
+class Versioned(Protocol):
     """One state of one object."""
 
     @property
@@ -106,14 +106,14 @@ class Cache(Generic[T]):
         """All of them, by name; a copy."""
         return {name: entry.value for name, entry in list(self._entries.items()) if entry.value is not None}
 
-    def put(self, seen: Seen) -> bool:
+    def put(self, versioned: Versioned) -> bool:
         """The object was like that; returns whether an object of that name is kept now."""
-        name, version = seen.name, seen.version
+        name, version = versioned.name, versioned.version
         before = self._entries.get(name)
         if version <= (before.version if before else max(self._floor, self._gone.get(name, 0))):
             return before is not None
         try:
-            value = self._read(seen.document, name, before.value if before else None)
+            value = self._read(versioned.document, name, before.value if before else None)
             entry: _Entry[T] = _Entry(version, value, len(name) + self._weigh(value))
             problem = ""
         except GpuTopologyError as error:
@@ -130,9 +130,9 @@ class Cache(Generic[T]):
         self.weight += entry.weight - (before.weight if before else 0)
         return True
 
-    def drop(self, seen: Seen) -> None:
+    def drop(self, versioned: Versioned) -> None:
         """The object was deleted; the version is that of its end."""
-        name, version = seen.name, seen.version
+        name, version = versioned.name, versioned.version
         before = self._entries.get(name)
         if before and before.version > version:
             return  # there is a new one of that name

@@ -15,15 +15,15 @@ from webhook.model.errors import ManifestError, StateUnknown, TooManyNamespaceRe
 from webhook.model.node_names import config_map_name
 from webhook.model.pod import Namespace
 from webhook.resolve.node import KnownNode, Origin, Sources
-from webhook.state.cache import Cache, Seen
+from webhook.state.cache import Cache, Versioned
 from webhook.state.kept import (
     LEASES,
     NAMESPACES,
     NO_TEXTS,
     NODES,
     TOPOLOGIES,
+    AgentHeartbeat,
     Packed,
-    Sign,
     lease_reader,
     read_config_map,
     read_namespace,
@@ -45,7 +45,7 @@ VERSIONS = "versions"
 class Namespaces(Protocol):
     """Namespaces as they are at this moment."""
 
-    async def get(self, name: str) -> Seen | None:
+    async def get(self, name: str) -> Versioned | None:
         """The namespace; ``None`` if there is none of that name.
 
         Raises:
@@ -97,14 +97,14 @@ class ClusterState:
             "configmaps", read_config_map, _weigh_packed, limit=TOPOLOGIES, tell=tell, clock=clock
         )
         read_lease = lease_reader(clock=clock, wall=wall, heard=lambda: self.leases.confirmed)
-        self.leases = Cache[Sign](
-            "leases", read_lease, lambda sign: len(sign.renewed), limit=LEASES, tell=tell, clock=clock
+        self.leases = Cache[AgentHeartbeat](
+            "leases", read_lease, lambda heartbeat: len(heartbeat.renewed), limit=LEASES, tell=tell, clock=clock
         )
         self._published = Parsed(self.topologies, _published)
         self._annotated = Parsed(self.nodes, _annotated)
 
     @property
-    def _caches(self) -> tuple[Cache[Namespace] | Cache[Packed] | Cache[Sign], ...]:
+    def _caches(self) -> tuple[Cache[Namespace] | Cache[Packed] | Cache[AgentHeartbeat], ...]:
         return (self.namespaces, self.nodes, self.topologies, self.leases)
 
     @property
@@ -164,11 +164,11 @@ class ClusterState:
         published = self._published.get(key)
         if published and published.name != name:
             published = None
-        sign = self.leases.get(key)
+        heartbeat = self.leases.get(key)
         return Sources(
             published=published,
-            age=self._age(sign) if published else None,
-            lasts=sign.lasts if sign else 0.0,
+            age=self._age(heartbeat) if published else None,
+            lasts=heartbeat.lasts if heartbeat else 0.0,
             annotated=self._annotated.get(name),
             exists=self.nodes.get(name) is not None,
         )
@@ -206,20 +206,20 @@ class ClusterState:
         return StateReport(caches=tuple(caches), topologies=self._report_topologies())
 
     def _report_topologies(self) -> TopologyReport:
-        published, signs = self.topologies.values(), self.leases.values()
+        published, heartbeats = self.topologies.values(), self.leases.values()
         fresh = 0
         for key in published:
-            sign = signs.get(key)
-            fresh += sign is not None and self._age(sign) <= max(self._max_age, sign.lasts)
+            heartbeat = heartbeats.get(key)
+            fresh += heartbeat is not None and self._age(heartbeat) <= max(self._max_age, heartbeat.lasts)
         missing = sum(
             packed is not NO_TEXTS and config_map_name(name) not in published
             for name, packed in self.nodes.values().items()
         )
         return TopologyReport(fresh=fresh, old=len(published) - fresh, missing=missing)
 
-    def _age(self, sign: Sign | None) -> float:
+    def _age(self, heartbeat: AgentHeartbeat | None) -> float:
         """Seconds since the agent was heard of; a Lease that is missing or cannot be read is as old as can be."""
-        return inf if sign is None else sign.age + self._clock() - sign.seen
+        return inf if heartbeat is None else heartbeat.age + self._clock() - heartbeat.seen
 
     def _require(self) -> None:
         if not self.ready:
@@ -250,20 +250,20 @@ class ClusterState:
             StateUnknown: it was never known, and the API server does not say.
         """
         try:
-            seen = await self._live.get(name)
+            versioned = await self._live.get(name)
         except StateUnknown:
             if known is None:
                 raise
             return known
-        if seen is None:
+        if versioned is None:
             self._absent = {key: at for key, at in self._absent.items() if self._is_fresh(self._absent, key)}
             self._absent[name] = self._clock()
             return Namespace(name, known=False)
         self._absent.pop(name, None)
         left_out = self.namespaces.left_out
-        self.namespaces.put(seen)
+        self.namespaces.put(versioned)
         if self.namespaces.left_out > left_out:  # there is no room for it, and it is asked for each time
-            return _unkept(seen)
+            return _unkept(versioned)
         self._asked[name] = self._clock()
         if len(self._asked) > len(self.namespaces):
             self._asked = {key: at for key, at in self._asked.items() if self.namespaces.get(key)}
@@ -273,12 +273,12 @@ class ClusterState:
         return found
 
 
-def _unkept(seen: Seen) -> Namespace:
+def _unkept(versioned: Versioned) -> Namespace:
     """Raises StateUnknown if it cannot be read."""
     try:
-        return read_namespace(seen.document, seen.name, None)
+        return read_namespace(versioned.document, versioned.name, None)
     except ManifestError as error:
-        raise StateUnknown(f"get namespace {seen.name}: {error}") from None
+        raise StateUnknown(f"get namespace {versioned.name}: {error}") from None
 
 
 def _published(texts: tuple[str, ...], name: str) -> KnownNode:

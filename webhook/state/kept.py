@@ -40,8 +40,8 @@ class Packed(NamedTuple):
         return tuple(zlib.decompress(self.data).decode().split("\0"))
 
 
-class Sign(NamedTuple):
-    """An agent's last sign of life."""
+class AgentHeartbeat(NamedTuple):
+    """An agent's last heartbeat of life."""
 
     renewed: str
     """As it stands in the Lease."""
@@ -141,7 +141,7 @@ def read_node(document: Document, name: str, before: Packed | None) -> Packed:
 
 def lease_reader(
     *, clock: Callable[[], float], wall: Callable[[], float], heard: Callable[[], float | None]
-) -> Callable[[Document, str, Sign | None], Sign]:
+) -> Callable[[Document, str, AgentHeartbeat | None], AgentHeartbeat]:
     """A reader of Leases that does not rely on the clocks of nodes.
 
     A renewal that we see happen is as old as our news of the cluster at most, whatever the node's clock says: so does
@@ -154,7 +154,7 @@ def lease_reader(
         heard: When the API server was heard last, on ``clock``; before this Lease.
     """
 
-    def read(document: Document, name: str, before: Sign | None) -> Sign:
+    def read(document: Document, name: str, before: AgentHeartbeat | None) -> AgentHeartbeat:
         spec = _decode(document, _Lease, f"Lease {name}").spec or _LeaseSpec()
         renewed, lasts = spec.renew_time or "", float(max(0, spec.lease_duration_seconds or 0))
         if before and before.renewed == renewed:
@@ -164,7 +164,7 @@ def lease_reader(
         age = inf if at is None else max(0.0, wall() - at)
         if before and at is not None and last is not None:
             age = min(age, max(0.0, now - last))
-        return Sign(renewed, lasts, now, age)
+        return AgentHeartbeat(renewed, lasts, now, age)
 
     return read
 

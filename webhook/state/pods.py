@@ -66,7 +66,7 @@ class DirectoryPods:
 
     def _find_group(self, namespace: str, group: str, node: str) -> list[bytes]:
         try:
-            pods = [one for path in self._files() for one in _read(path)]
+            pods = [pod for path in self._files() for pod in _read(path)]
         except ManifestError as error:
             raise PodsUnreadable(str(error)) from None
         return [

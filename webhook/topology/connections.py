@@ -146,14 +146,14 @@ class Connections:
         """The members to which both have NVLink."""
         return (self._linked_to(one) & self._linked_to(other)).intersection(members)
 
-    def _linked_to(self, one: int) -> frozenset[int]:
-        """The GPUs to which ``one`` has NVLink of its own; they have it back."""
-        found = self._neighbours.get(one)
+    def _linked_to(self, gpu: int) -> frozenset[int]:
+        """The GPUs to which ``gpu`` has NVLink of its own; they have it back."""
+        found = self._neighbours.get(gpu)
         if found is None:
             found = frozenset(
-                other for other in self.gpus if other != one and self.direct(one, other).type is PathType.NVL
+                other for other in self.gpus if other != gpu and self.direct(gpu, other).type is PathType.NVL
             )
-            self._neighbours[one] = found
+            self._neighbours[gpu] = found
         return found
 
     def _hop(self, one: int, middle: int, other: int) -> float:

@@ -96,13 +96,13 @@ def _words(topology: NodeTopology) -> dict[tuple[str, str], str]:
     return words
 
 
-def _is_known(one: Gpu | Nic, other: Gpu | Nic, label: str, other_label: str) -> bool:
+def _is_known(device: Gpu | Nic, other: Gpu | Nic, label: str, other_label: str) -> bool:
     """Whether anything tells the path: the PCIe tree, the source, or at least both NUMA nodes."""
     return bool(
-        (one.root and other.root)
-        or other_label in dict(one.distance)
+        (device.root and other.root)
+        or other_label in dict(device.distance)
         or label in dict(other.distance)
-        or (one.numa_node is not None and other.numa_node is not None)
+        or (device.numa_node is not None and other.numa_node is not None)
     )
 
 

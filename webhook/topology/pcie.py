@@ -86,19 +86,19 @@ class PcieTree:
         self.cpu_vendor = topology.cpus[0].vendor if topology.cpus else ""
         """Of the first CPU, by which NCCL judges them all; empty if unknown."""
 
-    def path(self, one: Gpu | Nic, other: Gpu | Nic) -> PciePath:
+    def path(self, device: Gpu | Nic, other: Gpu | Nic) -> PciePath:
         """How two devices are joined. Where the tree is not known, what the source said; else their NUMA nodes."""
-        if one.root and other.root:
-            return self._path_in_tree(one, other)
-        label, other_label = self.label(one), self.label(other)
+        if device.root and other.root:
+            return self._path_in_tree(device, other)
+        label, other_label = self.label(device), self.label(other)
         said = self._said[label].get(other_label) or self._said[other_label].get(label)
         if said:
             return PciePath(said)
-        return PciePath.NODE if one.numa_node == other.numa_node is not None else PciePath.SYS
+        return PciePath.NODE if device.numa_node == other.numa_node is not None else PciePath.SYS
 
-    def bandwidth(self, one: Gpu | Nic, other: Gpu | Nic) -> float:
+    def bandwidth(self, device: Gpu | Nic, other: Gpu | Nic) -> float:
         """GB/s per direction: the least of the links on the way, and of what joins the sockets."""
-        return min(bandwidth for _, bandwidth in self.links(one, other))
+        return min(bandwidth for _, bandwidth in self.links(device, other))
 
     def links(self, one: Gpu | Nic, other: Gpu | Nic) -> Iterator[tuple[DirectedLink, float]]:
         """What the way from ``one`` to ``other`` leads over, and the GB/s of each part."""
@@ -122,14 +122,14 @@ class PcieTree:
         """Its name in the matrix."""
         return device.label if isinstance(device, Gpu) else self._labels[device.name]
 
-    def _path_in_tree(self, one: Gpu | Nic, other: Gpu | Nic) -> PciePath:
-        if (one.parent and one.parent == other.parent) or _is_one_card(one, other):
+    def _path_in_tree(self, device: Gpu | Nic, other: Gpu | Nic) -> PciePath:
+        if (device.parent and device.parent == other.parent) or _is_one_card(device, other):
             return PciePath.PIX
-        if not self._above(one).keys().isdisjoint(self._above(other)):
+        if not self._above(device).keys().isdisjoint(self._above(other)):
             return PciePath.PXB
-        if one.root == other.root:
+        if device.root == other.root:
             return PciePath.PHB
-        return PciePath.NODE if one.numa_node == other.numa_node else PciePath.SYS
+        return PciePath.NODE if device.numa_node == other.numa_node else PciePath.SYS
 
     def _above(self, device: Gpu | Nic) -> Mapping[str, PciSwitch]:
         """The switches above a device by their bus ids, the nearest first."""
@@ -146,7 +146,7 @@ class PcieTree:
             above = switch.parent
 
 
-def _is_one_card(one: Gpu | Nic, other: Gpu | Nic) -> bool:
+def _is_one_card(device: Gpu | Nic, other: Gpu | Nic) -> bool:
     """Whether two NICs are functions of one PCI device, as both ports of a card are: no host bridge is between them."""
-    both_nics = isinstance(one, Nic) and isinstance(other, Nic)
-    return both_nics and bool(one.pci_bus_id) and one.pci_bus_id[:-1] == other.pci_bus_id[:-1]
+    both_nics = isinstance(device, Nic) and isinstance(other, Nic)
+    return both_nics and bool(device.pci_bus_id) and device.pci_bus_id[:-1] == other.pci_bus_id[:-1]

@@ -186,7 +186,7 @@ def _for_ring(paths: _Paths, indices: Sequence[int]) -> list[list[float]]:
     def hop(path: Connection) -> float:
         return min(path.bandwidth, slowest) if path.type is PathType.NVB else path.bandwidth
 
-    return [[hop(paths[one, other]) if one != other else 0.0 for other in indices] for one in indices]
+    return [[hop(paths[index, other]) if index != other else 0.0 for other in indices] for index in indices]
 
 
 def _bridged(paths: _Paths, indices: Sequence[int]) -> frozenset[tuple[int, int]]:
@@ -234,10 +234,10 @@ def _both_ways(paths: _Paths, ring: Sequence[int], between: Connections) -> floa
     return both_ways(load for one, other in ways for load in between.loads(one, other, ring))
 
 
-def _direct_bandwidth(between: Connections, one: Gpu, other: Gpu) -> float:
-    if one is other or (one.switch_links and other.switch_links):
+def _direct_bandwidth(between: Connections, gpu: Gpu, other: Gpu) -> float:
+    if gpu is other or (gpu.switch_links and other.switch_links):
         return 0.0
-    connection = between.direct(one.index, other.index)
+    connection = between.direct(gpu.index, other.index)
     return connection.bandwidth if connection.type is PathType.NVL else 0.0
 
 

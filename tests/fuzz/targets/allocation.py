@@ -16,7 +16,7 @@ from webhook.allocation.model import Allocation
 from webhook.allocation.read import DIALECTS, allocated_node, read_allocation
 from webhook.model import names
 from webhook.model.errors import FormatError
-from webhook.resolve.wanted import GpuContainer
+from webhook.resolve.demand import GpuContainer
 
 FIXED_CALLS, CALLS_EACH = 1500, 6.0
 """All dialects read the input."""

@@ -109,7 +109,7 @@ def _cluster(scene: Scene) -> _Answered:
     pod = scene.document.get("pod")
     others = scene.document.get("group")
     return _Answered(
-        None if pod is None else written(pod), [written(one) for one in others] if isinstance(others, list) else []
+        None if pod is None else written(pod), [written(other) for other in others] if isinstance(others, list) else []
     )
 
 

@@ -23,7 +23,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         _privileged(subject, patch)
     if not subject.cluster.serves_init_containers:
         _gpus_of_init_containers(subject, patch)
-    if subject.cluster.has_init_container_fault and subject.carrier is not Carrier.SIDECAR:
+    if subject.cluster.has_init_container_fault and subject.remap.carrier is not Carrier.SIDECAR:
         _init_container_fault(subject, patch)
 
 
@@ -36,15 +36,15 @@ def _unknown_annotations(unknown: Sequence[str], patch: PodPatch) -> None:
 
 
 def _privileged(subject: Subject, patch: PodPatch) -> None:
-    for one in subject.containers:
-        if one.container.is_privileged:
-            patch.warn(f"HAMi {subject.cluster.hami} refuses GPU pods with a privileged container: {one.name}")
+    for container in subject.containers:
+        if container.spec.is_privileged:
+            patch.warn(f"HAMi {subject.cluster.hami} refuses GPU pods with a privileged container: {container.name}")
 
 
 def _gpus_of_init_containers(subject: Subject, patch: PodPatch) -> None:
-    for one in subject.containers:
-        if one.is_init and one.request:
-            patch.warn(f"HAMi {subject.cluster.hami} does not schedule GPUs for init containers: {one.name}")
+    for container in subject.containers:
+        if container.is_init and container.request:
+            patch.warn(f"HAMi {subject.cluster.hami} does not schedule GPUs for init containers: {container.name}")
 
 
 def idle_init_containers(containers: Sequence[PodContainer], *, added: Sequence[str] = ()) -> list[str]:
@@ -56,13 +56,13 @@ def idle_init_containers(containers: Sequence[PodContainer], *, added: Sequence[
         containers: All of the pod.
         added: Names of those that it will get.
     """
-    if any(one.is_native_sidecar for one in containers):
+    if any(container.is_native_sidecar for container in containers):
         return []
-    return [*(one.name for one in containers if one.is_init and one.request is None), *added]
+    return [*(container.name for container in containers if container.is_init and container.request is None), *added]
 
 
 def _init_container_fault(subject: Subject, patch: PodPatch) -> None:
-    ours = (names.REMAP_CONTAINER,) if subject.carrier is Carrier.INIT else ()
+    ours = (names.REMAP_CONTAINER,) if subject.remap.carrier is Carrier.INIT else ()
     idle = idle_init_containers(subject.containers, added=ours)
     if idle:
         text = f"HAMi {subject.cluster.hami} offers this pod's cards to others once init container {idle[0]} finishes"

@@ -5,40 +5,30 @@ another one than it really serves (the first one, or an init container): hence e
 ``envFrom`` are not seen. Source: HAMi pkg/device-plugin/nvidiadevice/nvinternal/plugin/server.go, Allocate.
 """
 
-from collections.abc import Iterable
-
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.admit.variables import contradiction
 from webhook.model import names
 from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import EnvVar
+from webhook.request.hami_control import disables_control
 
 PURPOSE = "switch HAMi's CUDA interception off"
-
-# What Go's strconv.ParseBool reads as true.
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
     """The variable for every container but those that keep their slice."""
     _refuse_mixed_cards(subject)
-    for one in subject.containers:
-        if one.is_left_out:
+    for container in subject.containers:
+        if container.is_left_out:
             continue
-        if names.ENV_DISABLE_CONTROL not in one.env:
-            patch.add_variable(one, names.ENV_DISABLE_CONTROL, "true")
-        elif not disables_control(one.entries):
-            raise contradiction(one, names.ENV_DISABLE_CONTROL, "whole cards need the literal true")
-
-
-def disables_control(env: Iterable[EnvVar]) -> bool:
-    """Whether the device plugin finds a true value: it looks at every entry of the name."""
-    return any(variable.name == names.ENV_DISABLE_CONTROL and variable.value in _TRUE for variable in env)
+        if names.ENV_DISABLE_CONTROL not in container.env:
+            patch.add_variable(container, names.ENV_DISABLE_CONTROL, "true")
+        elif not disables_control(container.entries):
+            raise contradiction(container, names.ENV_DISABLE_CONTROL, "whole cards need the literal true")
 
 
 def _refuse_mixed_cards(subject: Subject) -> None:
-    slices = [one.name for one in subject.left_out if one.request and not one.request.is_whole]
+    slices = [container.name for container in subject.left_out if container.request and not container.request.is_whole]
     if not slices:
         return
     if subject.profile.shares_gpus:

@@ -15,17 +15,17 @@ PURPOSE = "set the variables of its env annotations"
 
 def plan(subject: Subject, patch: PodPatch) -> None:
     """Each variable in each GPU container."""
-    for one in subject.gpu_containers:
-        if one.variables:
-            last = {entry.name: index for index, entry in enumerate(one.entries)}
-            for variable in one.variables:
-                _set(patch, one, variable, last)
+    for container in subject.gpu_containers:
+        if container.variables:
+            last = {entry.name: index for index, entry in enumerate(container.entries)}
+            for variable in container.variables:
+                _set(patch, container, variable, last)
 
 
-def _set(patch: PodPatch, one: PodContainer, variable: Variable, last: Mapping[str, int]) -> None:
+def _set(patch: PodPatch, container: PodContainer, variable: Variable, last: Mapping[str, int]) -> None:
     """Add a variable, or replace the entry that counts: the last of several with one name."""
-    own = one.own_env.get(variable.name)
+    own = container.own_env.get(variable.name)
     if own is None:
-        patch.add_variable(one, variable.name, variable.value)
+        patch.add_variable(container, variable.name, variable.value)
     elif own.value_from is not None or own.value != variable.value:
-        patch.replace_variable(one, last[variable.name], variable.name, variable.value)
+        patch.replace_variable(container, last[variable.name], variable.name, variable.value)

@@ -31,5 +31,5 @@ def plan(subject: Subject, patch: PodPatch) -> None:
 
 def _referred(subject: Subject) -> frozenset[str]:
     """The annotations of the users' own variables; the remap container refers to what its step has annotated."""
-    others = (one for one in subject.containers if one is not subject.remap_container)
-    return frozenset(filter(None, (annotation_of(variable) for one in others for variable in one.env.values())))
+    others = subject.remap.without_it(subject.containers)
+    return frozenset(filter(None, (annotation_of(variable) for other in others for variable in other.env.values())))

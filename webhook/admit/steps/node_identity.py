@@ -22,6 +22,8 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     """Two variables for each GPU container in ``node-peers``."""
     if subject.profile is not Profile.NODE_PEERS or subject.host.network:
         return
-    for one in subject.gpu_containers:
-        require_reference(patch, one, names.ENV_NCCL_HOSTID, (NODE_NAME,), "profile node-peers")
-        require_value(patch, one, names.ENV_NCCL_CUMEM_ENABLE, LEGACY_IPC, "profile node-peers without hostNetwork")
+    for container in subject.gpu_containers:
+        require_reference(patch, container, names.ENV_NCCL_HOSTID, (NODE_NAME,), "profile node-peers")
+        require_value(
+            patch, container, names.ENV_NCCL_CUMEM_ENABLE, LEGACY_IPC, "profile node-peers without hostNetwork"
+        )

@@ -7,14 +7,17 @@ HAMi up to 2.9 and fixed 2.10 releases get an init container; HAMi 2.10.0, which
 containers finish, gets a restartable one, which never finishes.
 """
 
+from collections.abc import Mapping, Sequence
+
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
-from webhook.admit.remap_container import RemapContainer, View, encode_container
-from webhook.admit.subject import FILES_SIZE, Subject
+from webhook.admit.remap.choice import FILES_SIZE, ExistingRemapContainer
+from webhook.admit.remap.container import RemapContainer, View, encode_container
+from webhook.admit.subject import Subject
 from webhook.admit.variables import offer_value
 from webhook.admit.volumes import numbered
 from webhook.model import names
-from webhook.model.choices import Carrier, OnViolation
+from webhook.model.choices import OnViolation
 from webhook.model.outcome import Reason, Refused
 from webhook.model.pod import annotation_reference
 
@@ -22,45 +25,45 @@ PURPOSE = "verify the GPUs and write the NCCL topology file when it starts"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """Volume, mounts, container and the variable that names the file; nothing with carrier ``binding``."""
+    """Volume, mounts, container and the variable that names the file; nothing without a remap container."""
     options = subject.options
     _environment(subject, patch)
-    if subject.carrier is Carrier.BINDING:
+    if not subject.remap.is_added:
         if options.topology_file and names.TOPOLOGY_FILE_OPTION in subject.pod.annotations:
             text = "no topology file: this HAMi and Kubernetes allow no remap container"
             patch.warn(text, Reason.NO_TOPOLOGY_FILE)
         return
-    volume = subject.files_volume
+    volume = subject.remap.files_volume
     if volume not in subject.volumes:
         patch.add_empty_dir(volume, size_limit=FILES_SIZE)
-    for one in subject.gpu_containers:
-        mounted = one.mounts.get(names.FILES_PATH)
+    for container in subject.gpu_containers:
+        mounted = container.mounts.get(names.FILES_PATH)
         if mounted is None:
-            patch.add_mount(one, volume, names.FILES_PATH, read_only=True)
+            patch.add_mount(container, volume, names.FILES_PATH, read_only=True)
         elif mounted != volume:
             raise Refused(
                 Reason.MOUNT_PATH_TAKEN,
-                f"container {one.name} mounts volume {mounted} at {names.FILES_PATH}, where the topology file has to "
-                f'be. Mount it elsewhere, or set {names.REMAP}: "binding"',
+                f"container {container.name} mounts volume {mounted} at {names.FILES_PATH}, where the topology file "
+                f'has to be. Mount it elsewhere, or set {names.REMAP}: "binding"',
             )
         if options.topology_file:
-            offer_value(patch, one, names.ENV_NCCL_TOPO_FILE, names.TOPOLOGY_FILE)
+            offer_value(patch, container, names.ENV_NCCL_TOPO_FILE, names.TOPOLOGY_FILE)
     patch.annotate(names.NODE_TOPOLOGY, subject.allocated.get(names.NODE_TOPOLOGY, names.UNKNOWN_TOPOLOGY))
     if _view(subject) is View.POD and names.VISIBLE_UUIDS not in patch.annotated:
         patch.annotate(names.VISIBLE_UUIDS, subject.allocated.get(names.VISIBLE_UUIDS, names.NO_VISIBLE_DEVICE))
-    present = subject.remap_container
-    wanted = _container(subject, present.name if present else _free_name(subject.containers), volume)
-    if present is None:
+    existing = subject.remap.existing
+    wanted = _container(subject, existing.container.name if existing else _free_name(subject.containers), volume)
+    if existing is None:
         patch.insert_init_container(encode_container(wanted))
     else:
-        _mend(patch, subject, present, wanted)
+        _mend(patch, existing, wanted)
 
 
 def _environment(subject: Subject, patch: PodPatch) -> None:
     """Say it where the configuration asks for the env file and containers do not read it."""
-    if subject.policy.remap.environment != "file" or subject.reads_file:
+    if subject.policy.remap.environment != "file" or subject.remap.reads_file:
         return
-    if not subject.files_volume:
+    if not subject.remap.is_added:
         why = "needs a remap container, which this pod does not get"
     elif not subject.cluster.has_env_files:
         why = f"needs Kubernetes 1.35, this is {subject.cluster.kubernetes or 'one of unknown version'}"
@@ -80,15 +83,15 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         image=subject.policy.remap_image,
         image_pull_policy=settings.image_pull_policy,
         view=view,
-        carrier=subject.carrier,
+        carrier=subject.remap.carrier,
         profile=subject.profile,
         require_nvlink=options.require_nvlink,
         min_bandwidth="" if options.min_bandwidth is None else _exact(options.min_bandwidth),
         denies=options.on_violation is OnViolation.DENY,
-        reads_file=subject.reads_file,
+        reads_file=subject.remap.reads_file,
         family=subject.family,
         nccl=subject.policy.remap_nccl,
-        containers=",".join([_entry(one, keys, view) for one in subject.containers if one.request]),
+        containers=",".join([_entry(container, keys, view) for container in subject.containers if container.request]),
         visible_device_keys=tuple(keys.values()),
     )
 
@@ -104,24 +107,28 @@ def _exact(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
-def _entry(one: PodContainer, keys: dict[str, str], view: View) -> str:
-    number = keys[one.name].removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX) if one.name in keys else ""
-    flags = "+".join([flag for flag, holds in (("init", one.is_init), ("left-out", _is_unseen(one, view))) if holds])
-    return f"{one.name}:{one.request.count if one.request else 0}:{number}" + (f":{flags}" if flags else "")
+def _entry(container: PodContainer, keys: Mapping[str, str], view: View) -> str:
+    number = keys[container.name].removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX) if container.name in keys else ""
+    flags = "+".join(
+        [flag for flag, holds in (("init", container.is_init), ("left-out", _is_unseen(container, view))) if holds]
+    )
+    return f"{container.name}:{container.request.count if container.request else 0}:{number}" + (
+        f":{flags}" if flags else ""
+    )
 
 
-def _is_unseen(one: PodContainer, view: View) -> bool:
+def _is_unseen(container: PodContainer, view: View) -> bool:
     """Whether the remap container sees none of its cards.
 
     Others may have the cards of an ordinary init container once that has finished, and a sidecar would go on seeing
     them.
     """
-    return one.is_left_out or (view is View.POD and one.is_init and not one.is_native_sidecar)
+    return container.is_left_out or (view is View.POD and container.is_init and not container.is_native_sidecar)
 
 
-def _mend(patch: PodPatch, subject: Subject, present: PodContainer, wanted: RemapContainer) -> None:
+def _mend(patch: PodPatch, existing: ExistingRemapContainer, wanted: RemapContainer) -> None:
     """Bring the container of an earlier admission up to date."""
-    document = subject.remap_document
+    present, document = existing.container, existing.document
     if not wanted.is_form_of(document):
         patch.replace_container(present, encode_container(wanted))
     elif wanted.is_hidden(document):
@@ -132,6 +139,6 @@ def _mend(patch: PodPatch, subject: Subject, present: PodContainer, wanted: Rema
             patch.add_reference(present, names.ENV_NVIDIA_VISIBLE_DEVICES, annotation_reference(names.VISIBLE_UUIDS))
 
 
-def _free_name(containers: list[PodContainer]) -> str:
-    taken = {one.name for one in containers}
+def _free_name(containers: Sequence[PodContainer]) -> str:
+    taken = {container.name for container in containers}
     return next(name for name in numbered(names.REMAP_CONTAINER) if name not in taken)

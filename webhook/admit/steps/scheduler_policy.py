@@ -18,8 +18,8 @@ TOPOLOGY_AWARE = "topology-aware"
 def plan(subject: Subject, patch: PodPatch) -> None:
     """Annotations that HAMi reads, where the pod has none of its own."""
     total = largest = 0
-    for one in subject.gpu_containers:
-        asked = subject.gpu_request(one).count
+    for container in subject.gpu_containers:
+        asked = subject.gpu_request(container).count
         total += asked
         largest = max(largest, asked)
     if total < 2 or subject.family != "hami":

@@ -19,10 +19,10 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     """A mount for each GPU container without one, and the volume."""
     bare: list[PodContainer] = []
     found: dict[str, None] = {}
-    for one in subject.gpu_containers:
-        volume = one.mounts.get(names.SHARED_MEMORY_PATH)
+    for container in subject.gpu_containers:
+        volume = container.mounts.get(names.SHARED_MEMORY_PATH)
         if volume is None:
-            bare.append(one)
+            bare.append(container)
         else:
             found[volume] = None
     volumes = list(found)
@@ -41,8 +41,8 @@ def plan(subject: Subject, patch: PodPatch) -> None:
 
 
 def _mount(patch: PodPatch, bare: list[PodContainer], volume: str) -> None:
-    for one in bare:
-        patch.add_mount(one, volume, names.SHARED_MEMORY_PATH)
+    for container in bare:
+        patch.add_mount(container, volume, names.SHARED_MEMORY_PATH)
 
 
 def _refused(subject: Subject, what: str, why: str) -> Refused:

@@ -37,11 +37,11 @@ def plan(subject: Subject, patch: PodPatch) -> None:
 
 
 def _refuse_passing_containers(subject: Subject) -> None:
-    for one in subject.gpu_containers:
-        if one.is_init and not one.is_native_sidecar:
+    for container in subject.gpu_containers:
+        if container.is_init and not container.is_native_sidecar:
             raise Refused(
                 Reason.CONTRADICTS_PROFILE,
-                f"init container {one.name} asks for GPUs, which others get once it finishes, but profile "
+                f"init container {container.name} asks for GPUs, which others get once it finishes, but profile "
                 f"{subject.profile} would go on showing them to its peers. Leave it out with {names.CONTAINERS}, or "
                 "choose profile exclusive",
             )
@@ -50,13 +50,13 @@ def _refuse_passing_containers(subject: Subject) -> None:
 def _variables(subject: Subject, patch: PodPatch) -> None:
     profile = f"profile {subject.profile}"
     keys = subject.visible_device_keys
-    for one in subject.gpu_containers:
-        require_value(patch, one, names.ENV_CUDA_DEVICE_ORDER, "PCI_BUS_ID", profile)
-        key = keys[one.name]
+    for container in subject.gpu_containers:
+        require_value(patch, container, names.ENV_CUDA_DEVICE_ORDER, "PCI_BUS_ID", profile)
+        key = keys[container.name]
         indices = subject.sources(key, visible_devices_line(key))
-        require_reference(patch, one, names.ENV_CUDA_VISIBLE_DEVICES, indices, profile)
+        require_reference(patch, container, names.ENV_CUDA_VISIBLE_DEVICES, indices, profile)
         if subject.profile is Profile.NODE_PEERS:
-            require_value(patch, one, names.ENV_NVIDIA_VISIBLE_DEVICES, "all", profile)
+            require_value(patch, container, names.ENV_NVIDIA_VISIBLE_DEVICES, "all", profile)
         else:
             uuids = subject.sources(names.VISIBLE_UUIDS, names.ENV_NVIDIA_VISIBLE_DEVICES)
-            require_reference(patch, one, names.ENV_NVIDIA_VISIBLE_DEVICES, uuids, profile)
+            require_reference(patch, container, names.ENV_NVIDIA_VISIBLE_DEVICES, uuids, profile)

@@ -6,19 +6,19 @@ Extended resources must have equal limits and requests, so both are written.
 
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
-from webhook.admit.request import WHOLE
 from webhook.admit.subject import Subject
 from webhook.model.errors import FormatError
 from webhook.model.pod import Quantity
 from webhook.model.quantity import parse_count
+from webhook.request.resources import WHOLE
 
 PURPOSE = "give it whole cards"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
     """Resources of each GPU container."""
-    for one in subject.gpu_containers:
-        request, resources = subject.gpu_request(one), one.container.resources
+    for container in subject.gpu_containers:
+        request, resources = subject.gpu_request(container), container.spec.resources
         family = request.names
         if family.family == "koordinator":
             continue  # whole GPUs are those of a bare count; Koordinator counts cores and memory of all GPUs together
@@ -30,16 +30,16 @@ def plan(subject: Subject, patch: PodPatch) -> None:
                 (family.memory_percentage, WHOLE, "100"),
             ):
                 current = present.get(resource)
-                if current != text and not _equal(one, resource, current, number):
-                    patch.set_resource(one, section, resource, text)
+                if current != text and not _equal(container, resource, current, number):
+                    patch.set_resource(container, section, resource, text)
             if family.memory in present:
-                patch.drop_resource(one, section, family.memory)
+                patch.drop_resource(container, section, family.memory)
 
 
-def _equal(one: PodContainer, resource: str, current: Quantity | None, number: int) -> bool:
+def _equal(container: PodContainer, resource: str, current: Quantity | None, number: int) -> bool:
     if current is None:
         return False
     try:
-        return parse_count(current, source=f"resource {resource} of container {one.name}") == number
+        return parse_count(current, source=f"resource {resource} of container {container.name}") == number
     except FormatError:  # a request that its limit overrules
         return False

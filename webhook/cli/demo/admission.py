@@ -36,24 +36,24 @@ def send_workload(
     console.rule(f"[bold]{path.stem}", align="left", style="dim")
     console.print(_comment(text), style="dim italic")
     agreed = []
-    for one in injection.templates:
-        answer = _review(client, one)
+    for template in injection.templates:
+        answer = _review(client, template)
         patch = base64.b64decode(answer.get("patch", ""))
-        _print_answer(console, one, answer, json.loads(patch or "[]"))
-        agreed.append(answer["allowed"] == one.outcome.allowed and patch == one.patch)
+        _print_answer(console, template, answer, json.loads(patch or "[]"))
+        agreed.append(answer["allowed"] == template.outcome.allowed and patch == template.patch)
     if diff:
         console.print(Syntax(unified_diff(text, injection.text, path.name), "diff", background_color="default"))
     return agreed
 
 
-def _review(client: "httpx.Client", one: "Injected") -> dict[str, Any]:
+def _review(client: "httpx.Client", injected: "Injected") -> dict[str, Any]:
     """What the webhook answers when the API server asks it about this pod."""
     request = {
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
         "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "namespace": one.namespace,
+        "namespace": injected.namespace,
         "operation": "CREATE",
-        "object": json.loads(one.pod),
+        "object": json.loads(injected.pod),
     }
     return review(client, "/mutate/pods", request)
 
@@ -72,23 +72,25 @@ def review(client: "httpx.Client", path: str, request: dict[str, Any]) -> dict[s
 
 
 def _print_answer(
-    console: "Console", one: "Injected", answer: dict[str, Any], operations: list[dict[str, Any]]
+    console: "Console", injected: "Injected", answer: dict[str, Any], operations: list[dict[str, Any]]
 ) -> None:
     from webhook.admit.steps import STEPS
     from webhook.cli.changes import describe
     from webhook.model.outcome import SENTENCES
 
-    colour = {"skip": "cyan", "patch": "green", "degraded": "yellow", "refuse": "red"}[one.outcome.kind]
-    console.print(f"[{colour} bold]{one.outcome.kind:>8}[/]  [bold]{one.label}[/]  {SENTENCES[one.outcome.reason]}")
+    colour = {"skip": "cyan", "patch": "green", "degraded": "yellow", "refuse": "red"}[injected.outcome.kind]
+    console.print(
+        f"[{colour} bold]{injected.outcome.kind:>8}[/]  [bold]{injected.label}[/]  {SENTENCES[injected.outcome.reason]}"
+    )
     if not answer["allowed"]:
         console.print(f"          {answer['status']['message']}", style="red", markup=False)
     for warning in answer.get("warnings", []):
         console.print(f"          warning: {warning}", style="yellow", markup=False)
-    for place, changes in describe(json.loads(one.pod), operations).items():
+    for place, changes in describe(json.loads(injected.pod), operations).items():
         console.print(f"          {place}", style="bold", markup=False)
         for change in changes:
             console.print(f"            {change}", markup=False)
-    purposes = [step.purpose for step in STEPS if step.name in one.outcome.steps and step.name != "mark"]
+    purposes = [step.purpose for step in STEPS if step.name in injected.outcome.steps and step.name != "mark"]
     if purposes:
         console.print(f"          why: to {'; '.join(purposes)}", style="dim", markup=False)
 

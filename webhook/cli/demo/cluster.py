@@ -22,11 +22,11 @@ def create_pods(path: Path, policy: "AdmitPolicy", state: "DirectoryState") -> I
     from webhook.workload import apply_in_place, inject_manifest
 
     injection = inject_manifest(path.read_text(encoding="utf-8"), path.name, policy, state)
-    for one in injection.templates:
-        pod: Manifest = apply_in_place(json.loads(one.pod), one.outcome.operations)
+    for template in injection.templates:
+        pod: Manifest = apply_in_place(json.loads(template.pod), template.outcome.operations)
         metadata = pod.setdefault("metadata", {})
         metadata.setdefault("name", f"{path.stem.split('-', 1)[1]}-0")
-        metadata |= {"namespace": one.namespace, "uid": str(uuid.uuid4())}
+        metadata |= {"namespace": template.namespace, "uid": str(uuid.uuid4())}
         yield {"apiVersion": "v1", "kind": "Pod"} | pod
 
 

@@ -151,7 +151,7 @@ def _start(
     for key, value in written.items():
         text = value if len(value) <= 100 else f"{value[:100]}... ({len(value)} characters)"
         console.print(f"            annotation {key}: {text}", markup=False)
-    (remap,) = (one for one in pod["spec"]["initContainers"] if one["name"] == names.REMAP_CONTAINER)
+    (remap,) = (container for container in pod["spec"]["initContainers"] if container["name"] == names.REMAP_CONTAINER)
     started = run_remap(pod, environment_of(remap, pod), driver)
     print_started(console, started, full=len(pod["spec"]["containers"]) > 1)
     for container in pod["spec"]["containers"]:
@@ -182,7 +182,7 @@ def _swapped(console: "Console", pod: dict[str, Any], *, free_card: "Gpu", drive
         **annotations,
         DIALECT.key: annotations[DIALECT.key].replace(own, free_card.uuid),
     }
-    (remap,) = (one for one in pod["spec"]["initContainers"] if one["name"] == names.REMAP_CONTAINER)
+    (remap,) = (container for container in pod["spec"]["initContainers"] if container["name"] == names.REMAP_CONTAINER)
     started = run_remap(changed, environment_of(remap, changed), driver)
     print_started(console, started, full=False)
     return started.code == ExitCode.OTHER_GPUS

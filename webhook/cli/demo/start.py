@@ -62,7 +62,11 @@ def run_remap(pod: dict[str, Any], environment: Mapping[str, str], driver: Drive
     """Run the remap program of a pod on its node."""
     kept = {name: value for name in _KEPT if (value := os.environ.get(name))}
     played = {"LD_LIBRARY_PATH": str(driver.library), **driver.environment} if driver else {}
-    command = next(one["command"] for one in pod["spec"]["initContainers"] if one["name"] == names.REMAP_CONTAINER)
+    command = next(
+        container["command"]
+        for container in pod["spec"]["initContainers"]
+        if container["name"] == names.REMAP_CONTAINER
+    )
     with tempfile.TemporaryDirectory() as directory:
         files, log = Path(directory, "files"), Path(directory, "termination-log")
         files.mkdir()

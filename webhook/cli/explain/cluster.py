@@ -11,7 +11,6 @@ from typing import TypeVar
 import msgspec
 import typer
 
-from webhook import __version__
 from webhook.cli.complaint import complain
 from webhook.cli.explain.known import Known, read_pod
 from webhook.explain.evidence import Reading
@@ -43,7 +42,7 @@ def known_from_cluster(namespace: str, name: str, kubeconfig: Path | None) -> It
     Raises:
         GpuTopologyError: there is no such pod, or the API server cannot be asked.
     """
-    api = connect_objects(kubeconfig, user_agent=f"gpu-topology-explain/{__version__}")
+    api = connect_objects(kubeconfig, user_agent=names.EXPLAIN_USER_AGENT)
     with asyncio.Runner() as runner:
         try:
             yield _known(_Cluster(api, runner), namespace, name)
@@ -128,7 +127,7 @@ def _group(cluster: _Cluster, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | N
     if found is None:
         return None, problem
     source = f"a pod of group {group}"
-    pods = [read_pod(to_json(one, source), source) for one in found]
+    pods = [read_pod(to_json(document, source), source) for document in found]
     return tuple(other for other in pods if other.display_name != pod.display_name), ""
 
 
@@ -148,7 +147,7 @@ def _published(cluster: _Cluster, name: str, node: Object | None) -> tuple[Sourc
     """
     found, problem = _try(lambda: cluster.ask(cluster.api.config_maps(label=f"{names.NODE}={node_label(name)}")), _NONE)
     if uid := (node or {}).get("metadata", {}).get("uid"):
-        found = [one for one in found if uid in _owners(one)]
+        found = [document for document in found if uid in _owners(document)]
     if not found:
         return Sources(), Reading(node_problem=problem)
     if len(found) > 1:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from webhook.topology.nccl.places import Place
 from webhook.topology.nccl.reader import MAX_ATTRIBUTES
-from webhook.topology.nccl.report import Finding, Severity, fails, quoted
+from webhook.topology.nccl.report import Diagnostic, Severity, fails, quoted
 from webhook.topology.nccl.values import (
     ARCHITECTURES,
     HIDDEN_SWITCH,
@@ -82,7 +82,7 @@ _SM = range(30, 200)
 """Compute capabilities that CUDA GPUs have or will have for some time, as major * 10 + minor."""
 
 
-def check_attributes(place: Place) -> Iterator[Finding]:
+def check_attributes(place: Place) -> Iterator[Diagnostic]:
     """All that is wrong with the attributes of one element."""
     for rule in (_unknown, _repeated, _too_many, _missing, _not_integers, _not_positive):
         yield from rule(place)
@@ -90,7 +90,7 @@ def check_attributes(place: Place) -> Iterator[Finding]:
         yield from own(place)
 
 
-def _unknown(place: Place) -> Iterator[Finding]:
+def _unknown(place: Place) -> Iterator[Diagnostic]:
     known = KNOWN[place.element.name]
     for key in dict.fromkeys(key for key, _ in place.element.attributes):
         if key and key != "keep" and key not in known:
@@ -98,7 +98,7 @@ def _unknown(place: Place) -> Iterator[Finding]:
             yield place.finding(Severity.MISREADS, expected, quoted(key), "NCCL ignores it")
 
 
-def _repeated(place: Place) -> Iterator[Finding]:
+def _repeated(place: Place) -> Iterator[Diagnostic]:
     counts = Counter(key for key, _ in place.element.attributes if key)
     for key, count in counts.items():
         if count > 1:
@@ -106,7 +106,7 @@ def _repeated(place: Place) -> Iterator[Finding]:
             yield place.finding(Severity.MISREADS, f"{quoted(key)} once", f"it {count} times", consequence)
 
 
-def _too_many(place: Place) -> Iterator[Finding]:
+def _too_many(place: Place) -> Iterator[Diagnostic]:
     element = place.element
     if element.dropped:
         expected, found = f"at most {MAX_ATTRIBUTES} attributes", f"{element.dropped} more"
@@ -122,14 +122,14 @@ def _too_many(place: Place) -> Iterator[Finding]:
         )
 
 
-def _missing(place: Place) -> Iterator[Finding]:
+def _missing(place: Place) -> Iterator[Diagnostic]:
     name = place.element.name
     for key in _REQUIRED.get(name, ()):
         if place.element.get(key) is None:
             yield place.finding(Severity.ABORTS, key, "none", fails(f"Attribute {key} of node {name} not found"))
 
 
-def _not_integers(place: Place) -> Iterator[Finding]:
+def _not_integers(place: Place) -> Iterator[Diagnostic]:
     for key in _INTEGERS.get(place.element.name, ()):
         text = place.element.get(key)
         # An empty width is what NCCL writes itself, and has a rule of its own.
@@ -138,7 +138,7 @@ def _not_integers(place: Place) -> Iterator[Finding]:
             yield place.finding(Severity.MISREADS, expected, quoted(text), consequence)
 
 
-def _not_positive(place: Place) -> Iterator[Finding]:
+def _not_positive(place: Place) -> Iterator[Diagnostic]:
     for key in _POSITIVE.get(place.element.name, ()):
         text = place.element.get(key)
         if text is not None and is_integer(text) and integer(text) <= 0:
@@ -146,14 +146,14 @@ def _not_positive(place: Place) -> Iterator[Finding]:
             yield place.finding(Severity.MISREADS, f"a {key} above 0", quoted(text), consequence)
 
 
-def _cpu_numa_id(place: Place) -> Iterator[Finding]:
+def _cpu_numa_id(place: Place) -> Iterator[Diagnostic]:
     text = place.element.get("numaid")
     if text is not None and not _NUMA_ID.fullmatch(text):
         consequence = f"NCCL reads {integer(text)} and never finds this CPU for a device that /sys puts on a NUMA node"
         yield place.finding(Severity.MISREADS, "a decimal numaid", quoted(text), consequence)
 
 
-def _cpu_affinity(place: Place) -> Iterator[Finding]:
+def _cpu_affinity(place: Place) -> Iterator[Diagnostic]:
     text = place.element.get("affinity")
     if text is None or is_mask(text):
         return
@@ -170,7 +170,7 @@ def _cpu_affinity(place: Place) -> Iterator[Finding]:
         yield place.finding(Severity.MISREADS, expected, quoted(text), "NCCL binds its threads to other CPUs")
 
 
-def _cpu_type(place: Place) -> Iterator[Finding]:
+def _cpu_type(place: Place) -> Iterator[Diagnostic]:
     unlimited = "NCCL takes 5000 GB/s for the way to other NUMA nodes"
     arch, vendor = place.element.get("arch"), place.element.get("vendor")
     if arch is not None and not arch.startswith(ARCHITECTURES):
@@ -183,7 +183,7 @@ def _cpu_type(place: Place) -> Iterator[Finding]:
     yield from _cpu_model(place)
 
 
-def _cpu_model(place: Place) -> Iterator[Finding]:
+def _cpu_model(place: Place) -> Iterator[Diagnostic]:
     family, model, vendor = (place.element.get(key) for key in ("familyid", "modelid", "vendor"))
     if family is not None and model is None and (vendor is None or vendor.startswith((INTEL, *ZHAOXIN))):
         words = fails("Attribute modelid of node cpu not found")
@@ -194,7 +194,7 @@ def _cpu_model(place: Place) -> Iterator[Finding]:
         yield place.finding(Severity.MISREADS, "familyid beside modelid", "none", consequence)
 
 
-def _pci_bus_id(place: Place) -> Iterator[Finding]:
+def _pci_bus_id(place: Place) -> Iterator[Diagnostic]:
     text = place.element.get("busid")
     if text is None and place.element.named("pci", "nic"):
         yield place.finding(Severity.ABORTS, "busid", "none", "NCCL uses it unchecked and crashes")
@@ -206,7 +206,7 @@ def _pci_bus_id(place: Place) -> Iterator[Finding]:
         yield place.finding(Severity.MISREADS, _BUS_ID_FORM, quoted(text), consequence)
 
 
-def _pci_link(place: Place) -> Iterator[Finding]:
+def _pci_link(place: Place) -> Iterator[Diagnostic]:
     speed, width = place.element.get("link_speed"), place.element.get("link_width")
     if speed is not None and not is_known_speed(speed):
         better = f"{speed} PCIe" if is_known_speed(f"{speed} PCIe") else "16.0 GT/s PCIe"
@@ -217,7 +217,7 @@ def _pci_link(place: Place) -> Iterator[Finding]:
         yield place.finding(Severity.MISREADS, "link_width in lanes", quoted(width), f"NCCL takes it for {lanes}")
 
 
-def _pci_ids(place: Place) -> Iterator[Finding]:
+def _pci_ids(place: Place) -> Iterator[Diagnostic]:
     for key in _HEXADECIMAL:
         text = place.element.get(key)
         if text is not None and not _PCI_ID.fullmatch(text):
@@ -226,7 +226,7 @@ def _pci_ids(place: Place) -> Iterator[Finding]:
             yield place.finding(Severity.MISREADS, expected, quoted(text), consequence)
 
 
-def _gpu_numbers(place: Place) -> Iterator[Finding]:
+def _gpu_numbers(place: Place) -> Iterator[Diagnostic]:
     device, sm = place.element.get("dev"), place.element.get("sm")
     if device is not None and integer(device) == -1:
         consequence = fails("ncclTopoRankToIndex could not find rank")
@@ -240,7 +240,7 @@ def _gpu_numbers(place: Place) -> Iterator[Finding]:
         yield place.finding(Severity.MISREADS, 'an sm such as "90" for 9.0', quoted(sm), consequence)
 
 
-def _nvlink_target(place: Place) -> Iterator[Finding]:
+def _nvlink_target(place: Place) -> Iterator[Diagnostic]:
     target, target_class = place.element.get("target"), place.element.get("tclass")
     if target_class is None and target is None:
         consequence = "NCCL looks for the class of a target that is not there and crashes"
@@ -256,7 +256,7 @@ def _nvlink_target(place: Place) -> Iterator[Finding]:
         yield place.finding(Severity.MISREADS, expected, quoted(target_class), "NCCL takes it for an NVSwitch")
 
 
-def _peer(place: Place, target: str | None) -> Iterator[Finding]:
+def _peer(place: Place, target: str | None) -> Iterator[Diagnostic]:
     if target is None:
         words = fails("Attribute target of node nvlink not found")
         yield place.finding(Severity.ABORTS, "the bus id of a GPU as target", "none", words)
@@ -265,7 +265,7 @@ def _peer(place: Place, target: str | None) -> Iterator[Finding]:
         yield place.finding(Severity.ADVICE, f"{_BUS_ID_FORM} as target", quoted(target), consequence)
 
 
-def _net(place: Place) -> Iterator[Finding]:
+def _net(place: Place) -> Iterator[Diagnostic]:
     speed = place.element.get("speed")
     if place.element.get("name") is None:
         consequence = "NCCL never finds this port and adds it anew elsewhere"
@@ -279,7 +279,7 @@ def _listed(texts: tuple[str, ...]) -> str:
     return " or ".join(quoted(text) for text in texts)
 
 
-_OWN: dict[str, tuple[Callable[[Place], Iterator[Finding]], ...]] = {
+_OWN: dict[str, tuple[Callable[[Place], Iterator[Diagnostic]], ...]] = {
     "cpu": (_cpu_numa_id, _cpu_affinity, _cpu_type),
     "pci": (_pci_bus_id, _pci_link, _pci_ids),
     "gpu": (_gpu_numbers,),

@@ -12,12 +12,12 @@ from webhook.topology.nccl.links import check_links, gpu_entries
 from webhook.topology.nccl.parser import MAX_ELEMENTS, ROOT, Document, Element, parse
 from webhook.topology.nccl.places import Place, below, is_gpu, kind_of, places
 from webhook.topology.nccl.reader import Unreadable
-from webhook.topology.nccl.report import Contents, Finding, GpuEntry, Report, Severity, fails, in_order, quoted
+from webhook.topology.nccl.report import Contents, Diagnostic, GpuEntry, Report, Severity, fails, in_order, quoted
 from webhook.topology.nccl.structure import check_structure
 from webhook.topology.nccl.values import PciKind
 from webhook.topology.nccl.writer import ADVISED_ELEMENTS
 
-__all__ = ["MAX_BYTES", "Contents", "Finding", "GpuEntry", "Report", "Severity", "check"]
+__all__ = ["MAX_BYTES", "Contents", "Diagnostic", "GpuEntry", "Report", "Severity", "check"]
 
 MAX_BYTES = 2**20
 """What a ConfigMap can hold; 255 elements with all that NCCL reads in them need a fifth of it."""
@@ -49,7 +49,7 @@ def _contents(document: Document, every: list[Place]) -> Contents:
     elements = [place.element for place in every]
     return Contents(
         elements=document.elements,
-        cpus=tuple(one.get("numaid") or "" for one in elements if one.name == "cpu"),
+        cpus=tuple(element.get("numaid") or "" for element in elements if element.name == "cpu"),
         gpus=gpu_entries(every),
         nics=tuple(nic for place in every for nic in _nics(place)),
     )
@@ -58,17 +58,17 @@ def _contents(document: Document, every: list[Place]) -> Contents:
 def _nics(place: Place) -> Iterator[str]:
     if place.element.name == "pci" and not is_gpu(place.element) and kind_of(place.element) is PciKind.NIC:
         yield place.bus_id
-    elif place.element.name == "net" and "pci" not in (one.name for one in place.above):
+    elif place.element.name == "net" and "pci" not in (element.name for element in place.above):
         yield place.element.get("name") or ""
 
 
-def _check_document(document: Document) -> Iterator[Finding]:
+def _check_document(document: Document) -> Iterator[Diagnostic]:
     yield from _check_size(document)
     yield from _check_skipped(document)
     for system in document.systems[1:]:
         yield _second_system(system)
     if document.single_quotes:
-        yield Finding(
+        yield Diagnostic(
             Severity.ADVICE,
             document.single_quotes,
             "the file",
@@ -77,46 +77,48 @@ def _check_document(document: Document) -> Iterator[Finding]:
         )
 
 
-def _check_size(document: Document) -> Iterator[Finding]:
+def _check_size(document: Document) -> Iterator[Diagnostic]:
     if document.elements > ADVISED_ELEMENTS:
         message = f"expected at most {ADVISED_ELEMENTS} elements, found {document.elements}"
         consequence = f"NCCL adds NICs and what else it detects, and fails at more than {MAX_ELEMENTS}"
-        yield Finding(Severity.ADVICE, document.lines, "the file", message, consequence)
+        yield Diagnostic(Severity.ADVICE, document.lines, "the file", message, consequence)
     if not document.systems[0].children:
         message = "expected cpu elements, found none"
         consequence = "NCCL detects everything itself, as without a file"
-        yield Finding(Severity.ADVICE, document.systems[0].line, ROOT, message, consequence)
+        yield Diagnostic(Severity.ADVICE, document.systems[0].line, ROOT, message, consequence)
 
 
-def _check_skipped(document: Document) -> Iterator[Finding]:
+def _check_skipped(document: Document) -> Iterator[Diagnostic]:
     for skipped in document.skipped:
         where = f"in {skipped.parent}" if skipped.parent else "beside system"
         message = f"expected an element that NCCL knows there, found {quoted(skipped.name)}"
         consequence = "NCCL skips it with everything in it"
-        yield Finding(Severity.MISREADS, skipped.line, where, message, consequence)
+        yield Diagnostic(Severity.MISREADS, skipped.line, where, message, consequence)
     more = document.skipped_count - len(document.skipped)
     if more:
         message = f"expected elements that NCCL knows, found {more} more that it does not"
-        yield Finding(Severity.MISREADS, document.skipped[-1].line, "behind it", message, "NCCL skips them")
+        yield Diagnostic(Severity.MISREADS, document.skipped[-1].line, "behind it", message, "NCCL skips them")
 
 
-def _second_system(system: Element) -> Finding:
+def _second_system(system: Element) -> Diagnostic:
     message = "expected one system, found another"
-    if any(is_gpu(one) for one in below(system)):
+    if any(is_gpu(element) for element in below(system)):
         words = fails("ncclTopoRankToIndex could not find rank")
-        return Finding(Severity.ABORTS, system.line, ROOT, message, f"NCCL uses the first. {words} for the GPUs in it")
-    return Finding(Severity.MISREADS, system.line, ROOT, message, "NCCL uses the first")
+        return Diagnostic(
+            Severity.ABORTS, system.line, ROOT, message, f"NCCL uses the first. {words} for the GPUs in it"
+        )
+    return Diagnostic(Severity.MISREADS, system.line, ROOT, message, "NCCL uses the first")
 
 
-def _ignored(document: Document) -> Finding:
+def _ignored(document: Document) -> Diagnostic:
     found = f"element {quoted(document.skipped[0].name)}" if document.skipped else "no element"
     line = document.skipped[0].line if document.skipped else 1
     message = f'expected <system version="1">, found {found}'
     consequence = "NCCL ignores the file, with no more than an INFO line, and detects everything itself"
-    return Finding(Severity.MISREADS, line, "the file", message, consequence)
+    return Diagnostic(Severity.MISREADS, line, "the file", message, consequence)
 
 
-def _too_large(size: int) -> Finding:
+def _too_large(size: int) -> Diagnostic:
     message = f"expected at most {MAX_BYTES} bytes, found {size}"
     consequence = f"NCCL takes at most {MAX_ELEMENTS} elements, which need far less; nothing was looked at here"
-    return Finding(Severity.ABORTS, 1, "the file", message, consequence)
+    return Diagnostic(Severity.ABORTS, 1, "the file", message, consequence)

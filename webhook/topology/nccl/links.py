@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webhook.topology.nccl.places import Place, is_gpu, kind_of
-from webhook.topology.nccl.report import Finding, GpuEntry, Severity, fails, quoted
+from webhook.topology.nccl.report import Diagnostic, GpuEntry, Severity, fails, quoted
 from webhook.topology.nccl.values import HIDDEN_SWITCH, PciKind, bus_number, integer, is_bus_id, pci_kind
 
 _NO_WAY_BACK = fails("Failed to find reverse path")
@@ -29,7 +29,7 @@ class _Direction:
 _Directions = dict[tuple[int, int], _Direction]
 
 
-def check_links(places: Sequence[Place]) -> Iterator[Finding]:
+def check_links(places: Sequence[Place]) -> Iterator[Diagnostic]:
     """All that is wrong with links, seen from both of their ends."""
     gpus = _gpus(places)
     directions: _Directions = {}
@@ -91,7 +91,7 @@ def _kind(link: Place, gpus: dict[int, Place]) -> PciKind:
     return PciKind.GPU if known else PciKind.NVSWITCH
 
 
-def _read_nvlinks(gpu: Place, gpus: dict[int, Place], directions: _Directions) -> Iterator[Finding]:
+def _read_nvlinks(gpu: Place, gpus: dict[int, Place], directions: _Directions) -> Iterator[Diagnostic]:
     """Adds the direct links of one GPU to ``directions``; finds those that lead nowhere."""
     for link in _nvlinks(gpu):
         target = link.element.get("target")
@@ -111,7 +111,7 @@ def _read_nvlinks(gpu: Place, gpus: dict[int, Place], directions: _Directions) -
             direction.says_so |= link.element.get("tclass") is not None
 
 
-def _one_sided(ends: tuple[int, int], directions: _Directions, gpus: dict[int, Place]) -> Iterator[Finding]:
+def _one_sided(ends: tuple[int, int], directions: _Directions, gpus: dict[int, Place]) -> Iterator[Diagnostic]:
     direction, back, peer = directions[ends], directions.get(ends[::-1]), gpus[ends[1]]
     if back is None:
         silent = not _nvlinks(peer)
@@ -125,7 +125,7 @@ def _one_sided(ends: tuple[int, int], directions: _Directions, gpus: dict[int, P
     yield direction.place.finding(Severity.ABORTS, "an nvlink in the other direction too", found, consequence)
 
 
-def _unequal(ends: tuple[int, int], directions: _Directions) -> Iterator[Finding]:
+def _unequal(ends: tuple[int, int], directions: _Directions) -> Iterator[Diagnostic]:
     direction, back = directions[ends], directions.get(ends[::-1])
     if back and ends[0] < ends[1] and back.count != direction.count:
         found = f"{direction.count} there and {back.count} back"
@@ -133,7 +133,7 @@ def _unequal(ends: tuple[int, int], directions: _Directions) -> Iterator[Finding
         yield direction.place.finding(Severity.ADVICE, "as many links in both directions", found, consequence)
 
 
-def _half_listed(gpus: dict[int, Place]) -> Iterator[Finding]:
+def _half_listed(gpus: dict[int, Place]) -> Iterator[Diagnostic]:
     silent = [gpu for gpu in gpus.values() if not _nvlinks(gpu)]
     if silent and len(silent) < len(gpus):
         others = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
@@ -142,8 +142,8 @@ def _half_listed(gpus: dict[int, Place]) -> Iterator[Finding]:
         yield silent[0].finding(Severity.ADVICE, expected, found, consequence)
 
 
-def _check_pcilinks(places: Sequence[Place]) -> Iterator[Finding]:
-    switches = {bus_number(one.bus_id) for one in places if one.element.name == "pci" and _is_switch(one)}
+def _check_pcilinks(places: Sequence[Place]) -> Iterator[Diagnostic]:
+    switches = {bus_number(place.bus_id) for place in places if place.element.name == "pci" and _is_switch(place)}
     directions: dict[tuple[int, int], Place] = {}
     for place in places:
         target = place.element.get("target")

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from webhook.printable import printable
 from webhook.topology.nccl.reader import MAX_RECURSION, Kind, Reader, Tag, Unreadable
-from webhook.topology.nccl.report import Finding, Severity, fails, quoted
+from webhook.topology.nccl.report import Diagnostic, Severity, fails, quoted
 from webhook.topology.nccl.values import integer
 
 MAX_ELEMENTS = 255
@@ -160,7 +160,7 @@ class _Loader:
             message = f"expected no XML declaration or DOCTYPE, found {quoted('<' + name)}"
         where = "the file" if declared else f"element {quoted(name)}"
         consequence = fails(f"XML Parse : unterminated {printable(name)}")
-        raise Unreadable(Finding(Severity.ABORTS, line, where, message, consequence))
+        raise Unreadable(Diagnostic(Severity.ABORTS, line, where, message, consequence))
 
     def _close(self, tag: Tag) -> None:
         name = self._open[-1].tag.name

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from webhook.printable import printable
 from webhook.topology.nccl.parser import Element
-from webhook.topology.nccl.report import Finding, Severity
+from webhook.topology.nccl.report import Diagnostic, Severity
 from webhook.topology.nccl.values import PciKind, pci_kind
 
 IDENTITY = {"cpu": "numaid", "pci": "busid", "net": "name"}
@@ -30,7 +30,7 @@ class Place:
     def bus_id(self) -> str:
         """That of the nearest ``pci``, the element itself included; empty if there is none."""
         chain = (*self.above, self.element)
-        return next((one.get("busid") or "" for one in reversed(chain) if one.name == "pci"), "")
+        return next((element.get("busid") or "" for element in reversed(chain) if element.name == "pci"), "")
 
     @property
     def label(self) -> str:
@@ -42,10 +42,10 @@ class Place:
             return _named(name, self.bus_id)
         return f"{name} of {Place(self.parent, self.above[:-1]).label}" if self.above else name
 
-    def finding(self, severity: Severity, expected: str, found: str, consequence: str) -> Finding:
+    def finding(self, severity: Severity, expected: str, found: str, consequence: str) -> Diagnostic:
         """A finding about this element."""
         message = f"expected {expected}, found {found}"
-        return Finding(severity, self.element.line, self.label, message, consequence)
+        return Diagnostic(severity, self.element.line, self.label, message, consequence)
 
 
 def places(root: Element) -> list[Place]:
@@ -64,9 +64,9 @@ def below(element: Element) -> Iterator[Element]:
     """Everything in an element, but not the element itself."""
     waiting = list(element.children)
     while waiting:
-        one = waiting.pop()
-        yield one
-        waiting.extend(one.children)
+        found = waiting.pop()
+        yield found
+        waiting.extend(found.children)
 
 
 def kind_of(pci: Element) -> PciKind | None:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from webhook.model.errors import GpuTopologyError
 from webhook.printable import printable
-from webhook.topology.nccl.report import Finding, Severity, fails, quoted
+from webhook.topology.nccl.report import Diagnostic, Severity, fails, quoted
 from webhook.topology.nccl.values import MAX_TEXT
 
 MAX_ATTRIBUTES = 16
@@ -29,7 +29,7 @@ _NAMED = {"\t": "a tab", "\n": "a line break", "\r": "a carriage return", " ": "
 class Unreadable(GpuTopologyError):
     """NCCL's parser gives up; communicators fail on every rank that reads the file."""
 
-    def __init__(self, finding: Finding) -> None:
+    def __init__(self, finding: Diagnostic) -> None:
         self.finding = finding
         super().__init__(str(finding))
 
@@ -206,12 +206,12 @@ class Reader:
         """End where NCCL runs out of stack."""
         message = f"expected at most {MAX_RECURSION}, found {found}"
         consequence = "NCCL calls itself for each and crashes when its stack is used up"
-        raise Unreadable(Finding(Severity.ABORTS, self.line, where, message, consequence))
+        raise Unreadable(Diagnostic(Severity.ABORTS, self.line, where, message, consequence))
 
     def give_up(self, where: str, expected: str, found: str, words: str, result: str = "ncclInternalError") -> NoReturn:
         """End as NCCL does."""
         message = f"expected {expected}, found {found}"
-        raise Unreadable(Finding(Severity.ABORTS, self.line, where, message, fails(words, result)))
+        raise Unreadable(Diagnostic(Severity.ABORTS, self.line, where, message, fails(words, result)))
 
     def _step_back(self) -> None:
         """To the character that was read last, so that the message is about it."""

@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnostic:
     """One thing that is wrong with a file. As text: ``line 3: pci 0000:18:00.0: expected ..., found ...: NCCL ...``."""
 
     severity: Severity
@@ -79,7 +79,7 @@ class Contents:
 class Report:
     """The verdict on one file; its findings stand in the order of their lines."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[Diagnostic, ...]
     contents: Contents = Contents()
     """Empty where NCCL takes nothing from the file."""
 
@@ -108,7 +108,7 @@ def fails(words: str, result: str = "ncclInternalError") -> str:
     return f'NCCL fails with {result} ("{words}")'
 
 
-def in_order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def in_order(findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """By line; the worst of a line first."""
     ranks = list(Severity)
     return tuple(sorted(findings, key=lambda finding: (finding.line, ranks.index(finding.severity))))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook.topology.nccl.parser import Element
 from webhook.topology.nccl.places import IDENTITY, Place, below, is_gpu, kind_of
-from webhook.topology.nccl.report import Finding, Severity, fails, quoted
+from webhook.topology.nccl.report import Diagnostic, Severity, fails, quoted
 from webhook.topology.nccl.values import (
     ARCHITECTURES,
     INTEL,
@@ -36,7 +36,7 @@ _DUPLICATE = {
 }
 
 
-def check_structure(places: Sequence[Place]) -> Iterator[Finding]:
+def check_structure(places: Sequence[Place]) -> Iterator[Diagnostic]:
     """All that is wrong with how elements stand, but for links between GPUs or switches."""
     for place in places:
         if place.element.name == "pci":
@@ -58,7 +58,7 @@ def check_structure(places: Sequence[Place]) -> Iterator[Finding]:
     yield from _leftovers(places)
 
 
-def _class(place: Place) -> Iterator[Finding]:
+def _class(place: Place) -> Iterator[Diagnostic]:
     pci, text = place.element, place.element.get("class")
     kind = kind_of(pci)
     if text is None:
@@ -81,20 +81,20 @@ def _class(place: Place) -> Iterator[Finding]:
             yield place.finding(Severity.MISREADS, expected, quoted(text), consequence)
 
 
-def _lost_children(place: Place) -> Iterator[Finding]:
+def _lost_children(place: Place) -> Iterator[Diagnostic]:
     pci, kind = place.element, kind_of(place.element)
     if not pci.named("pci") or kind is PciKind.SWITCH:
         return
     what = "a nic" if kind is PciKind.NIC else f"the class {quoted(pci.get('class') or '0x03')}"
     expected = 'a switch, class "0x060400", around other pci elements'
-    if any(is_gpu(one) for one in below(pci)):
+    if any(is_gpu(element) for element in below(pci)):
         consequence = f"NCCL leaves out everything in it. {_NO_RANK} for each GPU there"
         yield place.finding(Severity.ABORTS, expected, what, consequence)
     else:
         yield place.finding(Severity.MISREADS, expected, what, "NCCL leaves out everything in it")
 
 
-def _surplus_children(place: Place) -> Iterator[Finding]:
+def _surplus_children(place: Place) -> Iterator[Diagnostic]:
     for name in ("gpu", "nic"):
         number = len(place.element.named(name))
         if number > 1:
@@ -102,7 +102,7 @@ def _surplus_children(place: Place) -> Iterator[Finding]:
             yield place.finding(Severity.MISREADS, expected, found, "NCCL uses the first and ignores the others")
 
 
-def _function(place: Place) -> Iterator[Finding]:
+def _function(place: Place) -> Iterator[Diagnostic]:
     number = bus_number(place.bus_id)
     if place.element.named("gpu") and is_bus_id(place.bus_id) and number & _PARTITION_BITS:
         words = fails(f"BusId {number:#x} has non-zero bits in MLOPart mask")
@@ -111,10 +111,10 @@ def _function(place: Place) -> Iterator[Finding]:
 
 def _has_port(element: Element) -> bool:
     """Whether NCCL may find one of its network ports in it, and so keep it."""
-    return any(one.name == "net" and one.get("name") is not None for one in below(element))
+    return any(child.name == "net" and child.get("name") is not None for child in below(element))
 
 
-def _incomplete_pci(place: Place) -> Iterator[Finding]:
+def _incomplete_pci(place: Place) -> Iterator[Diagnostic]:
     pci = place.element
     if not _has_port(pci):
         return
@@ -126,7 +126,7 @@ def _incomplete_pci(place: Place) -> Iterator[Finding]:
             yield place.finding(Severity.ABORTS, f"{key} above a net", "none", f"{_FOUND}. {words}")
 
 
-def _incomplete_cpu(place: Place, *, first: bool) -> Iterator[Finding]:
+def _incomplete_cpu(place: Place, *, first: bool) -> Iterator[Diagnostic]:
     cpu = place.element
     if not first and not _has_port(cpu):
         return
@@ -150,10 +150,10 @@ def _cpu_needs(cpu: Element) -> tuple[str, ...]:
     return ("vendor", *(("familyid", "modelid") if model else ()))
 
 
-def _keep(place: Place) -> Iterator[Finding]:
+def _keep(place: Place) -> Iterator[Diagnostic]:
     """NCCL removes GPUs that are not part of the job, unless something makes it keep them."""
     element = place.element
-    if not any(one.name in ("nvlink", "c2c") for one in (element, *below(element))):
+    if not any(child.name in ("nvlink", "c2c") for child in (element, *below(element))):
         return
     words = fails("Add NVLink error : could not find DEV for GPU")
     if element.get("keep") == "1":
@@ -166,7 +166,7 @@ def _keep(place: Place) -> Iterator[Finding]:
         )
 
 
-def _nodes(places: Sequence[Place]) -> Iterator[Finding]:
+def _nodes(places: Sequence[Place]) -> Iterator[Diagnostic]:
     hashes = dict.fromkeys(place.element.get("host_hash") for place in places if place.element.name == "cpu")
     if len(hashes) > 1:
         last = [place for place in places if place.element.name == "cpu"][-1]
@@ -176,7 +176,7 @@ def _nodes(places: Sequence[Place]) -> Iterator[Finding]:
         )
 
 
-def _duplicates(places: Sequence[Place], name: str, key: str) -> Iterator[Finding]:
+def _duplicates(places: Sequence[Place], name: str, key: str) -> Iterator[Diagnostic]:
     first: dict[str, Place] = {}
     for place in places:
         identity = place.element.get(key) if place.element.name == name else None
@@ -188,7 +188,7 @@ def _duplicates(places: Sequence[Place], name: str, key: str) -> Iterator[Findin
             yield place.finding(Severity.MISREADS, expected, found, _DUPLICATE[name])
 
 
-def _devices(places: Sequence[Place]) -> Iterator[Finding]:
+def _devices(places: Sequence[Place]) -> Iterator[Diagnostic]:
     gpus = [place for place in places if place.element.name == "gpu"]
     numbered = [(place, text) for place in gpus if (text := place.element.get("dev")) is not None]
     if not numbered:
@@ -209,7 +209,7 @@ def _devices(places: Sequence[Place]) -> Iterator[Finding]:
     )
 
 
-def _leftovers(places: Sequence[Place]) -> Iterator[Finding]:
+def _leftovers(places: Sequence[Place]) -> Iterator[Diagnostic]:
     for key in _LEFTOVERS:
         holders = [place for place in places if place.element.get(key) is not None]
         if holders:

@@ -116,9 +116,9 @@ def _check_ways(gpus: Sequence[Gpu], topology: NodeTopology, where: str) -> None
             raise FormatError(where, expected=expected, found=f"none of {placeless.label}", fix=fix)
 
 
-def _has_nvlink(one: Gpu, other: Gpu) -> bool:
-    to_switches = one.switch_links and other.switch_links
-    return bool(to_switches or (one.links_to(other.label) and other.links_to(one.label)))
+def _has_nvlink(gpu: Gpu, other: Gpu) -> bool:
+    to_switches = gpu.switch_links and other.switch_links
+    return bool(to_switches or (gpu.links_to(other.label) and other.links_to(gpu.label)))
 
 
 def _is_whole(bus_id: str) -> bool:

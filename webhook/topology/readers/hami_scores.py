@@ -92,9 +92,9 @@ def _read_score(value: Any, where: str) -> Score:
 
 
 def _check_symmetry(scores: Mapping[str, Mapping[str, Score]], source: str) -> None:
-    for one, row in scores.items():
+    for item, row in scores.items():
         for other, score in row.items():
-            back = scores.get(other, {}).get(one, score)
+            back = scores.get(other, {}).get(item, score)
             if back != score:
-                expected = f"the same score in both directions between {one} and {other}"
+                expected = f"the same score in both directions between {item} and {other}"
                 raise FormatError(source, expected=expected, found=f"{score.value} and {back.value}")

@@ -53,10 +53,10 @@ class SmiMatrix:
     def links(self) -> dict[tuple[int, int], int]:
         """NVLinks of each pair of GPUs, the lesser index first; without pairs whose path the text does not tell."""
         pairs = (
-            (one, other, self.words[f"GPU{one}"][f"GPU{other}"])
-            for one in self.gpus
+            (gpu, other, self.words[f"GPU{gpu}"][f"GPU{other}"])
+            for gpu in self.gpus
             for other in self.gpus
-            if one < other
+            if gpu < other
         )
         return {(one, other): nvlinks(word) for one, other, word in pairs if word != UNKNOWN}
 

@@ -32,8 +32,8 @@ def predecessors(groups: Sequence[Sequence[int]], size: int) -> list[int]:
     """
     before = [0] * size
     for group in groups:
-        for one, following in pairwise(group):
-            before[following] = 1 << one
+        for gpu, following in pairwise(group):
+            before[following] = 1 << gpu
     return before
 
 
@@ -46,5 +46,5 @@ def count_sets(groups: Sequence[Sequence[int]], pool: int, count: int) -> int:
     return ways[count]
 
 
-def _like(table: PairTable, domains: Domains, one: int, other: int) -> bool:
-    return domains.numa_of[one] == domains.numa_of[other] and table.gpus[one].memory_mib == table.gpus[other].memory_mib
+def _like(table: PairTable, domains: Domains, gpu: int, other: int) -> bool:
+    return domains.numa_of[gpu] == domains.numa_of[other] and table.gpus[gpu].memory_mib == table.gpus[other].memory_mib

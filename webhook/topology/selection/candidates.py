@@ -81,7 +81,7 @@ class Candidates:
             case Constraint.SAME_NUMA:
                 return any(not mask & ~node for node in self.domains.numa.values())
             case Constraint.REQUIRE_NVLINK:
-                return not any(mask & ~self.table.nvlinked[one] & ~(1 << one) for one in positions(mask))
+                return not any(mask & ~self.table.nvlinked[gpu] & ~(1 << gpu) for gpu in positions(mask))
             case Constraint.MIN_BANDWIDTH:
                 return self.table.weakest(mask) >= self._request.constraints.min_bandwidth
 
@@ -127,11 +127,11 @@ def _with_partners(part: int, partners: list[int], count: int) -> list[int]:
     lonely = -1
     while lonely:
         lonely = mask_of(
-            bool(part >> one & 1) and (partners[one] & part & ~(1 << one)).bit_count() < count - 1
-            for one in range(len(partners))
+            bool(part >> gpu & 1) and (partners[gpu] & part & ~(1 << gpu)).bit_count() < count - 1
+            for gpu in range(len(partners))
         )
         part &= ~lonely
-    pieces = joined([mates & part if part >> one & 1 else 0 for one, mates in enumerate(partners)])
+    pieces = joined([mates & part if part >> gpu & 1 else 0 for gpu, mates in enumerate(partners)])
     return [piece for piece in pieces if piece & part and piece.bit_count() >= count]
 
 

@@ -53,7 +53,7 @@ def unmet(candidates: Candidates, asked: Constraints, kept: Constraints, chosen:
             continue
         # Where it could be met alone, it is the others that stand in its way.
         others = kept.asked if candidates.exist(asked.only(constraint)) else ()
-        phrases = " and ".join(_phrase(one, asked) for one in (constraint, *others))
+        phrases = " and ".join(_phrase(violated, asked) for violated in (constraint, *others))
         detail = _detail(candidates, constraint, mask, chosen)
         found = "no" if candidates.exact else "found no"
         yield Unmet(constraint, f"{found} {len(chosen.gpus)} free GPUs {phrases}: {detail}")
@@ -90,7 +90,7 @@ def _free_by_numa(candidates: Candidates) -> str:
 
 def _without_nvlink(candidates: Candidates, mask: int) -> str:
     table = candidates.table
-    most = max((table.nvlinked[one] & candidates.free).bit_count() for one in positions(candidates.free))
+    most = max((table.nvlinked[gpu] & candidates.free).bit_count() for gpu in positions(candidates.free))
     if most < mask.bit_count() - 1:
         return f"none of them has it to more than {most}" if most else "none of them has it"
     pairs = combinations(positions(mask), 2)

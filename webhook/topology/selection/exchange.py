@@ -49,7 +49,7 @@ class ExchangeSearch:
         for missing in reversed(range(self._aim.count - 1)):
             if not candidates:
                 break
-            mask |= max((self._growth(mask | 1 << one, one, missing), 1 << one) for one in positions(candidates))[1]
+            mask |= max((self._growth(mask | 1 << gpu, gpu, missing), 1 << gpu) for gpu in positions(candidates))[1]
             candidates = self._partners(mask, pool)
         return mask
 
@@ -58,7 +58,7 @@ class ExchangeSearch:
 
     def _peel(self, mask: int) -> int:
         while mask.bit_count() > self._aim.count:
-            mask ^= 1 << min((self._adds(one, mask), -one, one) for one in positions(mask))[2]
+            mask ^= 1 << min((self._adds(gpu, mask), -gpu, gpu) for gpu in positions(mask))[2]
         return mask
 
     def _exchange(self, key: _Key, mask: int, pool: int) -> tuple[_Key, int]:
@@ -73,35 +73,35 @@ class ExchangeSearch:
 
     def _neighbours(self, mask: int, pool: int) -> Iterator[tuple[_Key, int]]:
         """The sets that differ in one GPU: those that miss least and gain most first."""
-        for leaving in sorted(positions(mask), key=lambda one: self._adds(one, mask)):
+        for leaving in sorted(positions(mask), key=lambda gpu: self._adds(gpu, mask)):
             rest = mask ^ 1 << leaving
             entering = positions(self._partners(rest, pool) & ~mask)
-            for one in sorted(entering, key=lambda one: -self._adds(one, rest)):
+            for gpu in sorted(entering, key=lambda gpu: -self._adds(gpu, rest)):
                 if not self._tries:
                     return
                 self._tries -= 1
-                yield self._weigh(rest | 1 << one), rest | 1 << one
+                yield self._weigh(rest | 1 << gpu), rest | 1 << gpu
 
     def _weigh(self, mask: int) -> _Key:
         whole = self._aim.scale.measure(mask)
         return whole.weakest >= self._aim.least, self._aim.order.rank(mask), self._aim.scale.score(whole)
 
-    def _adds(self, one: int, mask: int) -> float:
+    def _adds(self, gpu: int, mask: int) -> float:
         """What the pairs between a GPU and a set are worth."""
-        row = self._worths[one]
+        row = self._worths[gpu]
         return sum(row[other] for other in positions(mask))
 
     def _partners(self, mask: int, pool: int) -> int:
         """The GPUs that may be in a set together with all of its members."""
         found = pool & ~mask
-        for one in positions(mask):
-            found &= self._aim.partners[one]
+        for gpu in positions(mask):
+            found &= self._aim.partners[gpu]
         return found
 
     def _is_complete(self, mask: int) -> bool:
         members = positions(mask)
         return len(members) == self._aim.count and all(
-            not mask & ~self._aim.partners[one] & ~(1 << one) for one in members
+            not mask & ~self._aim.partners[member] & ~(1 << member) for member in members
         )
 
 

@@ -32,14 +32,14 @@ class LowestSearch:
         missing = self._aim.count - mask.bit_count()
         if not missing:
             return mask if not self._aim.least or self._aim.table.weakest(mask) >= self._aim.least else 0
-        for one in positions(candidates):
+        for gpu in positions(candidates):
             if not self._steps or candidates.bit_count() < missing:
                 return 0
-            candidates &= -2 << one
-            if self._aim.before[one] & ~mask:
+            candidates &= -2 << gpu
+            if self._aim.before[gpu] & ~mask:
                 continue
             self._steps -= 1
-            found = self._descend(mask | 1 << one, candidates & self._aim.partners[one])
+            found = self._descend(mask | 1 << gpu, candidates & self._aim.partners[gpu])
             if found:
                 return found
         return 0

@@ -87,11 +87,11 @@ class PairTable:
     def weakest(self, mask: int) -> float:
         """The bandwidth of a set's weakest pair, through a third member if need be; ``best`` if there are no pairs."""
         least = self.best
-        for one in positions(mask):
-            others = mask ^ 1 << one
-            least = min(least, _first(self._slowest[one], others, least))
-            for other in positions((others & ~self.nvlinked[one]) >> one):
-                least = min(least, self._through(one, one + other, mask))
+        for gpu in positions(mask):
+            others = mask ^ 1 << gpu
+            least = min(least, _first(self._slowest[gpu], others, least))
+            for other in positions((others & ~self.nvlinked[gpu]) >> gpu):
+                least = min(least, self._through(gpu, gpu + other, mask))
         return least
 
     def is_uniform(self, mask: int) -> bool:
@@ -99,10 +99,10 @@ class PairTable:
         chosen = positions(mask)
         return len({self.bandwidth[one][other] for one, other in combinations(chosen, 2)}) <= 1
 
-    def classes_to(self, one: int, others: int) -> int:
+    def classes_to(self, gpu: int, others: int) -> int:
         """The class bits between a GPU and others: NVLink if it is there, and the farthest of those without."""
-        linked = others & self.nvlinked[one]
-        far = int(_first(self._farthest[one], others ^ linked, 0))
+        linked = others & self.nvlinked[gpu]
+        far = int(_first(self._farthest[gpu], others ^ linked, 0))
         return far | NVL if linked else far
 
     def with_help(self, among: int) -> list[list[float]]:

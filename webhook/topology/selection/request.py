@@ -82,7 +82,7 @@ UNCONSTRAINED = Constraints()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weights:
-    """How much each term of a score counts; only their ratios matter. The terms are those of ``Terms``.
+    """How much each term of a score counts; only their ratios matter. The terms are those of ``ScoreTerms``.
 
     Raises:
         FormatError: one is negative or no number, or all are 0.

@@ -50,7 +50,7 @@ _PCIE_AHEAD = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ScoreTerms:
     """What a set is like, each from 0 to 1; 1 is best."""
 
     weakest: float
@@ -172,9 +172,9 @@ class Scale:
         part.narrowest = self._table.narrowest(mask)
         return part
 
-    def terms(self, whole: Part) -> Terms:
+    def terms(self, whole: Part) -> ScoreTerms:
         """The terms of a set."""
-        return Terms(*self._terms(whole))
+        return ScoreTerms(*self._terms(whole))
 
     def score(self, whole: Part) -> float:
         """The score of a set."""
@@ -187,7 +187,7 @@ class Scale:
         return total
 
     def _terms(self, whole: Part) -> tuple[float, ...]:
-        """In the order of ``Terms``."""
+        """In the order of ``ScoreTerms``."""
         numa = whole.numa.bit_count()
         return (
             *self._bandwidths(whole.weakest, whole.narrowest, whole.total),

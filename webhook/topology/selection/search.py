@@ -78,7 +78,7 @@ class Finalists:
     def _takes(self, members: list[int]) -> float:
         """What the pairs between a set and the other free GPUs are worth."""
         within = sum([sum([row[other] for other in members]) for row in map(self._worths.__getitem__, members)])
-        return sum([self._to_free[one] for one in members]) - within
+        return sum([self._to_free[member] for member in members]) - within
 
 
 class _Outlook(NamedTuple):
@@ -144,7 +144,7 @@ class ExactSearch:
                 position,
                 total=outlook.gains[position],
                 weakest=min(part.weakest, outlook.lows[position]),
-                narrowest=min([nvlinks[one] + nvlinks_ahead[one] for one in extended]),
+                narrowest=min([nvlinks[gpu] + nvlinks_ahead[gpu] for gpu in extended]),
             )
             if not missing:
                 self._finish(longer)

@@ -11,7 +11,7 @@ from webhook.topology.selection.domains import Domains
 from webhook.topology.selection.evidence import Unmet, shortage, unmet
 from webhook.topology.selection.pair_table import PairTable, mask_of
 from webhook.topology.selection.request import Constraints, Request
-from webhook.topology.selection.score import Terms
+from webhook.topology.selection.score import ScoreTerms
 from webhook.topology.sets import GpuSet, assess
 
 
@@ -22,7 +22,7 @@ class Choice:
     chosen: GpuSet
     score: float
     """From 0 to 1: the weighted terms."""
-    terms: Terms
+    terms: ScoreTerms
     unmet: tuple[Unmet, ...]
     """Constraints that the set does not meet; whether it will do is for the caller to say."""
     loss: float

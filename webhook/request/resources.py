@@ -1,4 +1,4 @@
-"""What the containers of a pod ask of the GPUs."""
+"""How many GPUs the containers of a pod request, and how much of each, read from their resources."""
 
 from collections.abc import Sequence
 
@@ -38,16 +38,17 @@ class ContainerRequest(msgspec.Struct, frozen=True, gc=False):
 
     path: str
     """JSON pointer, ``/spec/initContainers/0``."""
-    container: Container
+    spec: Container
+    """The container as the pod has it."""
     request: GpuRequest | None
 
     @property
     def name(self) -> str:
         """The container's name."""
-        return self.container.name
+        return self.spec.name
 
 
-class PodRequests(msgspec.Struct, gc=False):
+class PodRequests(msgspec.Struct, frozen=True, gc=False):
     """Every container of a pod, init containers first, and whether one of them asks for MIG devices."""
 
     containers: list[ContainerRequest]
@@ -89,9 +90,9 @@ def family_of(containers: Sequence[ContainerRequest]) -> str:
         Refused: they ask for resources of different families.
     """
     found: dict[str, ContainerRequest] = {}
-    for one in containers:
-        if one.request:
-            found.setdefault(one.request.names.family, one)
+    for container in containers:
+        if container.request:
+            found.setdefault(container.request.names.family, container)
     if len(found) > 1:
         first, second = list(found.items())[:2]
         raise Refused(

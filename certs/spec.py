@@ -21,7 +21,7 @@ class Marks:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Terms:
+class CertificateSpec:
     """Names and lifetimes."""
 
     marks: Marks

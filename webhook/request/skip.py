@@ -1,36 +1,36 @@
-"""Is this pod ours? The order of the questions is documented in docs/injection.md, section 1."""
+"""Why a pod is not injected. The order of the questions is documented in docs/injection.md, section 1."""
 
 import msgspec
 
-from webhook.admit.request import PodRequests
 from webhook.model import names
 from webhook.model.options import parse_option
 from webhook.model.outcome import Reason
 from webhook.model.pod import Namespace, Pod
+from webhook.request.resources import PodRequests
 
 
-class Passed(msgspec.Struct, frozen=True, gc=False):
-    """The pod passes without a patch."""
+class Skip(msgspec.Struct, frozen=True, gc=False):
+    """A pod that is not injected."""
 
     reason: Reason
     warning: str = ""
 
 
-_NOT_ENABLED = Passed(Reason.NAMESPACE_NOT_ENABLED)
-_MIRROR_POD = Passed(Reason.MIRROR_POD)
-_OPTED_OUT = Passed(Reason.OPTED_OUT)
-_NO_GPU = Passed(Reason.NO_GPU_REQUEST)
-_NO_GPU_BUT_ASKED = Passed(Reason.NO_GPU_REQUEST, "gpu-topology: no container asks for a GPU")
-_MIG = Passed(Reason.MIG_REQUEST, "gpu-topology: MIG devices have no NVLink; the pod is left as it is")
-_SLICE = Passed(Reason.VGPU_SLICE)
-_NOT_REQUESTED = Passed(Reason.NOT_REQUESTED)
+_NOT_ENABLED = Skip(Reason.NAMESPACE_NOT_ENABLED)
+_MIRROR_POD = Skip(Reason.MIRROR_POD)
+_OPTED_OUT = Skip(Reason.OPTED_OUT)
+_NO_GPU = Skip(Reason.NO_GPU_REQUEST)
+_NO_GPU_BUT_ASKED = Skip(Reason.NO_GPU_REQUEST, "gpu-topology: no container asks for a GPU")
+_MIG = Skip(Reason.MIG_REQUEST, "gpu-topology: MIG devices have no NVLink; the pod is left as it is")
+_SLICE = Skip(Reason.VGPU_SLICE)
+_NOT_REQUESTED = Skip(Reason.NOT_REQUESTED)
 
 
-def passes_unseen(pod: Pod, namespace: Namespace) -> Passed | None:
-    """Why the pod is left alone whatever its containers ask for, or ``None``."""
+def early_skip_reason(pod: Pod, namespace: Namespace) -> Skip | None:
+    """Why the pod is skipped whatever its containers request; ``None`` if that depends on their requests."""
     if not namespace.known:
         text = f"gpu-topology: namespace {namespace.name} is not known yet; the pod is left as it is"
-        return Passed(Reason.NAMESPACE_UNKNOWN, text)
+        return Skip(Reason.NAMESPACE_UNKNOWN, text)
     if not namespace.injection_enabled:
         return _NOT_ENABLED
     if names.CONFIG_MIRROR in pod.annotations:
@@ -39,29 +39,29 @@ def passes_unseen(pod: Pod, namespace: Namespace) -> Passed | None:
     return _OPTED_OUT if pod.labels.get(names.INJECTION) == "disabled" else None
 
 
-def passes(pod: Pod, namespace: Namespace, asked: PodRequests, inject_by_default: bool | None) -> Passed | None:
-    """Why the pod is left alone, or ``None`` if it is to be injected.
+def skip_reason(pod: Pod, namespace: Namespace, requests: PodRequests, inject_by_default: bool | None) -> Skip | None:
+    """Why a pod without :func:`early_skip_reason` is skipped; ``None`` if it is to be injected.
 
     Raises:
         FormatError: ``gpu.topology/inject`` does not parse.
     """
     annotations = pod.annotations
-    requests = [one.request for one in asked.containers if one.request]
-    if not requests and not asked.mig:
+    found = [container.request for container in requests.containers if container.request]
+    if not found and not requests.mig:
         return _NO_GPU_BUT_ASKED if annotations.get(names.INJECT) == "true" else _NO_GPU
     inject = _inject_option(annotations, f"pod {namespace.name}/{pod.display_name}")
     if inject is False:
         return _OPTED_OUT
-    if asked.mig:
+    if requests.mig:
         return _MIG
     if inject or names.PROFILE in annotations:
         return None
-    if not all(request.is_whole for request in requests):
+    if not all(request.is_whole for request in found):
         return _SLICE
     wanted = _inject_option(namespace.annotations, f"namespace {namespace.name}")
     wanted = inject_by_default if wanted is None else wanted
     if wanted is None:
-        wanted = any(request.count > 1 for request in requests)
+        wanted = any(request.count > 1 for request in found)
     return None if wanted else _NOT_REQUESTED
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import msgspec
 
 
-class Seen(NamedTuple):
+class VersionedObject(NamedTuple):
     """One state of one object."""
 
     name: str
@@ -28,11 +28,11 @@ class _Object(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Object)
 
 
-def read_seen(document: bytes | msgspec.Raw) -> Seen:
+def read_versioned(document: bytes | msgspec.Raw) -> VersionedObject:
     """The object in a list, an event or an answer.
 
     Raises:
         ValueError: it has no name or no version. msgspec's errors are such.
     """
     metadata = _DECODER.decode(document).metadata
-    return Seen(metadata.name, int(metadata.resource_version), document)
+    return VersionedObject(metadata.name, int(metadata.resource_version), document)

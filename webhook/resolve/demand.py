@@ -1,10 +1,10 @@
-"""What a pod asks of its GPUs, and what it wants to be told about them."""
+"""What a pod demands of its GPUs."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from webhook.model.choices import Profile
+from webhook.model.choices import OnViolation, Profile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,14 +49,20 @@ class Requirements:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
-    """One pod."""
+class GpuDemand:
+    """All that one pod demands of its GPUs."""
 
     profile: Profile
     """Never ``observe``: the profile below it."""
     containers: tuple[GpuContainer, ...]
     """All that ask for GPUs, init containers first: the order in which the device plugin serves them."""
+    family: str = "hami"
+    """Of its GPU resources, and so of the scheduler that allocates them: ``hami``, ``volcano`` or ``koordinator``."""
     requirements: Requirements = Requirements()
+    on_violation: OnViolation = OnViolation.WARN
+    """What becomes of the pod where a requirement is not met."""
+    group: str | None = None
+    """The group of pods with which it works; in the pod itself it is not known."""
     nccl: NcclTables = NcclTables()
 
 

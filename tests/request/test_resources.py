@@ -7,11 +7,11 @@ import pytest
 
 from tests.judge import judge
 from tests.pods import ALL_ALLOWED, Manifest, container, effective_env, pod
-from webhook.admit.request import family_of, read_requests
 from webhook.config import HAMI_RESOURCES, VOLCANO_RESOURCES
 from webhook.manifest.pods import to_json
 from webhook.model.outcome import Kind, Reason, Refused
 from webhook.model.pod import Pod
+from webhook.request.resources import family_of, read_requests
 
 FAMILIES = (HAMI_RESOURCES, VOLCANO_RESOURCES)
 
@@ -91,7 +91,7 @@ def test_two_families_refuse_a_pod_that_is_ours_even_where_one_is_left_out() -> 
         assert (outcome.kind, outcome.reason, outcome.message) == (Kind.REFUSE, Reason.BAD_RESOURCE, MIXED)
     observed, _ = judge(pod(*both, annotations={"gpu.topology/profile": "observe"}))
     assert observed.kind is Kind.PATCH
-    assert any("would refuse it: container train asks for GPUs of hami" in one for one in observed.warnings)
+    assert any("would refuse it: container train asks for GPUs of hami" in warning for warning in observed.warnings)
 
 
 @pytest.mark.parametrize("annotations", [{"gpu.topology/inject": "false"}, {}])

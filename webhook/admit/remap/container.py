@@ -157,7 +157,7 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         wanted = self.build()
         rest = {key: value for key, value in document.items() if key not in ("env", "volumeMounts")}
         expected = {key: value for key, value in wanted.items() if key not in ("env", "volumeMounts")}
-        mounts = [one for one in document.get("volumeMounts") or [] if one.get("mountPath") != _SERVICE_ACCOUNT]
+        mounts = [mount for mount in document.get("volumeMounts") or [] if mount.get("mountPath") != _SERVICE_ACCOUNT]
         env = document.get("env") or []
         count = len(wanted["env"])
         return (

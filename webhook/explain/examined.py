@@ -4,15 +4,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from webhook.admit.admission import observed_profile, prepare, profile_if_observed
 from webhook.admit.container import PodContainer, inspect
-from webhook.admit.request import PodRequests, read_requests
+from webhook.admit.prepare import pod_to_inject, prepare
 from webhook.admit.subject import Subject
 from webhook.admit.trial import StepTrial, try_steps
 from webhook.allocation.model import Device
-from webhook.bind.binding import Case as BindCase
-from webhook.bind.binding import peer_devices, resolve_case
-from webhook.bind.wanted import Wish, has_remap_container, injected_profile, read_wanted
+from webhook.bind.injected import injected_profile
+from webhook.bind.pod_to_bind import PodToBind, pod_to_bind
+from webhook.bind.resolution import peer_devices, resolve_pod
 from webhook.explain.evidence import Evidence, node_of
 from webhook.model import names
 from webhook.model.choices import Profile
@@ -20,11 +19,11 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
 from webhook.model.mark import Mark
 from webhook.model.options import Options, resolve_options
-from webhook.model.outcome import Reason, Refused
+from webhook.model.outcome import Refused
 from webhook.model.pod import PodSpec
-from webhook.model.references import referred_annotations
+from webhook.request.observed import observed_profile, profile_if_observed
+from webhook.request.resources import PodRequests, read_requests
 from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError
-from webhook.resolve.wanted import Wanted
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -47,7 +46,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """Each step tried on the pod as it is; empty without a subject."""
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
     """A pod with everything that follows for it."""
 
     evidence: Evidence
@@ -106,18 +105,18 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def gpus(self) -> int:
         """How many GPUs its containers ask for, together."""
-        return sum(one.request.count for one in self.gpu_containers if one.request)
+        return sum(container.request.count for container in self.gpu_containers if container.request)
 
     @property
     def alone(self) -> bool:
         """Whether no container has a second GPU, and none has peers, so that NVLink has nothing to join."""
-        counts = [one.request.count for one in self.gpu_containers if one.request]
+        counts = [container.request.count for container in self.gpu_containers if container.request]
         return bool(counts) and max(counts) == 1 and not self.profile.shares_gpus
 
     @property
     def family(self) -> str:
         """Whose resources it asks for."""
-        return next((one.request.names.family for one in self.gpu_containers if one.request), "hami")
+        return next((container.request.names.family for container in self.gpu_containers if container.request), "hami")
 
     @property
     def is_bound(self) -> bool:
@@ -130,7 +129,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return f"HAMi {self.cluster.hami}"
 
 
-def examine(evidence: Evidence) -> Case:
+def examine(evidence: Evidence) -> ExaminedPod:
     """Ask admission and bind.
 
     Raises:
@@ -142,19 +141,19 @@ def examine(evidence: Evidence) -> Case:
     options = _options(evidence)
     own = injected_as or _own_profile(evidence, options)
     profile = injected_as or _profile(evidence, own, options, requests)
-    actual = _admission(evidence, own, requests_problem)
-    fitting = actual if own is profile else _admission(evidence, profile, requests_problem)
+    actual = _admission(evidence, requests, requests_problem, own)
+    fitting = actual if own is profile else _admission(evidence, requests, requests_problem, profile)
     subject = fitting.subject
-    containers = subject.containers if subject else [inspect(one, ()) for one in requests.containers]
-    asking = subject.gpu_containers if subject else [one for one in containers if one.request]
+    containers = subject.containers if subject else [inspect(container, ()) for container in requests.containers]
+    asking = subject.gpu_containers if subject else [container for container in containers if container.request]
     resolution, unresolved = _resolve(evidence, requests, options, profile) if asking else (None, None)
-    return Case(
+    return ExaminedPod(
         evidence=evidence,
         holder=f"{evidence.namespace.name}/{evidence.pod.display_name}",
         cluster=evidence.cluster.overruled_by(evidence.policy.versions),
         injected_as=injected_as,
         is_observed=injected_as is None
-        and profile_if_observed(evidence.pod, evidence.namespace, evidence.policy) is not None,
+        and profile_if_observed(evidence.pod, evidence.namespace, requests, evidence.policy) is not None,
         mark=mark,
         mark_problem=mark_problem,
         requests=requests,
@@ -219,20 +218,21 @@ def _meets_other_pods(evidence: Evidence, options: Options, requests: PodRequest
     pod, spec = evidence.pod, evidence.pod.spec or PodSpec()
     if options.group or pod.labels.get(names.GROUP) or (spec.host_ipc and spec.host_pid):
         return True
-    asking = [one.container for one in requests.containers if one.request]
-    return any(variable.name == names.ENV_NCCL_HOSTID for one in asking for variable in one.env or ())
+    asking = [container.spec for container in requests.containers if container.request]
+    return any(variable.name == names.ENV_NCCL_HOSTID for spec in asking for variable in spec.env or ())
 
 
-def _admission(evidence: Evidence, profile: Profile, requests_problem: str) -> Admission:
-    subject, refusal = (None, requests_problem) if requests_problem else _subject(evidence, profile)
+def _admission(evidence: Evidence, requests: PodRequests, requests_problem: str, profile: Profile) -> Admission:
+    subject, refusal = (None, requests_problem) if requests_problem else _subject(evidence, requests, profile)
     return Admission(profile=profile, subject=subject, refusal=refusal, steps=try_steps(subject) if subject else {})
 
 
-def _subject(evidence: Evidence, profile: Profile) -> tuple[Subject | None, str]:
+def _subject(evidence: Evidence, requests: PodRequests, profile: Profile) -> tuple[Subject | None, str]:
     try:
-        return prepare(evidence.pod, evidence.namespace, evidence.policy, evidence.cluster, profile), ""
+        found = pod_to_inject(evidence.pod, evidence.namespace, requests, evidence.policy, evidence.cluster)
+        return prepare(found, profile) if found else None, ""
     except Refused as refused:
-        return None, "" if refused.reason is Reason.NO_CONTAINER_SELECTED else refused.message
+        return None, refused.message
     except FormatError as error:
         return None, str(error)
 
@@ -242,33 +242,22 @@ def _resolve(
 ) -> tuple[Resolution | None, Unknown | None]:
     if not evidence.node:
         return None, None
-    pod, policy = evidence.pod, evidence.policy
     try:
-        wanted, family = _wanted(evidence, requests, options, profile)
+        pod = _pod_to_bind(evidence, requests, options, profile)
+        return resolve_pod(pod, evidence.policy, evidence.sources, peers=_peers(evidence)), None
     except Refused as refused:
         return None, Unknown(Unresolved.NO_ALLOCATION, refused.message)
-    wish = Wish(
-        options=options,
-        wanted=wanted,
-        family=family,
-        referred=referred_annotations(pod),
-        verifies=has_remap_container(pod, policy, profile),
-    )
-    holder = f"pod {evidence.namespace.name}/{pod.display_name}"
-    case = BindCase(holder=holder, uid="", node=evidence.node, annotations=pod.annotations, wish=wish)
-    try:
-        return resolve_case(case, policy, evidence.sources, peers=_peers(evidence)), None
     except UnresolvedError as error:
         return None, Unknown(error.reason, str(error))
 
 
-def _wanted(evidence: Evidence, requests: PodRequests, options: Options, profile: Profile) -> tuple[Wanted, str]:
-    pod, namespace, policy = evidence.pod, evidence.namespace, evidence.policy
+def _pod_to_bind(evidence: Evidence, requests: PodRequests, options: Options, profile: Profile) -> PodToBind:
+    pod, namespace, policy, node = evidence.pod, evidence.namespace, evidence.policy, evidence.node
     try:
-        return read_wanted(pod, namespace, requests, policy, options, profile)
+        return pod_to_bind(pod, namespace, requests, options, policy, profile, node=node)
     except Refused:  # perhaps the option ``containers`` names others: all that ask for GPUs have some
         every = msgspec.structs.replace(options, containers=None)
-        return read_wanted(pod, namespace, requests, policy, every, profile)
+        return pod_to_bind(pod, namespace, requests, every, policy, profile, node=node)
 
 
 def _peers(evidence: Evidence) -> tuple[Device, ...]:

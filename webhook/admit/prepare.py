@@ -1,0 +1,176 @@
+"""Everything that is decided about a pod before the first step runs."""
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+import msgspec
+
+from webhook.admit.allocated import Nodes, allocated_annotations, gpu_containers, has_allocation, unknown_nodes
+from webhook.admit.budget import check_counts, check_variables, count_variables
+from webhook.admit.container import PodContainer, inspect
+from webhook.admit.remap.choice import choose_remap
+from webhook.admit.subject import HostNamespaces, Subject
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.choices import Profile
+from webhook.model.cluster import ClusterFacts
+from webhook.model.options import Options, resolve_options
+from webhook.model.pod import Namespace, Pod, PodSpec
+from webhook.model.references import visible_devices_key
+from webhook.request.demand import gpu_demand
+from webhook.request.resources import ContainerRequest, PodRequests, family_of
+from webhook.request.selection import select_containers
+
+
+class PodToInject(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A pod with its options and its selected containers, before a profile is applied to it."""
+
+    pod: Pod
+    namespace: Namespace
+    policy: AdmitPolicy
+    cluster: ClusterFacts
+    """With what the configuration says of it."""
+    containers: Sequence[ContainerRequest]
+    """All of them, init containers first."""
+    options: Options
+    selected: frozenset[str]
+    """The names of the containers to which the profile applies; never empty."""
+    nodes: Nodes
+
+    @property
+    def holder(self) -> str:
+        """How messages call the pod."""
+        return f"pod {self.namespace.name}/{self.pod.display_name}"
+
+
+def pod_to_inject(
+    pod: Pod,
+    namespace: Namespace,
+    requests: PodRequests,
+    policy: AdmitPolicy,
+    cluster: ClusterFacts,
+    nodes: Nodes = unknown_nodes,
+) -> PodToInject | None:
+    """The pod with its options, whether or not admission would skip it; ``None`` if no container of it is selected.
+
+    Args:
+        pod: The pod.
+        namespace: Its namespace.
+        requests: What its containers request.
+        policy: The configuration.
+        cluster: What is known of the cluster; what ``policy`` says of it counts more.
+        nodes: What is known of nodes, for pods that have their GPUs already.
+
+    Raises:
+        Refused: the option ``containers`` names something that is no GPU container.
+        FormatError: an option does not parse.
+    """
+    options = resolve_options(policy.defaults, pod, namespace)
+    selected = select_containers(requests.containers, options, pod, namespace)
+    if not selected:
+        return None
+    return PodToInject(
+        pod=pod,
+        namespace=namespace,
+        policy=policy,
+        cluster=cluster.overruled_by(policy.versions),
+        containers=requests.containers,
+        options=options,
+        selected=selected,
+        nodes=nodes,
+    )
+
+
+def prepare(pod: PodToInject, profile: Profile) -> Subject:
+    """Decide what the steps need to know.
+
+    Args:
+        pod: The pod.
+        profile: Any but ``observe``.
+
+    Raises:
+        Refused: an option cannot be met.
+        FormatError: a quantity of a volume does not parse.
+        LimitError: the pod has more of something than the configuration allows.
+        MalformedPod: a field has another type than in a pod.
+    """
+    options, family, limits = pod.options, family_of(pod.containers), pod.policy.limits
+    check_counts(pod.containers, options, limits, pod.holder)
+    spec = pod.pod.spec or PodSpec()
+    containers = [
+        inspect(request, options.env) if request.name in pod.selected else inspect(request, left_out=True)
+        for request in pod.containers
+    ]
+    asking = [container for container in containers if container.request and container.name in pod.selected]
+    remap = choose_remap(spec, pod.namespace, containers, options.remap, pod.policy, pod.cluster)
+    check_variables(count_variables(containers, remap.container), limits, pod.holder)
+    host = _choose_host_namespaces(spec, options, profile)
+    keys = _assign_visible_devices(asking) if profile.shares_gpus else {}
+    return Subject(
+        pod=pod.pod,
+        spec=spec,
+        namespace=pod.namespace,
+        policy=pod.policy,
+        cluster=pod.cluster,
+        options=options,
+        profile=profile,
+        containers=tuple(containers),
+        gpu_containers=tuple(asking),
+        left_out=tuple([container for container in containers if container.is_left_out]),
+        remap=remap,
+        host=host,
+        volumes={volume.name: volume for volume in spec.volumes or ()},
+        visible_device_keys=keys,
+        allocated=_allocated(pod, family, containers, keys, profile),
+        family=family,
+    )
+
+
+def _allocated(
+    pod: PodToInject, family: str, containers: Sequence[PodContainer], keys: Mapping[str, str], profile: Profile
+) -> Mapping[str, str]:
+    if not has_allocation(pod.pod):
+        return {}
+    demand = gpu_demand(gpu_containers(containers, pod.selected, keys), family, pod.options, pod.policy, profile)
+    return allocated_annotations(pod.pod, pod.namespace, demand, pod.nodes, pod.policy)
+
+
+def _assign_visible_devices(gpu_containers: Sequence[PodContainer]) -> dict[str, str]:
+    """The ``cuda-visible-devices`` annotation of each container, by container name.
+
+    A container that already refers to one keeps it, so that a second admission changes nothing; the others get the
+    lowest free numbers in order.
+    """
+    kept: dict[str, str] = {}
+    taken: set[str] = set()
+    for container in gpu_containers:
+        key = visible_devices_key(container.env.get(names.ENV_CUDA_VISIBLE_DEVICES))
+        if key and key not in taken:
+            kept[container.name] = key
+            taken.add(key)
+    numbered = (f"{names.CUDA_VISIBLE_DEVICES_PREFIX}{k}" for k in count())
+    free = (key for key in numbered if key not in taken)
+    return {container.name: kept.get(container.name) or next(free) for container in gpu_containers}
+
+
+def _choose_host_namespaces(spec: PodSpec, options: Options, profile: Profile) -> HostNamespaces:
+    """What the profile needs and the options ask for, beside what the pod has."""
+    needed = profile is Profile.NODE_PEERS
+    ours: list[str] = []
+    withheld: list[str] = []
+    for field, asked, by_profile in (
+        ("hostIPC", options.host_ipc, needed),
+        ("hostPID", options.host_pid, needed),
+        ("hostNetwork", options.host_network, False),
+    ):
+        if asked or (by_profile and asked is None):
+            ours.append(field)
+        elif by_profile:
+            withheld.append(field)
+    return HostNamespaces(
+        ipc="hostIPC" in ours or bool(spec.host_ipc),
+        pid="hostPID" in ours or bool(spec.host_pid),
+        network="hostNetwork" in ours or bool(spec.host_network),
+        ours=tuple(ours),
+        withheld=tuple(withheld),
+    )

@@ -1,0 +1,1 @@
+"""The remap container: whether a pod gets one, and its form."""

@@ -1,0 +1,77 @@
+"""Whether admission injected a pod, with which profile, and whether the pod verifies what it is told.
+
+It follows from the containers, which cannot be changed once the pod is there. The annotation ``gpu.topology/injected``
+says the same to people; nothing is decided by it.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.choices import Carrier, Profile
+from webhook.model.pod import EnvVar, Pod, PodSpec, annotation_reference
+from webhook.model.references import visible_devices_key
+from webhook.request.hami_control import disables_control
+from webhook.request.resources import ContainerRequest, GpuRequest
+
+_NODE_TOPOLOGY = annotation_reference(names.NODE_TOPOLOGY)
+_ARGUMENTS = [["--mode", str(carrier)] for carrier in (Carrier.INIT, Carrier.SIDECAR)]
+
+
+def injected_profile(containers: Sequence[ContainerRequest]) -> Profile | None:
+    """The profile with which admission injected a pod; None if it did not.
+
+    Every injected pod has a container of whole GPUs with HAMi's control switched off and with NCCL's two variables; in
+    the peer profiles that container reads its CUDA indices from an annotation of ours, or from our file. A pod that
+    its author wrote like that is told no more than the truth about its own GPUs.
+
+    Args:
+        containers: All of the pod.
+
+    Raises:
+        MalformedPod: a field has another type than in a container.
+    """
+    for container in containers:
+        if container.request is None:
+            continue
+        env = container.spec.env or ()
+        if not _is_whole(container.request) or not disables_control(env):
+            continue
+        found = {variable.name: variable for variable in env}
+        if names.ENV_NCCL_P2P_LEVEL in found and names.ENV_NCCL_NVLS_ENABLE in found:
+            return _profile_of(found)
+    return None
+
+
+def _is_whole(request: GpuRequest) -> bool:
+    return request.is_whole or request.names.family == "koordinator"  # whose cores and memory are those of all its GPUs
+
+
+def _profile_of(env: Mapping[str, EnvVar]) -> Profile:
+    visible = env.get(names.ENV_NVIDIA_VISIBLE_DEVICES)
+    if visible is None or visible_devices_key(env.get(names.ENV_CUDA_VISIBLE_DEVICES)) is None:
+        return Profile.EXCLUSIVE
+    return Profile.NODE_PEERS if visible.value == "all" else Profile.POD_PEERS
+
+
+def has_remap_container(pod: Pod, policy: AdmitPolicy, profile: Profile) -> bool:
+    """Whether one of its init containers is the remap program as admission writes it, for this profile."""
+    spec = pod.spec or PodSpec()
+    return any(
+        container.name.startswith(names.REMAP_CONTAINER)
+        and _is_program(spec.init_container_document(index), policy.remap_image)
+        and _has_its_inputs({variable.name: variable for variable in container.env or ()}, profile)
+        for index, container in enumerate(spec.init_containers or ())
+    )
+
+
+def _is_program(document: Mapping[str, object], image: str) -> bool:
+    """Whether a container with these fields runs the remap program."""
+    found = document.get("image"), document.get("command"), document.get("args")
+    return found[:2] == (image, list(names.REMAP_COMMAND)) and found[2] in _ARGUMENTS
+
+
+def _has_its_inputs(env: Mapping[str, EnvVar], profile: Profile) -> bool:
+    """Whether the program is told the profile, and the topology of the node to compare."""
+    told, topology = env.get(names.REMAP_PROFILE), env.get(names.REMAP_NODE_TOPOLOGY)
+    return bool(told and told.value == profile and topology and topology.reads(_NODE_TOPOLOGY))

@@ -1,0 +1,148 @@
+"""What becomes of a Binding: the annotations, warnings, Event and refusal that follow from what is known."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+
+import msgspec
+
+from webhook.bind.pod_to_bind import PodToBind
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.binding import BIND_SENTENCES, BindOutcome, BindReason, PodEvent
+from webhook.model.choices import OnViolation, Profile
+from webhook.model.outcome import Kind
+from webhook.resolve.nccl import nccl_defaults
+from webhook.resolve.node import Origin
+from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, nccl_annotations, satisfied_text
+from webhook.resolve.resolve import Resolution
+
+FORBIDDEN, CONFLICT, INVALID, UNAVAILABLE = 403, 409, 422, 503
+ANNOTATIONS_LIMIT = 256 * 1024
+"""Bytes of all keys and values: apimachinery pkg/api/validation/objectmeta.go, TotalAnnotationSizeLimitB."""
+ROOM_FOR_OTHERS = 32 * 1024
+_NUMA_NODE = attrgetter("numa_node")
+_REQUIREMENT_NOT_MET, _NOT_RESOLVED = "RequirementNotMet", "NotResolved"
+
+
+def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
+    """The outcome for a pod of whose GPUs everything is known that it needs."""
+    observed = pod.is_observed
+    outcome = BindOutcome(
+        kind=Kind.SKIP if observed else Kind.PATCH,
+        reason=BindReason.OBSERVED if observed else BindReason.RESOLVED,
+        profile=Profile.OBSERVE if observed else pod.profile,
+        annotations={} if observed else _fitting(pod, annotations(resolution, pod.referred)),
+        warnings=list(_doubts(resolution)),
+        link="" if resolution.doubt else resolution.worst.link.value,
+        same_numa=_same_numa(resolution),
+        satisfied={"true": True, "false": False}.get(satisfied_text(resolution)) if resolution.requires else None,
+    )
+    return _violated(pod, outcome, resolution.unmet) if resolution.unmet and not observed else outcome
+
+
+def unresolved(pod: PodToBind, reason: BindReason, text: str, policy: AdmitPolicy) -> BindOutcome:
+    """The outcome for a pod of whose GPUs nothing can be said, for this reason; ``text`` has the particulars."""
+    message = f"{pod.holder}: {text}"
+    if pod.is_observed:
+        return BindOutcome(kind=Kind.SKIP, reason=BindReason.OBSERVED, profile=Profile.OBSERVE, message=message)
+    event = PodEvent(_NOT_RESOLVED, _note(pod, reason, text))
+    if pod.profile.shares_gpus:
+        return BindOutcome(
+            kind=Kind.REFUSE, reason=reason, profile=pod.profile, code=CONFLICT, message=message, event=event
+        )
+    if reason is BindReason.MIG_ALLOCATION and pod.demand.requirements:
+        outcome = BindOutcome(kind=Kind.PATCH, reason=reason, profile=pod.profile, annotations=_defaults(pod, policy))
+        return _violated(pod, outcome, (text,), event_text=BIND_SENTENCES[reason])
+    return BindOutcome(
+        kind=Kind.DEGRADED,
+        reason=reason,
+        profile=pod.profile,
+        annotations=_defaults(pod, policy),
+        warnings=[message],
+        message=message,
+        event=event,
+    )
+
+
+def refused(reason: BindReason, code: int, message: str) -> BindOutcome:
+    """A Binding that is refused with this HTTP status."""
+    return BindOutcome(kind=Kind.REFUSE, reason=reason, code=code, message=message)
+
+
+def without_event(outcome: BindOutcome) -> BindOutcome:
+    """The same without an Event: not all that it would say is known to be true."""
+    return msgspec.structs.replace(outcome, event=None) if outcome.event else outcome
+
+
+def _note(pod: PodToBind, reason: BindReason, text: str) -> str:
+    """What an Event says: nothing that stands in an annotation, because whoever may patch the pod may write those."""
+    if reason is BindReason.NODE_UNKNOWN:
+        return f"{pod.holder}: {text}"
+    return f"{pod.holder} on node {pod.node}: {BIND_SENTENCES[reason]}"
+
+
+def _defaults(pod: PodToBind, policy: AdmitPolicy) -> dict[str, str]:
+    """What admission writes of GPUs that are not known, for a pod that was told of others when it was created."""
+    if pod.annotations.get(names.LINK) is None:
+        return {}
+    found = nccl_annotations(nccl_defaults(policy.nccl_tables))
+    found |= {names.NODE_TOPOLOGY: names.UNKNOWN_TOPOLOGY, names.VISIBLE_UUIDS: names.NO_VISIBLE_DEVICE}
+    for_people = dict.fromkeys(FOR_PEOPLE, "") | {names.SATISFIED: UNKNOWN}
+    return {key: value for key, value in found.items() if key in pod.referred} | for_people
+
+
+def _fitting(pod: PodToBind, written: dict[str, str]) -> dict[str, str]:
+    """What is written, without the topology of the node if the pod's annotations have no room for it.
+
+    The API server does not count them at a Binding, but at each later update, the status of the kubelet among them: a
+    pod with too many could never be updated again.
+    """
+    limit, there = ANNOTATIONS_LIMIT - ROOM_FOR_OTHERS, pod.annotations
+    characters = len("".join((*there, *there.values(), *written, *written.values())))
+    if names.NODE_TOPOLOGY not in written or 4 * characters <= limit:  # no character has more bytes in UTF-8
+        return written
+    if _size({**there, **written}) <= limit:
+        return written
+    return {key: value for key, value in written.items() if key != names.NODE_TOPOLOGY}
+
+
+def _size(found: Mapping[str, str]) -> int:
+    """Bytes."""
+    return sum([len(text) if text.isascii() else len(text.encode()) for pair in found.items() for text in pair])
+
+
+def _violated(pod: PodToBind, outcome: BindOutcome, unmet: Sequence[str], *, event_text: str = "") -> BindOutcome:
+    """``outcome`` for GPUs that are not what the pod requires; ``event_text`` replaces the message in the Event."""
+    where = f"{pod.holder} on node {pod.node}"
+    message = f"{where}: {'; '.join(unmet)}"
+    denied = pod.demand.on_violation is OnViolation.DENY
+    return msgspec.structs.replace(
+        outcome,
+        kind=Kind.REFUSE if denied else Kind.DEGRADED,
+        reason=BindReason.REQUIREMENT_NOT_MET,
+        code=FORBIDDEN if denied else 0,
+        annotations={} if denied else outcome.annotations | {names.SATISFIED: "false"},
+        warnings=outcome.warnings if denied else [*outcome.warnings, message],
+        message=message,
+        event=PodEvent(_REQUIREMENT_NOT_MET, f"{where}: {event_text}" if event_text else message),
+        satisfied=False,
+    )
+
+
+def _doubts(resolution: Resolution) -> Iterable[str]:
+    """Why the topology may be less than the truth."""
+    node = resolution.node
+    if resolution.doubt and resolution.requires:
+        yield f"whether the requirements are met is not known: {resolution.doubt}"
+    if node.origin is Origin.HAMI:
+        yield (
+            f"the topology of node {node.name} is that of HAMi's annotations: "
+            "the agent has published none that is up to date"
+        )
+    if node.stale:
+        yield node.stale
+
+
+def _same_numa(resolution: Resolution) -> bool | None:
+    nodes = set(map(_NUMA_NODE, resolution.gpus))
+    return None if None in nodes else len(nodes) == 1

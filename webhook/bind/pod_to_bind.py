@@ -1,0 +1,129 @@
+"""A pod on its way to a node: all that its Binding is decided by, read from the pod itself."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+
+from webhook.bind.injected import has_remap_container
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.choices import Profile
+from webhook.model.options import Options
+from webhook.model.pod import InitContainer, Namespace, Pod
+from webhook.model.references import referred_annotations, visible_devices_key
+from webhook.request.demand import gpu_demand
+from webhook.request.resources import ContainerRequest, GpuRequest, PodRequests, family_of
+from webhook.request.selection import select_containers
+from webhook.resolve.demand import GpuContainer, GpuDemand
+
+
+class PodToBind(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod that was injected, or is observed, on its way to a node."""
+
+    holder: str
+    """How messages call the pod."""
+    uid: str
+    """Of the pod; empty in a manifest that was written by hand."""
+    node: str
+    """The node to which it goes."""
+    annotations: Mapping[str, str]
+    """Of the pod as the API server has it, and of the Binding where that is believed."""
+    demand: GpuDemand
+    referred: frozenset[str]
+    """The annotations that its containers refer to."""
+    verifies: bool
+    """Whether a remap container compares what the pod is told with what is there."""
+    is_observed: bool = False
+    """Whether the pod is only observed: it is not injected, and its Binding is not changed."""
+    is_pending: bool = True
+    """Whether the pod waits for a node."""
+
+    @property
+    def profile(self) -> Profile:
+        """The profile, or the one that would be applied were it not ``observe``."""
+        return self.demand.profile
+
+    @property
+    def group(self) -> str | None:
+        """The group whose pods on the node matter: only a requirement of ``node-peers`` depends on them."""
+        matters = self.profile is Profile.NODE_PEERS and not self.is_observed
+        return self.demand.group if self.demand.requirements and matters else None
+
+
+def pod_to_bind(  # noqa: PLR0913 - a pod on its way to a node is made of all of them
+    pod: Pod,
+    namespace: Namespace,
+    requests: PodRequests,
+    options: Options,
+    policy: AdmitPolicy,
+    profile: Profile,
+    *,
+    node: str,
+    bound_annotations: Mapping[str, str] | None = None,
+    is_observed: bool = False,
+) -> PodToBind:
+    """What the Binding of a pod is decided by.
+
+    Args:
+        pod: The pod.
+        namespace: Its namespace.
+        requests: What its containers request.
+        options: Of the pod.
+        policy: The configuration.
+        profile: With which it was injected or, if it is observed, with which it is compared.
+        node: To which it goes.
+        bound_annotations: Of the Binding, where they are believed: the API server will write them onto the pod.
+        is_observed: Whether the pod is only observed.
+
+    Raises:
+        Refused: the GPUs are those of two families, or the option ``containers`` names others.
+        MalformedPod: a field has another type than in a pod.
+    """
+    family = family_of(requests.containers) or policy.resources[0].family
+    containers = _gpu_containers(pod, namespace, requests, options)
+    return PodToBind(
+        holder=f"pod {namespace.name}/{pod.display_name}",
+        uid=uid_of(pod),
+        node=node,
+        annotations={**pod.annotations, **bound_annotations} if bound_annotations else pod.annotations,
+        demand=gpu_demand(containers, family, options, policy, profile),
+        referred=referred_annotations(pod),
+        verifies=profile.shares_gpus and has_remap_container(pod, policy, profile),
+        is_observed=is_observed,
+        is_pending=pod.is_pending,
+    )
+
+
+def uid_of(pod: Pod) -> str:
+    """The uid of the pod; empty if it has none yet."""
+    return (pod.metadata.uid if pod.metadata else None) or ""
+
+
+def _gpu_containers(
+    pod: Pod, namespace: Namespace, requests: PodRequests, options: Options
+) -> tuple[GpuContainer, ...]:
+    selected = select_containers(requests.containers, options, pod, namespace)
+    found = [
+        _gpu_container(container, container.request, selected=container.name in selected)
+        for container in requests.containers
+        if container.request
+    ]
+    if any(container.visible_key for container in found):
+        # What admission chose: the option of the namespace may have changed since.
+        found = [replace(container, selected=bool(container.visible_key)) for container in found]
+    return tuple(found)
+
+
+def _gpu_container(container: ContainerRequest, request: GpuRequest, *, selected: bool) -> GpuContainer:
+    spec = container.spec
+    # Of several entries with one name the kubelet takes the last.
+    own = [variable for variable in spec.env or () if variable.name == names.ENV_CUDA_VISIBLE_DEVICES]
+    return GpuContainer(
+        name=spec.name,
+        count=request.count,
+        is_init=isinstance(spec, InitContainer),
+        visible_key=visible_devices_key(own[-1] if own else None) or "",
+        selected=selected,
+        keeps_gpus=not isinstance(spec, InitContainer) or spec.restart_policy == "Always",
+    )

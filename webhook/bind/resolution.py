@@ -1,0 +1,85 @@
+"""What follows from the GPUs that the scheduler has allocated to a pod."""
+
+from collections.abc import Iterable, Sequence
+from math import isinf
+
+from webhook.allocation.model import Allocation, Device
+from webhook.allocation.read import allocated_node, dialect_of, read_allocation
+from webhook.bind.pod_to_bind import PodToBind, uid_of
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.errors import FormatError, LimitError
+from webhook.model.pod import Pod
+from webhook.printable import printable
+from webhook.resolve.node import KnownNode, Sources, choose_node
+from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, check_size, resolve
+
+
+def resolve_pod(pod: PodToBind, policy: AdmitPolicy, sources: Sources, *, peers: Sequence[Device] = ()) -> Resolution:
+    """What follows from the pod's allocation.
+
+    Raises:
+        UnresolvedError: nothing does; the text says why.
+    """
+    allocation = _read_allocation(pod, policy)
+    node = _choose_node(pod, allocation, policy, sources)
+    check_size(node, policy.limits.node)
+    return resolve(pod.demand, allocation, node, peers=peers)
+
+
+def peer_devices(pods: Iterable[Pod], uid: str, policy: AdmitPolicy) -> tuple[Device, ...]:
+    """What pods of a group have, without the one of this uid; a nameless device for what cannot be read."""
+    found: list[Device] = []
+    holder, limits = "a pod of the group", policy.limits.allocation
+    for other in pods:
+        if uid and uid_of(other) == uid:
+            continue
+        for family in {resources.family: None for resources in policy.resources}:
+            try:
+                found += read_allocation(other.annotations, family=family, holder=holder, limits=limits).devices
+            except FormatError:
+                found.append(Device())
+    return tuple(found)
+
+
+def _read_allocation(pod: PodToBind, policy: AdmitPolicy) -> Allocation:
+    family, limits = pod.demand.family, policy.limits.allocation
+    dialect = dialect_of(family)
+    try:
+        allocation = read_allocation(pod.annotations, family=family, holder=pod.holder, limits=limits)
+    except LimitError as error:
+        raise UnresolvedError(Unresolved.OVER_LIMIT, str(error)) from None
+    except FormatError as error:
+        raise UnresolvedError(Unresolved.BAD_ALLOCATION, str(error)) from None
+    served = pod.annotations.get(names.HAMI_DEVICES_TO_ALLOCATE, "") if family == "hami" else ""
+    if served.strip(";") and served != pod.annotations.get(dialect.key):
+        # HAMi's scheduler writes one text to both (pkg/scheduler/scheduler.go, Filter), and its plugin reads this one.
+        text = f"{dialect.key} and {names.HAMI_DEVICES_TO_ALLOCATE} name different GPUs: somebody changed one of them"
+        raise UnresolvedError(Unresolved.BAD_ALLOCATION, text)
+    meant = allocated_node(pod.annotations, family=family)
+    if meant != pod.node and dialect.node_key and allocation.devices:
+        text = f"the allocation was made for node {printable(meant or '(none)')}, but the pod goes to node {pod.node}"
+        raise UnresolvedError(Unresolved.STALE_ALLOCATION, text)
+    return allocation
+
+
+def _choose_node(pod: PodToBind, allocation: Allocation, policy: AdmitPolicy, sources: Sources) -> KnownNode:
+    node = choose_node(
+        sources,
+        [device.uuid for device in allocation.devices if device.uuid],
+        max_age=policy.binding.topology_max_age_seconds,
+        verified=not pod.profile.shares_gpus or (pod.verifies and policy.remap.sees_gpus),
+    )
+    if node is None:
+        raise UnresolvedError(Unresolved.NODE_UNKNOWN, _unknown_node(pod.node, sources))
+    return node
+
+
+def _unknown_node(name: str, sources: Sources) -> str:
+    if sources.published and sources.age is not None:
+        old = "of unknown age" if isinf(sources.age) else f"{sources.age / 60:.0f} minutes old"
+        return (
+            f"the topology of node {name} is {old}, and the pod has no remap container that would verify it. "
+            "Is the agent running there?"
+        )
+    return f"the topology of node {name} is not known. Is the agent running there?"

@@ -1,0 +1,29 @@
+"""What a pod demands of its GPUs: its containers, its options and the configuration in one value."""
+
+from webhook.config import AdmitPolicy
+from webhook.model.choices import Profile
+from webhook.model.options import Options
+from webhook.resolve.demand import GpuContainer, GpuDemand, Requirements
+
+
+def gpu_demand(
+    containers: tuple[GpuContainer, ...], family: str, options: Options, policy: AdmitPolicy, profile: Profile
+) -> GpuDemand:
+    """The demand of a pod.
+
+    Args:
+        containers: All that request GPUs, init containers first.
+        family: Of their GPU resources.
+        options: Of the pod.
+        policy: The configuration.
+        profile: Any but ``observe``.
+    """
+    return GpuDemand(
+        profile=profile,
+        containers=containers,
+        family=family,
+        requirements=Requirements(nvlink=options.require_nvlink, min_bandwidth=options.min_bandwidth),
+        on_violation=options.on_violation,
+        group=options.group,
+        nccl=policy.nccl_tables,
+    )

@@ -1,0 +1,14 @@
+"""Whether HAMi's device plugin preloads its library into a container."""
+
+from collections.abc import Iterable
+
+from webhook.model import names
+from webhook.model.pod import EnvVar
+
+# What Go's strconv.ParseBool reads as true.
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+
+
+def disables_control(env: Iterable[EnvVar]) -> bool:
+    """Whether the device plugin finds ``CUDA_DISABLE_CONTROL`` true: it looks at every entry of the name."""
+    return any(variable.name == names.ENV_DISABLE_CONTROL and variable.value in _TRUE for variable in env)
