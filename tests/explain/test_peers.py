@@ -194,7 +194,8 @@ def test_a_withheld_namespace_fails_although_the_pod_was_injected() -> None:
     ("spec", "env", "verdict"),
     [
         ({"hostNetwork": True}, {}, "holds"),
-        ({}, {"NCCL_CUMEM_ENABLE": "0"}, "holds"),
+        ({}, {"NCCL_CUMEM_ENABLE": "0", "NCCL_NVLS_ENABLE": "0"}, "holds"),
+        ({}, {"NCCL_CUMEM_ENABLE": "0"}, "fails"),  # NVLink SHARP is set up over a socket all the same
         ({}, {"NCCL_CUMEM_ENABLE": "1"}, "fails"),
         ({}, {"NCCL_IPC_USE_ABSTRACT_SOCKET": "0"}, "unknown"),
     ],

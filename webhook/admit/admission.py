@@ -23,6 +23,7 @@ from webhook.admit.pod_patch import PodPatch
 from webhook.admit.request import ContainerRequest, family_of, read_requests
 from webhook.admit.steps import STEPS, Step
 from webhook.admit.subject import (
+    HostNamespaces,
     Subject,
     assign_visible_devices,
     choose_carrier,
@@ -41,6 +42,7 @@ from webhook.model.options import Options, parse_option, resolve_options
 from webhook.model.outcome import SENTENCES, Kind, Outcome, Reason, Refused, fit, fit_all, refusal
 from webhook.model.pod import Namespace, Pod, PodSpec
 from webhook.model.references import referred_annotations
+from webhook.resolve.wanted import GpuContainer
 
 
 def admit(
@@ -196,7 +198,7 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
         visible_device_keys=keys,
         files_volume=files_volume,
         reads_file=may_read,
-        allocated=_allocated(case, family, containers, selected, keys, profile),
+        allocated=_allocated(case, family, gpu_containers(containers, selected, keys), profile, host),
         family=family,
         remap_container=remap_container,
         remap_document=remap_document,
@@ -204,16 +206,11 @@ def _subject(case: _Case, selected: set[str], profile: Profile) -> Subject:
 
 
 def _allocated(
-    case: _Case,
-    family: str,
-    containers: list[PodContainer],
-    selected: set[str],
-    keys: dict[str, str],
-    profile: Profile,
+    case: _Case, family: str, containers: tuple[GpuContainer, ...], profile: Profile, host: HostNamespaces
 ) -> Mapping[str, str]:
     if not has_allocation(case.pod):
         return {}
-    wanted = wanted_of(gpu_containers(containers, selected, keys), case.policy, case.options, profile)
+    wanted = wanted_of(containers, case.policy, case.options, profile, host_network=host.network)
     return allocated_annotations(case.pod, case.namespace, family, wanted, case.nodes, case.policy)
 
 

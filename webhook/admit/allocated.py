@@ -68,10 +68,23 @@ def allocated_annotations(
         return {}  # bind will say it
 
 
-def wanted_of(containers: tuple[GpuContainer, ...], policy: AdmitPolicy, options: Options, profile: Profile) -> Wanted:
+def wanted_of(
+    containers: tuple[GpuContainer, ...],
+    policy: AdmitPolicy,
+    options: Options,
+    profile: Profile,
+    *,
+    host_network: bool,
+) -> Wanted:
     """What a pod with these containers wants to know of its GPUs."""
     requirements = Requirements(nvlink=options.require_nvlink, min_bandwidth=options.min_bandwidth)
-    return Wanted(profile=profile, containers=containers, requirements=requirements, nccl=policy.nccl_tables)
+    return Wanted(
+        profile=profile,
+        containers=containers,
+        requirements=requirements,
+        nccl=policy.nccl_tables,
+        host_network=host_network,
+    )
 
 
 def gpu_containers(

@@ -21,7 +21,7 @@ from webhook.model.outcome import Kind, Refused
 from webhook.model.pod import NAME_LIMIT, Namespace, Pod
 from webhook.model.references import referred_annotations
 from webhook.printable import fitted, printable
-from webhook.resolve.nccl import nccl_defaults
+from webhook.resolve.nccl import nccl_defaults, nvls_until_bind
 from webhook.resolve.node import KnownNode, Origin, Sources, choose_node
 from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, nccl_annotations, satisfied_text
 from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, check_size, resolve
@@ -315,7 +315,9 @@ def _defaults(case: Case, policy: AdmitPolicy) -> dict[str, str]:
     """What admission writes of GPUs that are not known, for a pod that was told of others when it was created."""
     if case.annotations.get(names.LINK) is None:
         return {}
-    found = nccl_annotations(nccl_defaults(policy.nccl_tables))
+    wanted = case.wish.wanted
+    nvls = nvls_until_bind(wanted.profile, host_network=wanted.host_network)
+    found = nccl_annotations(nccl_defaults(policy.nccl_tables, nvls=nvls))
     found |= {names.NODE_TOPOLOGY: names.UNKNOWN_TOPOLOGY, names.VISIBLE_UUIDS: names.NO_VISIBLE_DEVICE}
     for_people = dict.fromkeys(FOR_PEOPLE, "") | {names.SATISFIED: UNKNOWN}
     return {key: value for key, value in found.items() if key in case.wish.referred} | for_people

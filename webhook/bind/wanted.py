@@ -111,7 +111,8 @@ def read_wanted(
         found = [replace(one, selected=bool(one.visible_key)) for one in found]
     containers = tuple(found)
     family = family_of(requests.containers) or policy.resources[0].family
-    return wanted_of(containers, policy, options, profile), family
+    host_network = bool(pod.spec and pod.spec.host_network)
+    return wanted_of(containers, policy, options, profile, host_network=host_network), family
 
 
 def _container(one: ContainerRequest, request: GpuRequest, *, selected: bool) -> GpuContainer:

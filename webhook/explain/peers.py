@@ -13,6 +13,7 @@ from webhook.explain.case import Case
 from webhook.explain.evidence import group_of, node_of
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.opting import missing
+from webhook.explain.variables import fails_between_pods
 from webhook.explain.words import HAVE, containers, listed, says
 from webhook.model import names
 from webhook.model.choices import Profile
@@ -219,6 +220,10 @@ def _network_of_node(case: Case) -> Finding:
         return holds(NETWORK, "the pod is in the host's network, where NCCL's sockets meet")
     settings = [one.own_env for one in case.gpu_containers]
     if all(_is_literal(env.get(names.ENV_NCCL_CUMEM_ENABLE), LEGACY_IPC) for env in settings):
+        sharp = [one for one in case.gpu_containers if names.ENV_NCCL_NVLS_ENABLE not in one.own_env]
+        if sharp and fails_between_pods(case):
+            said = f"{says(sharp, 'has', 'have')} no {names.ENV_NCCL_NVLS_ENABLE}=0: NCCL sets NVLink SHARP up over a"
+            return fails(NETWORK, f"{said} socket all the same, and ends with an error", _NODE_PEERS)
         return holds(
             NETWORK, f"{names.ENV_NCCL_CUMEM_ENABLE}=0: NCCL passes CUDA IPC handles, for which it does not matter"
         )

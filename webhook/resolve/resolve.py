@@ -10,7 +10,7 @@ from webhook.allocation.model import Allocation, Device
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError, GpuTopologyError
-from webhook.resolve.nccl import nccl_values
+from webhook.resolve.nccl import nccl_file_values, nccl_values
 from webhook.resolve.node import Held, KnownNode, NodeLimits
 from webhook.resolve.requirements import unmet
 from webhook.resolve.wanted import GpuContainer, Wanted
@@ -67,6 +67,8 @@ class Resolution(NamedTuple):
     """The sets that requirements are about; one for all containers in the peer profiles."""
     nccl: tuple[tuple[str, str], ...]
     """NCCL variables with their values."""
+    nccl_file: tuple[tuple[str, str], ...]
+    """Those that NCCL reads from its configuration file."""
     unmet: tuple[str, ...]
     """A sentence for each requirement that is not met."""
     requires: bool
@@ -138,7 +140,8 @@ def resolve(wanted: Wanted, allocation: Allocation, node: KnownNode, *, peers: S
         containers=containers,
         gpus=every,
         sets=sets,
-        nccl=nccl_values(decisive, node, wanted.nccl),
+        nccl=nccl_values(decisive, node, wanted),
+        nccl_file=nccl_file_values(decisive, node, wanted.nccl),
         unmet=unmet(wanted.requirements, [one for one in sets if not node.doubt(one)]) if requires else (),
         requires=requires,
         doubt=doubts[0] if doubts else "",
