@@ -10,6 +10,7 @@ from webhook.admit.admission import profile_if_observed
 from webhook.admit.request import PodRequests, read_requests
 from webhook.allocation.model import Allocation, Device
 from webhook.allocation.read import allocated_node, dialect_of, read_allocation
+from webhook.bind.fabric import read_fabric_use
 from webhook.bind.wanted import Wish, has_remap_container, injected_profile, read_wanted
 from webhook.config import AdmitPolicy
 from webhook.model import names
@@ -21,6 +22,7 @@ from webhook.model.outcome import Kind, Refused
 from webhook.model.pod import NAME_LIMIT, Namespace, Pod
 from webhook.model.references import referred_annotations
 from webhook.printable import fitted, printable
+from webhook.resolve.fabric import fabric_problem
 from webhook.resolve.nccl import nccl_defaults, nvls_until_bind
 from webhook.resolve.node import KnownNode, Origin, Sources, choose_node
 from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, nccl_annotations, satisfied_text
@@ -34,7 +36,7 @@ ANNOTATIONS_LIMIT = 256 * 1024
 ROOM_FOR_OTHERS = 32 * 1024
 _NUMA_NODE = attrgetter("numa_node")
 _NOT_NAMED = "the Binding does not name its pod by metadata.uid, so nothing is said about the pod's GPUs"
-_REQUIREMENT_NOT_MET, _NOT_RESOLVED = "RequirementNotMet", "NotResolved"
+_REQUIREMENT_NOT_MET, _NOT_RESOLVED, _FABRIC_NOT_USED = "RequirementNotMet", "NotResolved", "FabricNotUsed"
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,6 +204,7 @@ def _case(  # noqa: PLR0913 - a case is made of all of them
         family=family,
         referred=referred_annotations(pod),
         verifies=profile.shares_gpus and has_remap_container(pod, policy, profile),
+        fabric_use=read_fabric_use(pod, requests.containers),
         is_observed=is_observed,
     )
     return Case(
@@ -325,12 +328,16 @@ def _defaults(case: Case, policy: AdmitPolicy) -> dict[str, str]:
 
 def _resolved(case: Case, resolution: Resolution) -> BindOutcome:
     observed = case.is_observed
+    between_nodes = fabric_problem(case.wish.fabric_use, resolution.node.topology)
     outcome = BindOutcome(
         kind=Kind.SKIP if observed else Kind.PATCH,
         reason=BindReason.OBSERVED if observed else BindReason.RESOLVED,
         profile=Profile.OBSERVE if observed else case.wish.profile,
         annotations={} if observed else _fitting(case, annotations(resolution, case.wish.referred)),
-        warnings=list(_doubts(resolution)),
+        warnings=[*_doubts(resolution), *filter(None, [between_nodes])],
+        event=PodEvent(_FABRIC_NOT_USED, f"{case.holder} on node {case.node}: {between_nodes}")
+        if between_nodes and not observed
+        else None,
         link="" if resolution.doubt else resolution.worst.link.value,
         same_numa=_same_numa(resolution),
         satisfied={"true": True, "false": False}.get(satisfied_text(resolution)) if resolution.requires else None,

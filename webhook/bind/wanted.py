@@ -19,6 +19,7 @@ from webhook.model.choices import Carrier, Profile
 from webhook.model.options import Options
 from webhook.model.pod import EnvVar, InitContainer, Namespace, Pod, PodSpec, annotation_reference
 from webhook.model.references import visible_devices_key
+from webhook.resolve.fabric import FabricUse
 from webhook.resolve.wanted import GpuContainer, Wanted
 
 _NODE_TOPOLOGY = annotation_reference(names.NODE_TOPOLOGY)
@@ -36,6 +37,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """The annotations that its containers refer to."""
     verifies: bool
     """Whether a remap container compares what the pod is told with what is there."""
+    fabric_use: FabricUse = FabricUse()
+    """What it says about NVLink between nodes."""
     is_observed: bool = False
     """Whether the pod is only looked at."""
 

@@ -9,6 +9,7 @@ src/init.cc, src/graph/paths.cc, src/os/linux_ipcsocket.cc; UCX src/uct/cuda/cud
 from collections.abc import Iterator
 
 from webhook.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
+from webhook.bind.fabric import read_fabric_use
 from webhook.explain.case import Case
 from webhook.explain.evidence import group_of, node_of
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
@@ -18,6 +19,7 @@ from webhook.explain.words import HAVE, containers, listed, says
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.pod import Container, EnvVar, Pod, PodSpec
+from webhook.resolve.fabric import fabric_problem, reaches_other_nodes
 
 PEERS, SAME_NODE, HOST_HASH, SHARED_MEMORY, NETWORK, PID, VISIBILITY = (
     "peers",
@@ -28,6 +30,7 @@ PEERS, SAME_NODE, HOST_HASH, SHARED_MEMORY, NETWORK, PID, VISIBILITY = (
     "pid-namespace",
     "visibility",
 )
+FABRIC = "nvlink-fabric"
 ABSTRACT_SOCKET = "NCCL_IPC_USE_ABSTRACT_SOCKET"
 
 _NODE_PEERS = f"Set {names.PROFILE}: node-peers and create the pod again"
@@ -51,6 +54,29 @@ def peers(case: Case) -> Iterator[Finding]:
         yield _network_of_node(case)
         yield _pid_of_node(case)
         yield _visibility(case, _NODE_PEERS)
+    yield from _fabric(case)
+
+
+def _fabric(case: Case) -> Iterator[Finding]:
+    """NVLink to other nodes, where the node of the pod has it."""
+    topology = case.resolution.node.topology if case.resolution else None
+    if topology is None or not reaches_other_nodes(topology):
+        return
+    use = read_fabric_use(case.evidence.pod, case.requests.containers)
+    problem = fabric_problem(use, topology)
+    if not use.spans_nodes:
+        yield not_needed(
+            FABRIC, f"node {topology.node} has NVLink to other nodes, but nothing says that the job has too"
+        )
+    elif use.is_off:
+        yield not_needed(FABRIC, f"{names.ENV_NCCL_MNNVL_ENABLE}=0 turns NVLink to other nodes off")
+    elif use.cumem_is_off:
+        remedy = f'Set {names.PREFIX}host-network: "true"' if case.profile.shares_gpus else "Remove the variable"
+        yield fails(FABRIC, problem, f"{remedy} and create the pod again")
+    elif problem:
+        yield unknown(FABRIC, problem, f"Give it a ComputeDomain's channel, or set {names.ENV_NCCL_MNNVL_ENABLE}=0")
+    else:
+        yield holds(FABRIC, "NVLink to other nodes: nothing in the pod is against it")
 
 
 def _none(case: Case) -> Finding:

@@ -14,6 +14,7 @@ from webhook.model import names
 from webhook.model.choices import Nvls, P2pLevel
 from webhook.model.outcome import Reason, Refused
 from webhook.model.pod import annotation_reference
+from webhook.resolve.fabric import spans_nodes
 from webhook.resolve.nccl import NVLS_OFF, P2P_DEFAULT, nvls_until_bind, splits_nvls
 
 PURPOSE = "set NCCL up for the links between its GPUs"
@@ -118,6 +119,4 @@ def _level(subject: Subject) -> P2pLevel:
 
 
 def _spans_nodes(subject: Subject) -> bool:
-    if not names.MULTINODE_LABELS.isdisjoint(subject.pod.labels):
-        return True
-    return any(name in one.env for one in subject.gpu_containers for name in names.MULTINODE_VARIABLES)
+    return spans_nodes(subject.pod.labels, {name for one in subject.gpu_containers for name in one.env})
