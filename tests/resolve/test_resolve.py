@@ -208,9 +208,63 @@ def test_the_variables_of_a_pod_fit_the_worst_of_its_containers() -> None:
 def test_node_peers_get_values_that_hold_for_peers_that_come_later() -> None:
     node = machines.dgx1_v100()
     pair = given([node.gpus[0].uuid, node.gpus[3].uuid])
-    found = resolve(wanted(Profile.NODE_PEERS, 2), pair, known(node))
+    tables = NcclTables(variables={"NCCL_P2P_LEVEL": {"pcie": "SYS"}})
+    found = resolve(wanted(Profile.NODE_PEERS, 2, nccl=tables), pair, known(node))
     assert found.worst.link == "NVLink"
-    assert dict(found.nccl)["NCCL_P2P_LEVEL"] == "PXB"
+    assert dict(found.nccl)["NCCL_P2P_LEVEL"] == "SYS"
+
+
+def test_no_level_is_written_that_takes_peer_to_peer_from_nccl() -> None:
+    for node in (machines.h20(), machines.dgx1_v100(), machines.l40s(), machines.a100_pcie_bridged()):
+        for cards in ([0, 1], [0, 2], [0, 1, 2, 3]):
+            uuids = [node.gpus[card].uuid for card in cards]
+            found = resolve(wanted(Profile.EXCLUSIVE, len(cards)), given(uuids), known(node))
+            assert dict(found.nccl)["NCCL_P2P_LEVEL"] == "auto"
+
+
+@pytest.mark.parametrize(
+    ("profile", "host_network", "expected"),
+    [
+        (Profile.NODE_PEERS, False, "0"),
+        (Profile.NODE_PEERS, True, "2"),
+        (Profile.POD_PEERS, False, "2"),
+        (Profile.EXCLUSIVE, False, "2"),
+    ],
+)
+def test_nvls_is_off_where_pods_of_a_node_have_network_namespaces_of_their_own(
+    profile: Profile, host_network: bool, expected: str
+) -> None:
+    pod = replace(wanted(profile, 2), host_network=host_network)
+    assert dict(resolve(pod, given([U[0], U[1]]), known(machines.h20())).nccl)["NCCL_NVLS_ENABLE"] == expected
+
+
+def test_the_table_says_nvls_except_where_it_cannot_be_set_up() -> None:
+    tables = NcclTables(variables={"NCCL_NVLS_ENABLE": {"nvswitch": "1"}})
+    for profile, expected in ((Profile.EXCLUSIVE, "1"), (Profile.NODE_PEERS, "0")):
+        pod = wanted(profile, 2, nccl=tables)
+        assert dict(resolve(pod, given([U[0], U[1]]), known(machines.h20())).nccl)["NCCL_NVLS_ENABLE"] == expected
+    l40s = machines.l40s()
+    pod = wanted(Profile.EXCLUSIVE, 2, nccl=tables)
+    found = resolve(pod, given([l40s.gpus[0].uuid, l40s.gpus[1].uuid]), known(l40s))
+    assert dict(found.nccl)["NCCL_NVLS_ENABLE"] == "0"
+
+
+def test_a_variable_of_some_link_classes_goes_into_the_file_of_those_alone() -> None:
+    tables = NcclTables(
+        variables={
+            "NCCL_PROTO": {"nvlink": "LL,LL128", "pcie": "Simple"},
+            "NCCL_ALGO": {"nvswitch": "Tree", "nvlink": "Ring", "pcie": "Ring"},
+            "NCCL_SHM_USE_CUDA_MEMCPY": {"pcie": "1"},
+        }
+    )
+    for node, expected in (
+        (machines.h20(), ()),
+        (machines.l40s(), (("NCCL_PROTO", "Simple"), ("NCCL_SHM_USE_CUDA_MEMCPY", "1"))),
+    ):
+        uuids = [node.gpus[0].uuid, node.gpus[1].uuid]
+        found = resolve(wanted(Profile.EXCLUSIVE, 2, nccl=tables), given(uuids), known(node))
+        assert found.nccl_file == expected
+        assert [name for name, _ in found.nccl] == ["NCCL_P2P_LEVEL", "NCCL_NVLS_ENABLE", "NCCL_ALGO"]
 
 
 def test_a_single_gpu_beside_switches_gets_the_values_of_its_kind() -> None:
