@@ -4,7 +4,7 @@ import difflib
 import ipaddress
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -16,7 +16,8 @@ from webhook.model.errors import ConfigError, FormatError
 from webhook.model.options import OPTION_NAMES, Options, Variable, is_reserved, parse_option, parse_variable
 from webhook.model.version import Version
 from webhook.printable import fitted
-from webhook.resolve.demand import NcclTables, format_tables
+from webhook.resolve.demand import DECIDED_VARIABLES, LINK_TABLES, PCIE, NcclTables, format_tables
+from webhook.resolve.nccl import P2P_DEFAULT
 from webhook.resolve.node import NodeLimits
 from webhook.topology.consistency import MAX_GPUS
 
@@ -27,10 +28,18 @@ DEFAULT_REMAP_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-remap"
 _TABLE_NAME = re.compile(r"[A-Za-z]|[A-Za-z_][A-Za-z0-9_]{0,52}[A-Za-z0-9]")
 # The env file has its values in single quotes (KEP-3721), and Kubernetes expands $(NAME) in literals.
 _NOT_IN_TABLES = frozenset("'\\$")
-_LONGEST_IN_TABLES = 1024
+_LONGEST_IN_TABLES = 1023
+"""Characters: NCCL cuts longer values of its configuration file off (src/misc/param.cc, setEnvFile)."""
+# What these say for GPUs of any kind, the options of a pod or of a namespace say.
+_BY_LINK_CLASS = "its value depends on the GPUs: nccl.nvswitch, nccl.nvlink and nccl.pcie may have it, or the option "
 _OWN_SETTINGS = {
-    names.ENV_NCCL_P2P_LEVEL: "nccl.pcieP2PLevel and the option nccl-p2p-level decide it",
-    names.ENV_NCCL_NVLS_ENABLE: "the option nvls decides it",
+    names.ENV_NCCL_P2P_LEVEL: f"{_BY_LINK_CLASS}nccl-p2p-level",
+    names.ENV_NCCL_NVLS_ENABLE: f"{_BY_LINK_CLASS}nvls",
+    names.ENV_NCCL_CONF_FILE: "it names the file that the remap program writes from these tables",
+}
+_DECIDED_WORDS = {
+    names.ENV_NCCL_P2P_LEVEL: ("NVL", "PIX", "PXB", "PHB", "SYS"),
+    names.ENV_NCCL_NVLS_ENABLE: ("0", "1", "2"),
 }
 # A DNS label, as the names of Services are, and safe for the other objects: apimachinery pkg/util/validation.
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -38,7 +47,7 @@ LABEL_LIMIT = 63
 LONGEST_DAYS = 36500
 LEAST_REPLY = 128 * 1024
 """Half of it holds what is not patch (webhook/admit/budget.py), and most patches have 4 KiB."""
-LINK_CLASSES = ("nvswitch", "nvlink", "pcie")
+PCIE_LEVEL = "nccl.pcieP2PLevel"
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -123,12 +132,12 @@ class BindingSettings(Section, frozen=True, kw_only=True):
 class NcclSettings(Section, frozen=True, kw_only=True):
     """NCCL variables per link class, beside those that bind decides.
 
-    Variables in one of the first three tables must stand in all three, because a reference to an annotation has no
-    way to leave a variable unset.
+    A variable that stands in all of the first three tables is set in the containers. One that stands in some of them
+    goes into NCCL's configuration file, because a reference to an annotation cannot leave a variable unset.
     """
 
-    pcie_p2p_level: Literal["PIX", "PXB", "PHB", "SYS"] = msgspec.field(default="PXB", name="pcieP2PLevel")
-    """``NCCL_P2P_LEVEL`` for a set of GPUs without NVLink."""
+    pcie_p2p_level: Literal["auto", "PIX", "PXB", "PHB", "SYS"] = msgspec.field(default="auto", name="pcieP2PLevel")
+    """``NCCL_P2P_LEVEL`` for a set of GPUs without NVLink between all pairs; ``auto``: NCCL's own default."""
     nvswitch: dict[str, str] = {}
     """For sets that an NVSwitch joins."""
     nvlink: dict[str, str] = {}
@@ -268,7 +277,7 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     bound_nccl: tuple[tuple[str, str], ...]
     """NCCL variables that bind decides, each with its value until then."""
     nccl_tables: NcclTables
-    """The same with their values by link class, for whoever knows it."""
+    """Those that bind decides with their values by link class, and those that only some link classes have."""
     remap_nccl: str
     """What the remap program must know of them, as JSON; empty where nothing differs from its defaults."""
 
@@ -296,7 +305,7 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         ConfigError: a default option or a version does not parse, or the NCCL tables do not agree on their variables.
     """
     fixed, bound = _nccl_variables(config.nccl)
-    tables = _nccl_tables(config.nccl, [name for name, _ in bound])
+    tables = _nccl_tables(config.nccl, {name for name, _ in fixed})
     return AdmitPolicy(
         defaults=_default_options(config.defaults),
         resources=config.resources,
@@ -334,27 +343,29 @@ def _default_options(defaults: Mapping[str, str]) -> Options:
     return Options(env=tuple(variables), **found)
 
 
+def _by_variable(nccl: NcclSettings) -> dict[str, dict[str, str]]:
+    """What the three tables say: by variable, then by link class."""
+    tables: dict[str, Mapping[str, str]] = {link_class: getattr(nccl, link_class) for link_class in LINK_TABLES}
+    found = dict.fromkeys(name for table in tables.values() for name in table)
+    return {name: {one: table[name] for one, table in tables.items() if name in table} for name in found}
+
+
 def _nccl_variables(nccl: NcclSettings) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    tables = {link_class: getattr(nccl, link_class) for link_class in LINK_CLASSES}
+    """The variables that stand in all three tables: those with one value, and those that bind decides."""
     fixed: list[tuple[str, str]] = []
     bound: list[tuple[str, str]] = []
-    for name in dict.fromkeys(name for table in tables.values() for name in table):
-        missing = [link_class for link_class, table in tables.items() if name not in table]
-        if missing:
-            raise ConfigError(
-                f"nccl.{missing[0]}.{name}: expected a value, found none. A variable of one link class needs a value "
-                f"in all three ({', '.join(LINK_CLASSES)}): a pod's reference to it cannot be left unset"
-            )
-        values = {table[name] for table in tables.values()}
-        (fixed if len(values) == 1 else bound).append((name, nccl.pcie[name]))
+    for name, values in _by_variable(nccl).items():
+        if len(values) == len(LINK_TABLES) and name not in DECIDED_VARIABLES:
+            (fixed if len(set(values.values())) == 1 else bound).append((name, values[PCIE]))
     return tuple(fixed), tuple(bound)
 
 
-def _nccl_tables(nccl: NcclSettings, variables: Iterable[str]) -> NcclTables:
-    by_variable = {
-        name: {link_class: getattr(nccl, link_class)[name] for link_class in LINK_CLASSES} for name in variables
-    }
-    return NcclTables(pcie_p2p_level=nccl.pcie_p2p_level, variables=by_variable)
+def _nccl_tables(nccl: NcclSettings, fixed: Container[str]) -> NcclTables:
+    by_variable = {name: values for name, values in _by_variable(nccl).items() if name not in fixed}
+    if nccl.pcie_p2p_level != P2P_DEFAULT:
+        levels = by_variable.setdefault(names.ENV_NCCL_P2P_LEVEL, {})
+        levels[PCIE] = nccl.pcie_p2p_level
+    return NcclTables(variables=by_variable)
 
 
 def _configured_versions(settings: ClusterSettings) -> ClusterFacts:
@@ -376,9 +387,7 @@ def check_config(config: Config) -> None:
     Raises:
         ConfigError: a value is out of its range; the text names the setting.
     """
-    for table in (*LINK_CLASSES, "multinode"):
-        for name, value in getattr(config.nccl, table).items():
-            _check_variable(f"nccl.{table}.{_named(name)}", name, value)
+    _check_nccl(config.nccl)
     _check_server(config.server)
     if config.cluster.default_count < 1:
         raise ConfigError(f"cluster.defaultCount: expected 1 or more, found {config.cluster.default_count}")
@@ -391,6 +400,25 @@ def check_config(config: Config) -> None:
     _check_certificates(config.certificates)
     if not config.resources:
         raise ConfigError("resources: expected the resource names of at least one device plugin, found none")
+
+
+def _check_nccl(nccl: NcclSettings) -> None:
+    for table in (*LINK_TABLES, "multinode"):
+        for name, value in getattr(nccl, table).items():
+            setting = f"nccl.{table}.{_named(name)}"
+            if table in LINK_TABLES and name in DECIDED_VARIABLES:
+                _check_decided(setting, name, value)
+            else:
+                _check_variable(setting, name, value)
+    if nccl.pcie_p2p_level != P2P_DEFAULT and names.ENV_NCCL_P2P_LEVEL in nccl.pcie:
+        raise ConfigError(f"nccl.pcie.{names.ENV_NCCL_P2P_LEVEL}: {PCIE_LEVEL} says the same. Remove one of them")
+
+
+def _check_decided(setting: str, name: str, value: str) -> None:
+    """A variable that every pod gets: NCCL takes a value that it does not know for no value."""
+    words = _DECIDED_WORDS[name]
+    if value not in words:
+        raise ConfigError(str(FormatError(setting, expected=f"one of {', '.join(words)}", found=value)))
 
 
 def _check_name(setting: str, name: str) -> None:
@@ -477,9 +505,8 @@ def _check_variable(setting: str, name: str, value: str) -> None:
         expected = "a name of at most 54 letters, digits and _, which begins with no digit and ends with no _"
         raise ConfigError(str(FormatError(setting, expected=expected, found=name)))
     if is_reserved(name) or name in _OWN_SETTINGS:
-        raise ConfigError(
-            f"{setting}: {_OWN_SETTINGS.get(name, 'the profile of a pod decides it')}. Remove the setting"
-        )
+        reason = _OWN_SETTINGS.get(name, "the profile of a pod decides it")
+        raise ConfigError(f"{setting}: {reason}. Remove the setting")
     if not value:
         raise ConfigError(f"{setting}: expected a value, found an empty one, which NCCL misreads")
     if not value.isprintable() or value != value.strip() or _NOT_IN_TABLES.intersection(value):

@@ -419,6 +419,7 @@ policies: st.SearchStrategy[AdmitPolicy] = st.sampled_from(
         policy(defaults={"inject": "true", "shm-size": "4Gi"}),
         policy(defaults={"profile": "pod-peers", "env.NCCL_DEBUG": "VERSION", "env.A": ""}),
         policy(nccl=_tables),
+        policy(nccl={"nvswitch": {"NCCL_NVLS_ENABLE": "1"}, "pcie": {"NCCL_PROTO": "Simple"}}),
         policy(remap={"runtimeClassName": "nvidia", "seesGpus": False, "imagePullPolicy": "Always"}),
         policy(cluster={"deviceListStrategy": "cdi-cri", "defaultCount": 2}),
         policy(cluster={"hamiVersion": "2.10.0", "kubernetesVersion": "1.33"}),

@@ -24,13 +24,13 @@ PEERS_DEFAULTS = {
     "gpu.topology/cuda-visible-devices.0": "-1",
     "gpu.topology/cuda-visible-devices.1": "-1",
     "gpu.topology/visible-uuids": "none",
-    "gpu.topology/nccl-p2p-level": "PXB",
+    "gpu.topology/nccl-p2p-level": "auto",
     "gpu.topology/nccl-nvls": "2",
     "gpu.topology/node-topology": "{}",
 }
 DEFAULTS = {
     "gpu.topology/visible-uuids": "none",
-    "gpu.topology/nccl-p2p-level": "PXB",
+    "gpu.topology/nccl-p2p-level": "auto",
     "gpu.topology/nccl-nvls": "2",
     "gpu.topology/node-topology": "{}",
 }
@@ -92,7 +92,7 @@ def test_an_exclusive_pod_is_told_at_once_what_its_gpus_are_worth() -> None:
     after = look(pod(annotations=on_h20((4, 5))))
     assert written(after) == {
         "gpu.topology/visible-uuids": "none",  # whoever made the pod may have invented the allocation
-        "gpu.topology/nccl-p2p-level": "NVL",
+        "gpu.topology/nccl-p2p-level": "auto",
         "gpu.topology/nccl-nvls": "2",
         "gpu.topology/node-topology": "...",
         "gpu.topology/link": "NVSwitch",
@@ -140,8 +140,8 @@ def test_node_peers_get_the_indices_of_the_host() -> None:
     assert written(after) == {
         "gpu.topology/cuda-visible-devices.0": "3,6",
         "gpu.topology/cuda-visible-devices.1": "0",
-        "gpu.topology/nccl-p2p-level": "NVL",
-        "gpu.topology/nccl-nvls": "2",
+        "gpu.topology/nccl-p2p-level": "auto",
+        "gpu.topology/nccl-nvls": "0",
         "gpu.topology/node-topology": "...",
         "gpu.topology/link": "NVSwitch",
         "gpu.topology/bandwidth": "370.8",  # 18 links, 20.6 each: NCCL src/graph/topo.h

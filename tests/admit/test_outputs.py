@@ -92,7 +92,7 @@ READ = {
     "gpu.topology/visible-uuids": "none",
     "gpu.topology/cuda-visible-devices.0": "-1",
     "gpu.topology/nccl-nvls": "2",
-    "gpu.topology/nccl-p2p-level": "PXB",
+    "gpu.topology/nccl-p2p-level": "auto",
     "gpu.topology/link": "unknown",
     "gpu.topology/satisfied": "unknown",
     "gpu.topology/node-topology": "{}",
@@ -143,7 +143,7 @@ def test_the_level_of_nccl_is_the_users_option_where_no_variable_reads_it() -> N
 def test_the_level_of_nccl_is_ours_where_a_variable_reads_it() -> None:
     wish = {"gpu.topology/nccl-p2p-level": "NVL"}
     outcome, after = judge(pod(container(), reading("gpu.topology/nccl-p2p-level"), annotations=wish), TEAM_A)
-    assert left(after)["gpu.topology/nccl-p2p-level"] == "PXB"
+    assert left(after)["gpu.topology/nccl-p2p-level"] == "auto"
     env = {variable["name"]: variable for variable in after["spec"]["containers"][0]["env"]}
     assert env["NCCL_P2P_LEVEL"]["valueFrom"] == annotation_reference("gpu.topology/nccl-p2p-level")
     assert outcome.reason is Reason.INJECTED

@@ -245,7 +245,7 @@ def test_our_outputs_written_by_the_user_are_overwritten_or_removed() -> None:
         "gpu.topology/cuda-visible-devices.0": "-1",
         "gpu.topology/visible-uuids": "none",
         "gpu.topology/node-topology": "{}",
-        "gpu.topology/nccl-p2p-level": "PXB",
+        "gpu.topology/nccl-p2p-level": "auto",
         "gpu.topology/nccl-nvls": "2",
     }
 

@@ -201,7 +201,7 @@ def test_an_exclusive_pod_learns_how_its_gpus_are_linked() -> None:
     document = outcome.annotations.pop("gpu.topology/node-topology")
     assert msgspec.json.decode(document)["node"] == "h20-node-1"
     assert outcome.annotations == {
-        "gpu.topology/nccl-p2p-level": "NVL",
+        "gpu.topology/nccl-p2p-level": "auto",
         "gpu.topology/nccl-nvls": "2",
         "gpu.topology/link": "NVSwitch",
         "gpu.topology/bandwidth": "370.8",
@@ -583,7 +583,7 @@ def test_links_that_nobody_knows_are_not_taken_for_none() -> None:
     sources = Sources(annotated=hami_node())
     outcome = decide(injected(allocated=hami([U[0], U[1]])), sources=sources)
     assert outcome.annotations["gpu.topology/nccl-nvls"] == "2"
-    assert outcome.annotations["gpu.topology/nccl-p2p-level"] == "PXB"
+    assert outcome.annotations["gpu.topology/nccl-p2p-level"] == "auto"
     assert outcome.annotations["gpu.topology/link"] == ""
     assert outcome.annotations["gpu.topology/satisfied"] == "true"
     wish = {"gpu.topology/require-nvlink": "true", "gpu.topology/on-violation": "deny"}
@@ -668,7 +668,7 @@ def test_a_pod_that_was_told_of_other_gpus_at_its_creation_forgets_them() -> Non
     outcome = decide(pod, sources=Sources())
     assert (outcome.kind, outcome.reason) == (Kind.DEGRADED, BindReason.NODE_UNKNOWN)
     assert outcome.annotations == {
-        "gpu.topology/nccl-p2p-level": "PXB",
+        "gpu.topology/nccl-p2p-level": "auto",
         "gpu.topology/nccl-nvls": "2",
         "gpu.topology/node-topology": "{}",
         "gpu.topology/link": "",

@@ -52,7 +52,7 @@ def test_the_output_of_inject_is_bound_to_the_node_of_its_allocation() -> None:
             "name": "train",
             "namespace": "inference",
             "annotations": {
-                "gpu.topology/nccl-p2p-level": "NVL",
+                "gpu.topology/nccl-p2p-level": "auto",
                 "gpu.topology/nccl-nvls": "2",
                 "gpu.topology/link": "NVSwitch",
                 "gpu.topology/bandwidth": "370.8",

@@ -94,7 +94,7 @@ Variables
 /etc/nccl.conf says otherwise
 
 Peers
- 14. -    peers: profile exclusive: nobody else works with these GPUs
+ 14. -    peers: profile exclusive: no other container or pod works with these GPUs
 
 Faults of HAMi
  15. ok   init-container-fault: no init container without a GPU comes to an end before the others start

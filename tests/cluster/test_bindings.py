@@ -39,7 +39,7 @@ def test_prefill_and_decode_are_bound_with_the_indices_of_their_cards(
         node, annotations = stored(admin, namespace, name)
         assert node == NODE
         assert annotations["gpu.topology/cuda-visible-devices.0"] == expected
-        assert annotations["gpu.topology/nccl-p2p-level"] == "NVL"
+        assert annotations["gpu.topology/nccl-p2p-level"] == "auto"
         assert json.loads(annotations["gpu.topology/node-topology"])["node"] == NODE
     assert 'gpu_topology_bindings_total{outcome="patch",profile="node-peers",reason="resolved"} 2.0' in (
         webhook.probe("/metrics").text

@@ -42,7 +42,7 @@ DEFAULTS = {
         "runtimeClassName": "",
         "environment": "annotations",
     },
-    "nccl": {"pcieP2PLevel": "PXB", "nvswitch": {}, "nvlink": {}, "pcie": {}, "multinode": {}},
+    "nccl": {"pcieP2PLevel": "auto", "nvswitch": {}, "nvlink": {}, "pcie": {}, "multinode": {}},
     "binding": {"readSeconds": 2.0, "topologyMaxAgeSeconds": 600.0, "schedulers": []},
     "limits": {
         "containers": 128,
@@ -180,7 +180,10 @@ def test_a_bad_default_is_refused(defaults: dict[str, str], message: str) -> Non
             r"^cluster\.deviceListStrategy: expected one of envvar, volume-mounts, cdi-annotations, cdi-cri, found",
         ),
         ({"cluster": {"hamiVersion": 2.9}}, r"^cluster\.hamiVersion: expected a string \(quote it\), found a number$"),
-        ({"nccl": {"pcieP2PLevel": "LOC"}}, r"^nccl\.pcieP2PLevel: expected one of PIX, PXB, PHB, SYS, found 'LOC'$"),
+        (
+            {"nccl": {"pcieP2PLevel": "LOC"}},
+            r"^nccl\.pcieP2PLevel: expected one of auto, PIX, PXB, PHB, SYS, found 'LOC'$",
+        ),
         (
             {"nccl": {"nvlink": {"NCCL_ALGO": 1}}},
             r"^nccl\.nvlink.*: expected a string \(quote it\), found a whole number$",
@@ -257,8 +260,8 @@ def test_a_value_of_a_wrong_type_is_refused_by_its_name(document: Any, message: 
             for value in ("it's", "a\\b", "$(HOME)", "a\nb", "a\tb", "\x1b[0m", " Ring", "Ring ", "\u200b")
         ),
         (
-            {"nccl": {"pcie": {"NCCL_ALGO": "x" * 1025}}},
-            r"^nccl\.pcie\.NCCL_ALGO: expected at most 1024 characters, found 1025$",
+            {"nccl": {"pcie": {"NCCL_ALGO": "x" * 1024}}},
+            r"^nccl\.pcie\.NCCL_ALGO: expected at most 1023 characters, found 1024$",
         ),
         *(
             (
@@ -276,12 +279,25 @@ def test_a_value_of_a_wrong_type_is_refused_by_its_name(document: Any, message: 
         ),
         (
             {"nccl": {"multinode": {"NCCL_P2P_LEVEL": "SYS"}}},
-            r"^nccl\.multinode\.NCCL_P2P_LEVEL: nccl\.pcieP2PLevel and the option nccl-p2p-level decide it\. Remove",
+            r"^nccl\.multinode\.NCCL_P2P_LEVEL: its value depends on the GPUs: .* the option nccl-p2p-level\. Remove",
         ),
         (
             {"nccl": {"multinode": {"NCCL_NVLS_ENABLE": "0"}}},
-            r"^nccl\.multinode\.NCCL_NVLS_ENABLE: the option nvls decides it\. Remove the setting$",
+            r"^nccl\.multinode\.NCCL_NVLS_ENABLE: its value depends on the GPUs: .* or the option nvls\. Remove",
         ),
+        (
+            {"nccl": {"nvlink": {"NCCL_P2P_LEVEL": "nvl"}}},
+            r"^nccl\.nvlink\.NCCL_P2P_LEVEL: expected one of NVL, PIX, PXB, PHB, SYS, found \"nvl\"$",
+        ),
+        (
+            {"nccl": {"nvswitch": {"NCCL_NVLS_ENABLE": "on"}}},
+            r"^nccl\.nvswitch\.NCCL_NVLS_ENABLE: expected one of 0, 1, 2, found \"on\"$",
+        ),
+        (
+            {"nccl": {"pcieP2PLevel": "PHB", "pcie": {"NCCL_P2P_LEVEL": "PHB"}}},
+            r"^nccl\.pcie\.NCCL_P2P_LEVEL: nccl\.pcieP2PLevel says the same\. Remove one of them$",
+        ),
+        ({"nccl": {"pcie": {"NCCL_CONF_FILE": "/a"}}}, r"^nccl\.pcie\.NCCL_CONF_FILE: .*Remove the setting$"),
     ],
 )
 def test_a_value_out_of_its_range_is_refused(document: Any, message: str) -> None:
@@ -289,16 +305,59 @@ def test_a_value_out_of_its_range_is_refused(document: Any, message: str) -> Non
         parse_config(document)
 
 
-@pytest.mark.parametrize("given", ["nvswitch", "nvlink", "pcie"])
-def test_a_variable_of_one_link_class_needs_a_value_in_all_three(given: str) -> None:
-    missing = "nvlink" if given == "nvswitch" else "nvswitch"
-    wanted = rf"^nccl\.{missing}\.NCCL_ALGO: expected a value, found none\. .* all three \(nvswitch, nvlink, pcie\)"
-    with pytest.raises(ConfigError, match=wanted):
-        admit_policy(parse_config({"nccl": {given: {"NCCL_ALGO": "Ring"}}}), version="0.1.0")
+# The table for four environments that people copy: docs/nccl-settings.md says what becomes of it, and why not to.
+FOUR_ENVIRONMENTS = {
+    "nvswitch": {
+        "NCCL_NVLS_ENABLE": "1",
+        "NCCL_ALGO": "Ring,Tree",
+        "NCCL_PROTO": "LL,LL128,Simple",
+        "NCCL_MIN_NCHANNELS": "32",
+        "NCCL_MAX_NCHANNELS": "32",
+    },
+    "nvlink": {
+        "NCCL_P2P_LEVEL": "NVL",
+        "NCCL_ALGO": "Ring",
+        "NCCL_PROTO": "LL,LL128",
+        "NCCL_MIN_NCHANNELS": "16",
+    },
+    "pcie": {
+        "NCCL_P2P_LEVEL": "PHB",
+        "NCCL_SHM_USE_CUDA_MEMCPY": "1",
+        "NCCL_ALGO": "Ring",
+        "NCCL_PROTO": "Simple",
+    },
+    "multinode": {
+        "NCCL_IB_DISABLE": "0",
+        "NCCL_NET_GDR_LEVEL": "5",
+        "NCCL_IB_GID_INDEX": "3",
+        "NCCL_SOCKET_IFNAME": "eth0",
+        "NCCL_IB_HCA": "mlx5",
+    },
+}
+
+
+def test_a_table_for_four_environments_can_be_entered() -> None:
+    rules = admit_policy(parse_config({"nccl": FOUR_ENVIRONMENTS}), version="0.1.0")
+    assert rules.fixed_nccl == ()
+    assert dict(rules.bound_nccl) == {"NCCL_ALGO": "Ring", "NCCL_PROTO": "Simple"}
+    assert rules.nccl_tables.partial == {
+        "NCCL_MIN_NCHANNELS": {"nvswitch": "32", "nvlink": "16"},
+        "NCCL_MAX_NCHANNELS": {"nvswitch": "32"},
+        "NCCL_SHM_USE_CUDA_MEMCPY": {"pcie": "1"},
+    }
+    assert rules.nccl_tables.variables["NCCL_P2P_LEVEL"] == {"nvlink": "NVL", "pcie": "PHB"}
+    assert rules.nccl_tables.variables["NCCL_NVLS_ENABLE"] == {"nvswitch": "1"}
+
+
+def test_a_variable_of_all_link_classes_needs_no_file() -> None:
+    same = {name: {"NCCL_DEBUG": "WARN"} for name in ("nvswitch", "nvlink", "pcie")}
+    rules = admit_policy(parse_config({"nccl": same}), version="0.1.0")
+    assert rules.fixed_nccl == (("NCCL_DEBUG", "WARN"),)
+    assert not rules.nccl_tables.partial
 
 
 @pytest.mark.parametrize("name", ["A", "NCCL_ALGO", "UCX_TLS", "_x9", "A" * 54])
-@pytest.mark.parametrize("value", ["0", "^mlx5_0:1,=eth#0", 'a "b" c', "x" * 1024, "\u00fc"])
+@pytest.mark.parametrize("value", ["0", "^mlx5_0:1,=eth#0", 'a "b" c', "x" * 1023, "\u00fc"])
 def test_variables_that_pods_can_carry_are_taken(name: str, value: str) -> None:
     assert parse_config({"nccl": {"multinode": {name: value}}}).nccl.multinode == {name: value}
 
@@ -314,7 +373,7 @@ def test_the_remap_program_is_told_of_tables_only_where_its_own_defaults_differ(
     same = {name: {"NCCL_DEBUG": "WARN"} for name in ("nvswitch", "nvlink", "pcie")}
     assert admit_policy(parse_config({"nccl": same}), version="0.1.0").remap_nccl == ""
     level = admit_policy(parse_config({"nccl": {"pcieP2PLevel": "SYS"}}), version="0.1.0")
-    assert level.remap_nccl == '{"pcieP2PLevel":"SYS","variables":{}}'
+    assert level.remap_nccl == '{"variables":{"NCCL_P2P_LEVEL":{"pcie":"SYS"}}}'
 
 
 @pytest.mark.parametrize("setting", ["hamiVersion", "kubernetesVersion"])
@@ -356,7 +415,7 @@ def test_an_empty_file_is_all_defaults(tmp_path: Path, text: str) -> None:
         ("server: {prot: 1}\n", "server.prot: unknown setting. Did you mean server.port?"),
         ("defaults: {nvls: sure}\n", 'defaults.nvls: expected one of auto, on, off, found "sure"'),
         ("defaults: {nvsl: auto}\n", "defaults.nvsl: unknown option. Did you mean defaults.nvls?"),
-        ("nccl: {nvlink: {NCCL_ALGO: Ring}}\n", "nccl.nvswitch.NCCL_ALGO: expected a value, found none"),
+        ("nccl: {pcie: {NCCL_P2P_LEVEL: LOC}}\n", "nccl.pcie.NCCL_P2P_LEVEL: expected one of NVL, PIX, PXB, PHB, SYS"),
         ("a: 1\n---\nb: 2\n", "expected one YAML document, found 2"),
         ("cluster: {hamiVersion: 2.9}\n", "cluster.hamiVersion: expected a string (quote it), found a number"),
     ],

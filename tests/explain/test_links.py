@@ -240,11 +240,12 @@ def test_what_bind_writes_is_what_the_pod_should_say() -> None:
     )
 
 
-def test_in_exclusive_the_defaults_do_no_harm() -> None:
-    report = told(on(injected(pod()), "h20-node-1", list(H20[:2])))
+def test_a_level_of_an_earlier_version_does_no_harm() -> None:
+    before = annotated(on(injected(pod()), "h20-node-1", list(H20[:2])), **{"nccl-p2p-level": "PXB"})
+    report = told(before)
     assert said(report, "told-at-binding") == (
         "not-needed",
-        'gpu.topology/nccl-p2p-level is "PXB", and should be "NVL"; NCCL uses NVLink with the present values too',
+        'gpu.topology/nccl-p2p-level is "PXB", and should be "auto"; NCCL uses NVLink with the present values too',
     )
     assert report.reach == "all"
 
@@ -265,7 +266,7 @@ def test_a_remap_container_that_was_shown_no_gpu_is_named() -> None:
 
 
 def test_a_remap_container_that_is_shown_other_gpus_stops_the_pod() -> None:
-    report = told(annotated(alone(), **{"visible-uuids": f"{H20[0]},{H20[4]}", "nccl-p2p-level": "NVL"}), TEAM_A)
+    report = told(annotated(alone(), **{"visible-uuids": f"{H20[0]},{H20[4]}"}), TEAM_A)
     found = finding(report, "told-at-binding")
     assert (found.verdict, found.stops) == ("fails", False)
     assert found.evidence.startswith(f'gpu.topology/visible-uuids is "{H20[0]}')
@@ -275,9 +276,9 @@ def test_a_remap_container_that_is_shown_other_gpus_stops_the_pod() -> None:
 
 
 def test_in_exclusive_the_order_in_which_they_are_listed_does_no_harm() -> None:
-    report = told(annotated(alone(), **{"visible-uuids": f"{H20[1]},{H20[0]}", "nccl-p2p-level": "NVL"}), TEAM_A)
+    report = told(annotated(alone(), **{"visible-uuids": f"{H20[1]},{H20[0]}"}), TEAM_A)
     assert said(report, "told-at-binding")[0] == "not-needed"
-    right = told(annotated(alone(), **{"visible-uuids": f"{H20[0]},{H20[1]}", "nccl-p2p-level": "NVL"}), TEAM_A)
+    right = told(annotated(alone(), **{"visible-uuids": f"{H20[0]},{H20[1]}"}), TEAM_A)
     assert said(right, "told-at-binding")[0] == "holds"
 
 

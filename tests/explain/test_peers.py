@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.explain.situations import H20, failing, finding, injected, on, said, told
+from tests.explain.situations import H20, failing, finding, injected, known, on, said, told
 from tests.judge import policy
 from tests.pods import SHARED_MEMORY, Manifest, container, pod
+from tests.topology import machines
 
 POD_PEERS = {"gpu.topology/profile": "pod-peers"}
 NODE_PEERS = {"gpu.topology/profile": "node-peers", "gpu.topology/group": "serving"}
@@ -30,7 +31,7 @@ def verdicts(manifest: Manifest, others: tuple[Manifest, ...] | None = None) -> 
 
 
 def test_in_exclusive_there_are_none() -> None:
-    assert said(told(pod()), "peers") == ("not-needed", "profile exclusive: nobody else works with these GPUs")
+    assert said(told(pod()), "peers") == ("not-needed", "profile exclusive: no other container or pod works with these GPUs")
 
 
 def test_several_containers_without_a_profile_are_told_what_they_lack() -> None:
@@ -194,7 +195,8 @@ def test_a_withheld_namespace_fails_although_the_pod_was_injected() -> None:
     ("spec", "env", "verdict"),
     [
         ({"hostNetwork": True}, {}, "holds"),
-        ({}, {"NCCL_CUMEM_ENABLE": "0"}, "holds"),
+        ({}, {"NCCL_CUMEM_ENABLE": "0", "NCCL_NVLS_ENABLE": "0"}, "holds"),
+        ({}, {"NCCL_CUMEM_ENABLE": "0"}, "fails"),  # NVLink SHARP is set up over a socket all the same
         ({}, {"NCCL_CUMEM_ENABLE": "1"}, "fails"),
         ({}, {"NCCL_IPC_USE_ABSTRACT_SOCKET": "0"}, "unknown"),
     ],
@@ -226,3 +228,32 @@ def test_options_that_cannot_be_read_leave_visibility_open() -> None:
     report = told(manifest)
     assert finding(report, "visibility").verdict == "unknown"
     assert finding(report, "prepared").verdict == "fails"
+
+
+TRAY = machines.gb200_tray()
+JOB = {"name": "MASTER_ADDR", "value": "train-0"}
+CHANNEL = {"name": "NVIDIA_IMEX_CHANNELS", "value": "0"}
+
+
+@pytest.mark.parametrize(
+    ("env", "annotations", "verdict"),
+    [
+        ((), {}, "not-needed"),
+        ((JOB,), {}, "unknown"),
+        ((JOB, CHANNEL), {}, "holds"),
+        ((JOB, {"name": "NCCL_MNNVL_ENABLE", "value": "0"}), {}, "not-needed"),
+        ((JOB, CHANNEL), NODE_PEERS, "fails"),
+        ((JOB, CHANNEL), NODE_PEERS | {"gpu.topology/host-network": "true"}, "holds"),
+    ],
+)
+def test_nvlink_to_other_nodes_needs_cumem_and_a_channel(
+    env: tuple[dict[str, str], ...], annotations: dict[str, str], verdict: str
+) -> None:
+    prepared = injected(pod(container(env=list(env)), annotations=annotations))
+    manifest = on(prepared, "gb200-tray", [gpu.uuid for gpu in TRAY.gpus[:2]])
+    assert finding(told(manifest, sources=known(TRAY)), "nvlink-fabric").verdict == verdict
+
+
+def test_where_nvlink_ends_at_the_node_nothing_is_said_of_other_nodes() -> None:
+    report = told(on(injected(pod(container(env=[JOB]))), "h20-node-1", list(H20[:2])))
+    assert "nvlink-fabric" not in [one.condition for one in report.findings]

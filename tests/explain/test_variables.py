@@ -213,7 +213,10 @@ def test_what_comes_from_the_file_of_the_remap_program_is_foretold() -> None:
     report = told(on(prepared, "h20-node-1", list(H20[:2])), cluster=cluster, rules=rules)
     assert said(report, "NCCL_P2P_LEVEL") == (
         "holds",
-        'container train: "NVL", set by the remap program, through its file',
+        (
+            'container train: "auto", set by the remap program, through its file '
+            "(no level of NCCL's, so that its own default holds)"
+        ),
     )
 
 
@@ -236,3 +239,25 @@ def test_ucx_needs_cuda_ipc_among_peers(value: str, profile: str, verdict: str) 
         annotations={"gpu.topology/profile": profile},
     )
     assert finding(told(manifest, ALL_ALLOWED), "UCX_TLS").verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("value", "spec", "verdict"),
+    [("0", {}, "holds"), ("2", {}, "fails"), ("1", {}, "fails"), ("2", {"hostNetwork": True}, "holds")],
+)
+def test_nvlink_sharp_between_pods_needs_the_network_of_the_host(
+    value: str, spec: dict[str, Any], verdict: str
+) -> None:
+    entries = [{"name": "NCCL_NVLS_ENABLE", "value": value}]
+    manifest = pod(container(env=entries), annotations={"gpu.topology/profile": "node-peers"}, **spec)
+    assert finding(told(manifest), "NCCL_NVLS_ENABLE").verdict == verdict
+
+
+def test_what_the_webhooks_configuration_file_of_nccl_sets_is_told() -> None:
+    rules = policy(nccl={"nvswitch": {"NCCL_MIN_NCHANNELS": "32"}, "pcie": {"NCCL_PROTO": "Simple"}})
+    prepared = injected(pod(), rules=rules)
+    assert said(told(on(prepared, "h20-node-1", list(H20[:2])), rules=rules), "NCCL_CONF_FILE") == (
+        "holds",
+        'container train: "/run/gpu-topology/nccl.conf", set by the webhook (it sets NCCL_MIN_NCHANNELS=32)',
+    )
+    assert said(told(prepared, rules=rules), "NCCL_CONF_FILE")[0] == "unknown"

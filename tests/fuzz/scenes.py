@@ -45,7 +45,7 @@ _SETTINGS: tuple[dict[str, Any], ...] = (
         "nccl": {
             "nvswitch": {"NCCL_ALGO": "NVLS", "NCCL_MIN_NCHANNELS": "16"},
             "nvlink": {"NCCL_ALGO": "Ring", "NCCL_MIN_NCHANNELS": "16"},
-            "pcie": {"NCCL_ALGO": "Ring", "NCCL_MIN_NCHANNELS": "16"},
+            "pcie": {"NCCL_ALGO": "Ring", "NCCL_MIN_NCHANNELS": "16", "NCCL_PROTO": "Simple"},
             "multinode": {"NCCL_IB_HCA": "mlx5"},
             "pcieP2PLevel": "PHB",
         }

@@ -108,16 +108,22 @@ def test_a_node_peer_sees_all_gpus_and_needs_no_list_of_them() -> None:
     assert dict(values) == {
         "CUDA_VISIBLE_DEVICES_0": "0,1",
         "CUDA_VISIBLE_DEVICES_1": "4,6",
-        "NCCL_P2P_LEVEL": "NVL",
-        "NCCL_NVLS_ENABLE": "2",
+        "NCCL_P2P_LEVEL": "auto",
+        "NCCL_NVLS_ENABLE": "0",
     }
+
+
+def test_a_node_peer_in_the_network_of_its_host_keeps_nvlink_sharp() -> None:
+    inputs = told(NODE_PEERS, HOST_NETWORK="true")
+    assert dict(environment_values(inputs, None))["NCCL_NVLS_ENABLE"] == "2"
+    assert dict(environment_values(told(NODE_PEERS), None))["NCCL_NVLS_ENABLE"] == "0"
 
 
 def test_an_exclusive_pod_has_the_list_of_the_device_plugin() -> None:
     values = environment_values(told(EXCLUSIVE), judged(EXCLUSIVE).resolution)
-    assert dict(values) == {"NCCL_P2P_LEVEL": "NVL", "NCCL_NVLS_ENABLE": "2"}
+    assert dict(values) == {"NCCL_P2P_LEVEL": "auto", "NCCL_NVLS_ENABLE": "2"}
 
 
 def test_where_nothing_is_known_the_values_of_admission_stand() -> None:
     values = environment_values(told(EXCLUSIVE, NCCL=TABLES, ALLOCATION=""), None)
-    assert dict(values) == {"NCCL_P2P_LEVEL": "PXB", "NCCL_NVLS_ENABLE": "2", "NCCL_ALGO": "Tree"}
+    assert dict(values) == {"NCCL_P2P_LEVEL": "auto", "NCCL_NVLS_ENABLE": "2", "NCCL_ALGO": "Tree"}

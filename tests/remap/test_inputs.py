@@ -33,6 +33,7 @@ def test_what_most_pods_do_not_have_is_absent() -> None:
     inputs = told(EXCLUSIVE)
     assert inputs.demand.requirements == Requirements()
     assert inputs.demand.nccl == NcclTables()
+    assert not inputs.demand.host_network
     assert inputs.demand.on_violation is OnViolation.WARN
     assert inputs.environment is Environment.ANNOTATIONS
     assert inputs.scheduler == "HAMi"
@@ -61,7 +62,10 @@ def test_schedulers_are_called_as_people_call_them(scheduler: str, name: str) ->
 
 def test_tables_are_read_as_admission_writes_them() -> None:
     tables = NcclTables(
-        pcie_p2p_level="PHB", variables={"NCCL_ALGO": {"nvswitch": "NVLS", "nvlink": "Ring", "pcie": "Tree"}}
+        variables={
+            "NCCL_ALGO": {"nvswitch": "NVLS", "nvlink": "Ring", "pcie": "Tree"},
+            "NCCL_P2P_LEVEL": {"pcie": "PHB"},
+        }
     )
     assert told(EXCLUSIVE, NCCL=format_tables(tables)).demand.nccl == tables
 
@@ -112,10 +116,11 @@ ADVICE = "Admission sets it: is the image of this container of the same release 
         ("NCCL", "[]", "NCCL: expected an object in JSON, found \"[]\"."),
         ("NCCL", "{", "NCCL: expected an object in JSON, found \"{\"."),
         ("NCCL", "[" * 9999, "NCCL: expected an object in JSON"),
-        ("NCCL", '{"pcieP2PLevel":"auto"}', "pcieP2PLevel: NVL or PIX or PXB or PHB or SYS, found \"auto\"."),
         ("NCCL", '{"variables":[]}', "variables: an object, found \"[]\"."),
         ("NCCL", '{"variables":{"A B":{}}}', "variables: names of environment variables, found \"A B\"."),
-        ("NCCL", '{"variables":{"A":{"nvlink":"1"}}}', "variables.A: texts for nvswitch, nvlink, pcie, found"),
+        ("NCCL", '{"variables":{"A":{"nvlink":1}}}', "variables.A: texts for nvswitch, nvlink, pcie, found"),
+        ("NCCL", '{"variables":{"A":{"other":"1"}}}', "variables.A: texts for nvswitch, nvlink, pcie, found"),
+        ("HOST_NETWORK", "yes", "HOST_NETWORK: expected true or false, found \"yes\"."),
     ],
 )  # fmt: skip
 def test_a_bad_variable_is_named(name: str, value: str, said: str) -> None:

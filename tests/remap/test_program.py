@@ -48,6 +48,21 @@ def test_prefill_and_decode_get_their_files(node: Node) -> None:
     assert node.read("env") == (EXPECTED / "env-1.35").read_text().replace("NCCL_ALGO='NVLS'\n", "")
 
 
+def test_variables_of_some_link_classes_stand_in_a_file_of_nccls(on: OnNode) -> None:
+    tables = '{"variables":{"NCCL_MIN_NCHANNELS":{"nvlink":"16","nvswitch":"32"},"NCCL_PROTO":{"pcie":"Simple"}}}'
+    node = on(h20())
+    assert node.remap(variables(EXCLUSIVE, NCCL=tables)).code == 0
+    assert node.files() == ["env", "nccl-topo.xml", "nccl.conf", "report.txt"]
+    assert node.read("nccl.conf") == "NCCL_MIN_NCHANNELS=32\n"
+    assert "NCCL_MIN_NCHANNELS" not in node.read("env")
+
+
+def test_there_is_no_file_of_nccls_where_nothing_is_to_be_said(node: Node) -> None:
+    tables = '{"variables":{"NCCL_PROTO":{"pcie":"Simple"}}}'
+    assert node.remap(variables(EXCLUSIVE, NCCL=tables)).code == 0
+    assert node.files() == ["env", "nccl-topo.xml", "report.txt"]
+
+
 def test_the_format_of_kubernetes_1_34_is_written_if_asked_for(node: Node) -> None:
     assert node.remap(POD_PEERS, "--env-format", "1.34").code == 0
     assert node.read("env") == (EXPECTED / "env-1.34").read_text().replace("NCCL_ALGO=NVLS\n", "")
@@ -281,7 +296,7 @@ def test_an_exclusive_pod_runs_without_driver_and_topology_but_has_no_topology_f
     done = node.remap(variables(EXCLUSIVE, NODE_TOPOLOGY="{}"))
     assert done.code == 0
     assert node.files() == ["env", "report.txt"]
-    assert node.read("env") == "NCCL_P2P_LEVEL='PXB'\nNCCL_NVLS_ENABLE='2'\n"
+    assert node.read("env") == "NCCL_P2P_LEVEL='auto'\nNCCL_NVLS_ENABLE='2'\n"
     assert "  warning  no nccl-topo.xml, so that NCCL looks for itself: nothing is known of the node\n" in done.out
 
 

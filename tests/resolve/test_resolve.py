@@ -142,14 +142,14 @@ def test_node_peers_cannot_count_on_a_node_with_a_gpu_in_mig_mode() -> None:
     assert indices(resolve(wanted(Profile.POD_PEERS, 2), given([U[0], U[1]]), known(node))) == ["0,1"]
 
 
-NVLINK_VALUES = (("NCCL_P2P_LEVEL", "NVL"), ("NCCL_NVLS_ENABLE", "0"))
+NVLINK_VALUES = (("NCCL_P2P_LEVEL", "auto"), ("NCCL_NVLS_ENABLE", "0"))
 
 
 @pytest.mark.parametrize(
     ("node", "cards", "link", "bandwidth", "values"),
     [
         # 18 links of 20.6 GB/s
-        (machines.h20(), [0, 1], "NVSwitch", 370.8, (("NCCL_P2P_LEVEL", "NVL"), ("NCCL_NVLS_ENABLE", "2"))),
+        (machines.h20(), [0, 1], "NVSwitch", 370.8, (("NCCL_P2P_LEVEL", "auto"), ("NCCL_NVLS_ENABLE", "2"))),
         # 12 links of 20 GB/s, and no NVLS before compute capability 9.0
         (machines.hgx_a100(), [0, 7], "NVSwitch", 240.0, NVLINK_VALUES),
         # 2 links of 20 GB/s
@@ -160,9 +160,9 @@ NVLINK_VALUES = (("NCCL_P2P_LEVEL", "NVL"), ("NCCL_NVLS_ENABLE", "0"))
             [0, 1, 5],
             "NVLink-partial",
             None,
-            (("NCCL_P2P_LEVEL", "PXB"), ("NCCL_NVLS_ENABLE", "0")),
+            (("NCCL_P2P_LEVEL", "auto"), ("NCCL_NVLS_ENABLE", "0")),
         ),
-        (machines.l40s(), [0, 7], "SYS", None, (("NCCL_P2P_LEVEL", "PXB"), ("NCCL_NVLS_ENABLE", "0"))),
+        (machines.l40s(), [0, 7], "SYS", None, (("NCCL_P2P_LEVEL", "auto"), ("NCCL_NVLS_ENABLE", "0"))),
     ],
 )
 def test_link_class_and_nccl_values_follow_from_the_links(
@@ -178,13 +178,16 @@ def test_link_class_and_nccl_values_follow_from_the_links(
 
 def test_the_tables_of_the_configuration_are_looked_up_by_link_class() -> None:
     tables = NcclTables(
-        pcie_p2p_level="PHB", variables={"NCCL_ALGO": {"nvswitch": "NVLS", "nvlink": "Ring", "pcie": "Tree"}}
+        variables={
+            "NCCL_P2P_LEVEL": {"pcie": "PHB"},
+            "NCCL_ALGO": {"nvswitch": "NVLS", "nvlink": "Ring", "pcie": "Tree"},
+        }
     )
     h20, cube, l40s = machines.h20(), machines.dgx1_v100(), machines.l40s()
     for node, cards, expected in (
-        (h20, [0, 1], ("NVL", "NVLS")),
-        (cube, [0, 3], ("NVL", "Ring")),
-        (cube, [0, 1, 5], ("PXB", "Tree")),
+        (h20, [0, 1], ("auto", "NVLS")),
+        (cube, [0, 3], ("auto", "Ring")),
+        (cube, [0, 1, 5], ("PHB", "Tree")),
         (l40s, [0, 1], ("PHB", "Tree")),
     ):
         pod = wanted(Profile.EXCLUSIVE, len(cards), nccl=tables)
@@ -195,25 +198,79 @@ def test_the_tables_of_the_configuration_are_looked_up_by_link_class() -> None:
 def test_the_variables_of_a_pod_fit_the_worst_of_its_containers() -> None:
     node = machines.dgx1_v100()
     uuids = [gpu.uuid for gpu in node.gpus]
-    pod = wanted(Profile.EXCLUSIVE, 2, 2, 1)
+    pod = wanted(Profile.EXCLUSIVE, 2, 2, 1, nccl=NcclTables(variables={"NCCL_P2P_LEVEL": {"pcie": "SYS"}}))
     found = resolve(pod, given([uuids[0], uuids[3]], [uuids[1], uuids[4]], [uuids[2]]), known(node))
     assert [gpu_set.link for gpu_set in found.sets] == ["NVLink", found.worst.link, "single"]
     assert not found.worst.every_pair_has_nvlink
-    assert dict(found.nccl)["NCCL_P2P_LEVEL"] == "PXB"
+    assert dict(found.nccl)["NCCL_P2P_LEVEL"] == "SYS"
 
 
 def test_node_peers_get_values_that_hold_for_peers_that_come_later() -> None:
     node = machines.dgx1_v100()
     pair = given([node.gpus[0].uuid, node.gpus[3].uuid])
-    found = resolve(wanted(Profile.NODE_PEERS, 2), pair, known(node))
+    tables = NcclTables(variables={"NCCL_P2P_LEVEL": {"pcie": "SYS"}})
+    found = resolve(wanted(Profile.NODE_PEERS, 2, nccl=tables), pair, known(node))
     assert found.worst.link == "NVLink"
-    assert dict(found.nccl)["NCCL_P2P_LEVEL"] == "PXB"
+    assert dict(found.nccl)["NCCL_P2P_LEVEL"] == "SYS"
+
+
+def test_no_level_is_written_that_takes_peer_to_peer_from_nccl() -> None:
+    for node in (machines.h20(), machines.dgx1_v100(), machines.l40s(), machines.a100_pcie_bridged()):
+        for cards in ([0, 1], [0, 2], [0, 1, 2, 3]):
+            uuids = [node.gpus[card].uuid for card in cards]
+            found = resolve(wanted(Profile.EXCLUSIVE, len(cards)), given(uuids), known(node))
+            assert dict(found.nccl)["NCCL_P2P_LEVEL"] == "auto"
+
+
+@pytest.mark.parametrize(
+    ("profile", "host_network", "expected"),
+    [
+        (Profile.NODE_PEERS, False, "0"),
+        (Profile.NODE_PEERS, True, "2"),
+        (Profile.POD_PEERS, False, "2"),
+        (Profile.EXCLUSIVE, False, "2"),
+    ],
+)
+def test_nvls_is_off_where_pods_of_a_node_have_network_namespaces_of_their_own(
+    profile: Profile, host_network: bool, expected: str
+) -> None:
+    pod = replace(wanted(profile, 2), host_network=host_network)
+    assert dict(resolve(pod, given([U[0], U[1]]), known(machines.h20())).nccl)["NCCL_NVLS_ENABLE"] == expected
+
+
+def test_the_table_says_nvls_except_where_it_cannot_be_set_up() -> None:
+    tables = NcclTables(variables={"NCCL_NVLS_ENABLE": {"nvswitch": "1"}})
+    for profile, expected in ((Profile.EXCLUSIVE, "1"), (Profile.NODE_PEERS, "0")):
+        pod = wanted(profile, 2, nccl=tables)
+        assert dict(resolve(pod, given([U[0], U[1]]), known(machines.h20())).nccl)["NCCL_NVLS_ENABLE"] == expected
+    l40s = machines.l40s()
+    pod = wanted(Profile.EXCLUSIVE, 2, nccl=tables)
+    found = resolve(pod, given([l40s.gpus[0].uuid, l40s.gpus[1].uuid]), known(l40s))
+    assert dict(found.nccl)["NCCL_NVLS_ENABLE"] == "0"
+
+
+def test_a_variable_of_some_link_classes_goes_into_the_file_of_those_alone() -> None:
+    tables = NcclTables(
+        variables={
+            "NCCL_PROTO": {"nvlink": "LL,LL128", "pcie": "Simple"},
+            "NCCL_ALGO": {"nvswitch": "Tree", "nvlink": "Ring", "pcie": "Ring"},
+            "NCCL_SHM_USE_CUDA_MEMCPY": {"pcie": "1"},
+        }
+    )
+    for node, expected in (
+        (machines.h20(), ()),
+        (machines.l40s(), (("NCCL_PROTO", "Simple"), ("NCCL_SHM_USE_CUDA_MEMCPY", "1"))),
+    ):
+        uuids = [node.gpus[0].uuid, node.gpus[1].uuid]
+        found = resolve(wanted(Profile.EXCLUSIVE, 2, nccl=tables), given(uuids), known(node))
+        assert found.nccl_file == expected
+        assert [name for name, _ in found.nccl] == ["NCCL_P2P_LEVEL", "NCCL_NVLS_ENABLE", "NCCL_ALGO"]
 
 
 def test_a_single_gpu_beside_switches_gets_the_values_of_its_kind() -> None:
     found = resolve(wanted(Profile.EXCLUSIVE, 1), given([U[0]]), known(machines.h20()))
     assert found.worst.link == "single"
-    assert found.nccl == (("NCCL_P2P_LEVEL", "NVL"), ("NCCL_NVLS_ENABLE", "2"))
+    assert found.nccl == (("NCCL_P2P_LEVEL", "auto"), ("NCCL_NVLS_ENABLE", "2"))
 
 
 def test_requirements_are_judged_on_every_pair() -> None:

@@ -203,7 +203,7 @@ def test_the_values_are_put_onto_the_binding() -> None:
     assert (result.response["uid"], result.response["allowed"]) == (UID, True)
     assert result.audit == {"outcome": "patch", "reason": "resolved", "profile": "exclusive"}
     values = {
-        "gpu.topology/nccl-p2p-level": "NVL",
+        "gpu.topology/nccl-p2p-level": "auto",
         "gpu.topology/link": "NVLink",
         "gpu.topology/bandwidth": "240",
         "gpu.topology/ring-order": "0,1",

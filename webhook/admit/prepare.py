@@ -20,6 +20,7 @@ from webhook.model.references import visible_devices_key
 from webhook.request.demand import gpu_demand
 from webhook.request.resources import ContainerRequest, PodRequests, family_of
 from webhook.request.selection import select_containers
+from webhook.resolve.demand import GpuContainer
 
 
 class PodToInject(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -121,17 +122,17 @@ def prepare(pod: PodToInject, profile: Profile) -> Subject:
         host=host,
         volumes={volume.name: volume for volume in spec.volumes or ()},
         visible_device_keys=keys,
-        allocated=_allocated(pod, family, containers, keys, profile),
+        allocated=_allocated(pod, family, gpu_containers(containers, pod.selected, keys), profile, host),
         family=family,
     )
 
 
 def _allocated(
-    pod: PodToInject, family: str, containers: Sequence[PodContainer], keys: Mapping[str, str], profile: Profile
+    pod: PodToInject, family: str, containers: tuple[GpuContainer, ...], profile: Profile, host: HostNamespaces
 ) -> Mapping[str, str]:
     if not has_allocation(pod.pod):
         return {}
-    demand = gpu_demand(gpu_containers(containers, pod.selected, keys), family, pod.options, pod.policy, profile)
+    demand = gpu_demand(containers, family, pod.options, pod.policy, profile, host_network=host.network)
     return allocated_annotations(pod.pod, pod.namespace, demand, pod.nodes, pod.policy)
 
 

@@ -11,7 +11,8 @@ from webhook.model import names
 from webhook.model.binding import BIND_SENTENCES, BindOutcome, BindReason, PodEvent
 from webhook.model.choices import OnViolation, Profile
 from webhook.model.outcome import Kind
-from webhook.resolve.nccl import nccl_defaults
+from webhook.resolve.fabric import fabric_problem
+from webhook.resolve.nccl import nccl_defaults, nvls_until_bind
 from webhook.resolve.node import Origin
 from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, nccl_annotations, satisfied_text
 from webhook.resolve.resolve import Resolution
@@ -21,18 +22,22 @@ ANNOTATIONS_LIMIT = 256 * 1024
 """Bytes of all keys and values: apimachinery pkg/api/validation/objectmeta.go, TotalAnnotationSizeLimitB."""
 ROOM_FOR_OTHERS = 32 * 1024
 _NUMA_NODE = attrgetter("numa_node")
-_REQUIREMENT_NOT_MET, _NOT_RESOLVED = "RequirementNotMet", "NotResolved"
+_REQUIREMENT_NOT_MET, _NOT_RESOLVED, _FABRIC_NOT_USED = "RequirementNotMet", "NotResolved", "FabricNotUsed"
 
 
 def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
     """The outcome for a pod of whose GPUs everything is known that it needs."""
     observed = pod.is_observed
+    between_nodes = fabric_problem(pod.fabric_use, resolution.node.topology)
     outcome = BindOutcome(
         kind=Kind.SKIP if observed else Kind.PATCH,
         reason=BindReason.OBSERVED if observed else BindReason.RESOLVED,
         profile=Profile.OBSERVE if observed else pod.profile,
         annotations={} if observed else _fitting(pod, annotations(resolution, pod.referred)),
-        warnings=list(_doubts(resolution)),
+        warnings=[*_doubts(resolution), *filter(None, [between_nodes])],
+        event=PodEvent(_FABRIC_NOT_USED, f"{pod.holder} on node {pod.node}: {between_nodes}")
+        if between_nodes and not observed
+        else None,
         link="" if resolution.doubt else resolution.worst.link.value,
         same_numa=_same_numa(resolution),
         satisfied={"true": True, "false": False}.get(satisfied_text(resolution)) if resolution.requires else None,
@@ -85,7 +90,8 @@ def _defaults(pod: PodToBind, policy: AdmitPolicy) -> dict[str, str]:
     """What admission writes of GPUs that are not known, for a pod that was told of others when it was created."""
     if pod.annotations.get(names.LINK) is None:
         return {}
-    found = nccl_annotations(nccl_defaults(policy.nccl_tables))
+    nvls = nvls_until_bind(pod.profile, host_network=pod.demand.host_network)
+    found = nccl_annotations(nccl_defaults(policy.nccl_tables, nvls=nvls))
     found |= {names.NODE_TOPOLOGY: names.UNKNOWN_TOPOLOGY, names.VISIBLE_UUIDS: names.NO_VISIBLE_DEVICE}
     for_people = dict.fromkeys(FOR_PEOPLE, "") | {names.SATISFIED: UNKNOWN}
     return {key: value for key, value in found.items() if key in pod.referred} | for_people

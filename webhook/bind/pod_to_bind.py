@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import msgspec
 
+from webhook.bind.fabric import read_fabric_use
 from webhook.bind.injected import has_remap_container
 from webhook.config import AdmitPolicy
 from webhook.model import names
@@ -16,6 +17,7 @@ from webhook.request.demand import gpu_demand
 from webhook.request.resources import ContainerRequest, GpuRequest, PodRequests, family_of
 from webhook.request.selection import select_containers
 from webhook.resolve.demand import GpuContainer, GpuDemand
+from webhook.resolve.fabric import FabricUse
 
 
 class PodToBind(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +36,8 @@ class PodToBind(msgspec.Struct, frozen=True, kw_only=True):
     """The annotations that its containers refer to."""
     verifies: bool
     """Whether a remap container compares what the pod is told with what is there."""
+    fabric_use: FabricUse = FabricUse()
+    """What it says about NVLink between nodes."""
     is_observed: bool = False
     """Whether the pod is only observed: it is not injected, and its Binding is not changed."""
     is_pending: bool = True
@@ -82,14 +86,16 @@ def pod_to_bind(  # noqa: PLR0913 - a pod on its way to a node is made of all of
     """
     family = family_of(requests.containers) or policy.resources[0].family
     containers = _gpu_containers(pod, namespace, requests, options)
+    host_network = bool(pod.spec and pod.spec.host_network)
     return PodToBind(
         holder=f"pod {namespace.name}/{pod.display_name}",
         uid=uid_of(pod),
         node=node,
         annotations={**pod.annotations, **bound_annotations} if bound_annotations else pod.annotations,
-        demand=gpu_demand(containers, family, options, policy, profile),
+        demand=gpu_demand(containers, family, options, policy, profile, host_network=host_network),
         referred=referred_annotations(pod),
         verifies=profile.shares_gpus and has_remap_container(pod, policy, profile),
+        fabric_use=read_fabric_use(pod, requests.containers),
         is_observed=is_observed,
         is_pending=pod.is_pending,
     )

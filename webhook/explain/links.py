@@ -255,13 +255,16 @@ def _written_at_binding(examined: ExaminedPod) -> Finding:
     if not wrong:
         changed = "the node, or which pods of its group are there," if examined.options.group else "the node"
         return not_needed(TOLD, f"{said}; no container reads that, but people do: {changed} may have changed since")
-    if not examined.profile.shares_gpus:
+    if not examined.profile.shares_gpus or wrong.keys() <= {names.NCCL_P2P_LEVEL}:
         return _written_at_binding_of_exclusive(present, said, wrong.get(names.VISIBLE_UUIDS))
     return fails(TOLD, said, _BIND_AGAIN, stops=_shows_nothing(examined))
 
 
 def _written_at_binding_of_exclusive(present: Mapping[str, str], said: str, wanted: str | None) -> Finding:
-    """In ``exclusive``: wrong values do no harm, unless the remap container is shown other GPUs than ``wanted``."""
+    """In ``exclusive`` wrong values do no harm, unless the remap container is shown other GPUs than ``wanted``.
+
+    A level that an earlier version wrote does none in any profile.
+    """
     shown = present.get(names.VISIBLE_UUIDS) or names.NO_VISIBLE_DEVICE
     if wanted and shown == names.NO_VISIBLE_DEVICE:
         said = f"{said}; the remap container is shown no GPU, so it verifies nothing"

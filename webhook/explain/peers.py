@@ -9,14 +9,17 @@ src/init.cc, src/graph/paths.cc, src/os/linux_ipcsocket.cc; UCX src/uct/cuda/cud
 from collections.abc import Iterator
 
 from webhook.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
+from webhook.bind.fabric import read_fabric_use
 from webhook.explain.evidence import group_of, node_of
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.opting import missing
+from webhook.explain.variables import fails_between_pods
 from webhook.explain.words import HAVE, containers, listed, says
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.pod import Container, EnvVar, Pod, PodSpec
+from webhook.resolve.fabric import fabric_problem, reaches_other_nodes
 
 PEERS, SAME_NODE, HOST_HASH, SHARED_MEMORY, NETWORK, PID, VISIBILITY = (
     "peers",
@@ -27,6 +30,7 @@ PEERS, SAME_NODE, HOST_HASH, SHARED_MEMORY, NETWORK, PID, VISIBILITY = (
     "pid-namespace",
     "visibility",
 )
+FABRIC = "nvlink-fabric"
 ABSTRACT_SOCKET = "NCCL_IPC_USE_ABSTRACT_SOCKET"
 
 _NODE_PEERS = f"Set {names.PROFILE}: node-peers and create the pod again"
@@ -50,12 +54,37 @@ def peers(examined: ExaminedPod) -> Iterator[Finding]:
         yield _network_of_node(examined)
         yield _pid_of_node(examined)
         yield _visibility(examined, _NODE_PEERS)
+    yield from _fabric(examined)
+
+
+def _fabric(examined: ExaminedPod) -> Iterator[Finding]:
+    """NVLink to other nodes, where the node of the pod has it."""
+    topology = examined.resolution.node.topology if examined.resolution else None
+    if topology is None or not reaches_other_nodes(topology):
+        return
+    use = read_fabric_use(examined.evidence.pod, examined.requests.containers)
+    problem = fabric_problem(use, topology)
+    if not use.spans_nodes:
+        yield not_needed(
+            FABRIC, f"node {topology.node} has NVLink to other nodes, but nothing says that the job has too"
+        )
+    elif use.is_off:
+        yield not_needed(FABRIC, f"{names.ENV_NCCL_MNNVL_ENABLE}=0 turns NVLink to other nodes off")
+    elif use.cumem_is_off:
+        remedy = f'Set {names.PREFIX}host-network: "true"' if examined.profile.shares_gpus else "Remove the variable"
+        yield fails(FABRIC, problem, f"{remedy} and create the pod again")
+    elif problem:
+        yield unknown(FABRIC, problem, f"Give it a ComputeDomain's channel, or set {names.ENV_NCCL_MNNVL_ENABLE}=0")
+    else:
+        yield holds(FABRIC, "NVLink to other nodes: nothing in the pod is against it")
 
 
 def _none(examined: ExaminedPod) -> Finding:
     apps = [container for container in examined.gpu_containers if not container.is_init]
     if len(apps) < 2:
-        return not_needed(PEERS, f"profile {examined.profile}: nobody else works with these GPUs{_own_shm(examined)}")
+        return not_needed(
+            PEERS, f"profile {examined.profile}: no other container or pod works with these GPUs{_own_shm(examined)}"
+        )
     shared = examined.spec.share_process_namespace or examined.spec.host_pid
     without = "" if shared else "; without shareProcessNamespace CUDA IPC between them fails"
     said = f"profile {examined.profile}: {containers(apps)} work on their own GPUs each{without}"
@@ -223,6 +252,12 @@ def _network_of_node(examined: ExaminedPod) -> Finding:
         return holds(NETWORK, "the pod is in the host's network, where NCCL's sockets meet")
     settings = [container.own_env for container in examined.gpu_containers]
     if all(_is_literal(env.get(names.ENV_NCCL_CUMEM_ENABLE), LEGACY_IPC) for env in settings):
+        sharp = [
+            container for container in examined.gpu_containers if names.ENV_NCCL_NVLS_ENABLE not in container.own_env
+        ]
+        if sharp and fails_between_pods(examined):
+            said = f"{says(sharp, 'has', 'have')} no {names.ENV_NCCL_NVLS_ENABLE}=0: NCCL sets NVLink SHARP up over a"
+            return fails(NETWORK, f"{said} socket all the same, and ends with an error", _NODE_PEERS)
         return holds(
             NETWORK, f"{names.ENV_NCCL_CUMEM_ENABLE}=0: NCCL passes CUDA IPC handles, for which it does not matter"
         )

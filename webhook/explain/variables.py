@@ -15,11 +15,12 @@ from webhook.admit.steps.nccl import wanted_variables
 from webhook.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.explain.words import containers, says
+from webhook.explain.words import containers, listed, says
 from webhook.model import names
 from webhook.model.errors import shorten
 from webhook.model.pod import EnvVar
 from webhook.model.references import annotation_of
+from webhook.resolve.nccl import NVLS_OFF, P2P_DEFAULT, splits_nvls
 
 NO_VARIABLES, ENV_FROM = "nccl-variables", "env-from"
 P2P_DISABLE, SHM_DISABLE = "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"
@@ -114,6 +115,7 @@ def _ours(examined: ExaminedPod) -> Mapping[str, str]:
     found = {variable.name: variable.value for variable in wanted_variables(examined.subject) if not variable.key}
     return found | {
         names.ENV_NCCL_TOPO_FILE: names.TOPOLOGY_FILE,
+        names.ENV_NCCL_CONF_FILE: names.NCCL_FILE,
         names.ENV_NCCL_CUMEM_ENABLE: LEGACY_IPC if examined.profile.shares_gpus else "",
     }
 
@@ -152,6 +154,8 @@ def _p2p_level(_: ExaminedPod, text: str) -> Finding:
     if shuts_p2p(text):
         remedy = f"{_REMOVE}, or set it to NVL"
         return fails("", "(it allows P2P to no other GPU, and with it no NVLink)", remedy, stops=True)
+    if text == P2P_DEFAULT:
+        return holds("", "(no level of NCCL's, so that its own default holds)")
     if text and text not in _LEVELS and not re.match(r"[0-9]", text):
         return holds("", "(NCCL knows no such level, and ignores it)")
     return holds("", "")
@@ -174,6 +178,11 @@ def _shm_disable(examined: ExaminedPod, text: str) -> Finding:
 def _nvls(examined: ExaminedPod, text: str) -> Finding:
     wanted = _resolved(examined).get(names.ENV_NCCL_NVLS_ENABLE)
     off = bool(text) and _integer(text) == 0
+    if not off and fails_between_pods(examined):
+        said = (
+            "(pods of this node have different network namespaces: NCCL would set NVLink SHARP up over a socket of one"
+        )
+        return fails("", f"{said}, and ends with an error)", f"Set it to {NVLS_OFF}", stops=True)
     if wanted is None or off == (wanted == "0"):
         return holds("", "")
     if off:
@@ -183,13 +192,24 @@ def _nvls(examined: ExaminedPod, text: str) -> Finding:
     return holds("", "(NCCL finds out by itself that these GPUs have no NVLink SHARP)")
 
 
+def fails_between_pods(examined: ExaminedPod) -> bool:
+    """Whether NCCL would set NVLink SHARP up with other pods of the node, and could not."""
+    if not splits_nvls(examined.profile, host_network=bool(examined.spec.host_network)):
+        return False
+    node = examined.resolution.node if examined.resolution else None
+    return node is None or not node.switched.isdisjoint(node.with_nvls)
+
+
 def _host_id(_: ExaminedPod, text: str) -> Finding:
     if text:
         return holds("", "")
     return fails("", "(empty, it makes all nodes one, so that NCCL looks for NVLink between nodes)", _REMOVE)
 
 
-def _conf_file(_: ExaminedPod, text: str) -> Finding:
+def _conf_file(examined: ExaminedPod, text: str) -> Finding:
+    if text == names.NCCL_FILE and examined.resolution:
+        values = listed(f"{name}={value}" for name, value in examined.resolution.nccl_file) or "nothing"
+        return holds("", f"(it sets {values})")
     if text:
         remedy = "Look there for variables that begin with NCCL_"
         return unknown("", "(NCCL reads more variables from that file, which is not looked at)", remedy)

@@ -93,7 +93,7 @@ class PodEvent(msgspec.Struct, frozen=True):
     """A Warning Event to be created on the pod, once the Binding is answered."""
 
     reason: str
-    """``RequirementNotMet`` or ``NotResolved``."""
+    """``RequirementNotMet``, ``NotResolved`` or ``FabricNotUsed``."""
     note: str
 
 

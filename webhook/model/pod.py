@@ -183,6 +183,7 @@ class PodSpec(Fields, gc=True, dict=True):
     init_containers_json: msgspec.Raw = msgspec.field(name="initContainers", default=msgspec.Raw())
     volumes_json: msgspec.Raw = msgspec.field(name="volumes", default=msgspec.Raw())
     affinity_json: msgspec.Raw = msgspec.field(name="affinity", default=msgspec.Raw())
+    resource_claims_json: msgspec.Raw = msgspec.field(name="resourceClaims", default=msgspec.Raw())
     host_ipc: bool | None = msgspec.field(name="hostIPC", default=None)
     host_pid: bool | None = msgspec.field(name="hostPID", default=None)
     host_network: bool | None = None

@@ -12,7 +12,7 @@ from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError
 from webhook.remap.inputs import Inputs
-from webhook.resolve.nccl import nccl_defaults
+from webhook.resolve.nccl import nccl_defaults, nvls_until_bind
 from webhook.resolve.resolve import ContainerGpus, Resolution
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
@@ -30,7 +30,8 @@ class EnvFormat(StrEnum):
 def environment_values(inputs: Inputs, resolution: Resolution | None) -> tuple[tuple[str, str], ...]:
     """The variables of the containers; those of admission where nothing is known of the GPUs."""
     if resolution is None:
-        return nccl_defaults(inputs.demand.nccl)
+        nvls = nvls_until_bind(inputs.profile, host_network=inputs.demand.host_network)
+        return nccl_defaults(inputs.demand.nccl, nvls=nvls)
     seeing = [given for given in resolution.containers if given.cuda_indices and given.container.visible_key]
     visible = tuple((_line_of(given), given.cuda_visible_devices) for given in seeing)
     if inputs.profile is Profile.POD_PEERS:

@@ -16,9 +16,10 @@ from webhook.model import names
 from webhook.model.errors import GpuTopologyError
 from webhook.remap.regular_file import read_regular
 
-TOPOLOGY, ENVIRONMENT, REPORT = Path(names.TOPOLOGY_FILE).name, names.ENV_FILE, "report.txt"
+TOPOLOGY, NCCL_SETTINGS = Path(names.TOPOLOGY_FILE).name, Path(names.NCCL_FILE).name
+ENVIRONMENT, REPORT = names.ENV_FILE, "report.txt"
 READY = "ready"
-_OURS = (READY, TOPOLOGY, ENVIRONMENT, REPORT)
+_OURS = (READY, TOPOLOGY, NCCL_SETTINGS, ENVIRONMENT, REPORT)
 _TEMPORARY = re.compile(rf"\.({'|'.join(map(re.escape, _OURS))})\.[0-9a-f]{{16}}\.new")
 _LOOKED_AT = 1000
 """Entries of the directory among which an earlier run's temporary files are looked for."""

@@ -12,10 +12,9 @@ from webhook.allocation.dialect import Dialect
 from webhook.allocation.model import Allocation
 from webhook.allocation.read import dialect_of
 from webhook.model import names
-from webhook.model.choices import OnViolation, P2pLevel, Profile
+from webhook.model.choices import OnViolation, Profile
 from webhook.model.errors import FormatError
-from webhook.resolve.demand import GpuContainer, GpuDemand, NcclTables, Requirements
-from webhook.resolve.nccl import NVLINK, NVSWITCH, PCIE
+from webhook.resolve.demand import LINK_TABLES, GpuContainer, GpuDemand, NcclTables, Requirements
 from webhook.topology.document import parse_topology
 from webhook.topology.model import NodeTopology
 
@@ -28,8 +27,6 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TRUTHS = {"true": True, "false": False}
 _PROFILES = (Profile.EXCLUSIVE, Profile.POD_PEERS, Profile.NODE_PEERS)
 _SCHEDULERS = {"hami": "HAMi", "volcano": "Volcano", "koordinator": "Koordinator"}
-_LEVELS = [level for level in P2pLevel if level is not P2pLevel.AUTO]
-_LINK_CLASSES = (NVSWITCH, NVLINK, PCIE)
 _NOTHING = "nothing"
 _FIX = "Admission sets it: is the image of this container of the same release as the webhook?"
 
@@ -113,6 +110,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
             requirements=_read_requirements(variables),
             on_violation=variables.choice(names.REMAP_ON_VIOLATION, _by_word(OnViolation), OnViolation.WARN),
             nccl=_read_tables(variables),
+            host_network=variables.choice(names.REMAP_HOST_NETWORK, _TRUTHS, default=False),
         ),
         node=variables.filled(names.REMAP_NODE_NAME),
         allocation=allocation,
@@ -251,20 +249,19 @@ def _read_tables(variables: _Variables) -> NcclTables:
 def _parse_tables(text: str) -> NcclTables:
     """The counterpart of ``webhook.resolve.demand.format_tables``."""
     document = _load(text)
-    level = document.get("pcieP2PLevel", NcclTables().pcie_p2p_level)
     variables = document.get("variables", {})
-    if level not in _LEVELS:
-        raise _bad_tables(f"pcieP2PLevel: {' or '.join(_LEVELS)}", level)
     if not isinstance(variables, dict):
         raise _bad_tables("variables: an object", variables)
     for name, values in variables.items():
         if not _VARIABLE.fullmatch(name):
             raise _bad_tables("variables: names of environment variables", name)
-        if not isinstance(values, dict) or any(
-            not isinstance(values.get(link_class), str) for link_class in _LINK_CLASSES
-        ):
-            raise _bad_tables(f"variables.{name}: texts for {', '.join(_LINK_CLASSES)}", values)
-    return NcclTables(pcie_p2p_level=level, variables=variables)
+        if not isinstance(values, dict) or not _are_texts(values):
+            raise _bad_tables(f"variables.{name}: texts for {', '.join(LINK_TABLES)}", values)
+    return NcclTables(variables=variables)
+
+
+def _are_texts(values: Mapping[str, object]) -> bool:
+    return values.keys() <= set(LINK_TABLES) and all(isinstance(value, str) for value in values.values())
 
 
 def _load(text: str) -> dict[str, Any]:

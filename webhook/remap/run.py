@@ -10,8 +10,9 @@ from pathlib import Path
 from webhook.discovery.discover import discover
 from webhook.model.errors import FormatError
 from webhook.remap.environment_file import EnvFormat, environment_values, format_environment
-from webhook.remap.files import ENVIRONMENT, REPORT, TOPOLOGY, Files, NotWrittenError
+from webhook.remap.files import ENVIRONMENT, NCCL_SETTINGS, REPORT, TOPOLOGY, Files, NotWrittenError
 from webhook.remap.inputs import Environment, Inputs, read_inputs
+from webhook.remap.nccl_settings import format_nccl_settings
 from webhook.remap.regular_file import read_regular
 from webhook.remap.report import format_report, one_line
 from webhook.remap.topology_file import format_first
@@ -96,7 +97,11 @@ def _fulfilled(inputs: Inputs, verdict: Verdict, files: Files, env_format: EnvFo
     Raises:
         FormatError: they read the env file, and it cannot hold a value.
     """
-    warnings = [*_write_topology(inputs, verdict, files), *_write_environment(inputs, verdict, files, env_format)]
+    warnings = [
+        *_write_topology(inputs, verdict, files),
+        *_write_nccl_settings(verdict, files),
+        *_write_environment(inputs, verdict, files, env_format),
+    ]
     report = format_report(inputs, verdict, warnings=warnings)
     files.write(REPORT, report)
     return _ended(ExitCode.TRUE, verdict.reason, report)
@@ -111,6 +116,16 @@ def _write_topology(inputs: Inputs, verdict: Verdict, files: Files) -> list[str]
         files.write(TOPOLOGY, text)
         return []
     return [f"no {TOPOLOGY}, so that NCCL looks for itself: {problem}"]
+
+
+def _write_nccl_settings(verdict: Verdict, files: Files) -> list[str]:
+    values = verdict.resolution.nccl_file if verdict.resolution else ()
+    if values:
+        try:
+            files.write(NCCL_SETTINGS, format_nccl_settings(values))
+        except FormatError as error:
+            return [f"no {NCCL_SETTINGS}, so that NCCL's own defaults hold: {error}"]
+    return []
 
 
 def _write_environment(inputs: Inputs, verdict: Verdict, files: Files, env_format: EnvFormat) -> list[str]:

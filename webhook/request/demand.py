@@ -7,7 +7,13 @@ from webhook.resolve.demand import GpuContainer, GpuDemand, Requirements
 
 
 def gpu_demand(
-    containers: tuple[GpuContainer, ...], family: str, options: Options, policy: AdmitPolicy, profile: Profile
+    containers: tuple[GpuContainer, ...],
+    family: str,
+    options: Options,
+    policy: AdmitPolicy,
+    profile: Profile,
+    *,
+    host_network: bool,
 ) -> GpuDemand:
     """The demand of a pod.
 
@@ -17,6 +23,7 @@ def gpu_demand(
         options: Of the pod.
         policy: The configuration.
         profile: Any but ``observe``.
+        host_network: Whether the pod is in the network namespace of its node.
     """
     return GpuDemand(
         profile=profile,
@@ -26,4 +33,5 @@ def gpu_demand(
         on_violation=options.on_violation,
         group=options.group,
         nccl=policy.nccl_tables,
+        host_network=host_network,
     )

@@ -4,7 +4,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from webhook.model import names
 from webhook.model.choices import OnViolation, Profile
+
+NVSWITCH, NVLINK, PCIE = LINK_TABLES = ("nvswitch", "nvlink", "pcie")
+"""The tables of the configuration."""
+DECIDED_VARIABLES = (names.ENV_NCCL_P2P_LEVEL, names.ENV_NCCL_NVLS_ENABLE)
+"""Those that every pod gets: where a table has none of them, the GPUs decide."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,10 +35,22 @@ class GpuContainer:
 class NcclTables:
     """The configuration's NCCL values that depend on the link class."""
 
-    pcie_p2p_level: str = "PXB"
-    """``NCCL_P2P_LEVEL`` of a set without NVLink."""
     variables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By variable, then by link class: ``nvswitch``, ``nvlink`` and ``pcie``."""
+    """By variable, then by link class: ``nvswitch``, ``nvlink`` and ``pcie``, or some of them."""
+
+    @property
+    def complete(self) -> Mapping[str, Mapping[str, str]]:
+        """Those with a value for each class, which containers can refer to: a reference is never left unset."""
+        return {name: values for name, values in self._free.items() if len(values) == len(LINK_TABLES)}
+
+    @property
+    def partial(self) -> Mapping[str, Mapping[str, str]]:
+        """Those without a value for some class: only NCCL's configuration file can leave a variable out."""
+        return {name: values for name, values in self._free.items() if len(values) < len(LINK_TABLES)}
+
+    @property
+    def _free(self) -> Mapping[str, Mapping[str, str]]:
+        return {name: values for name, values in self.variables.items() if name not in DECIDED_VARIABLES}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,9 +82,10 @@ class GpuDemand:
     group: str | None = None
     """The group of pods with which it works; in the pod itself it is not known."""
     nccl: NcclTables = NcclTables()
+    host_network: bool = False
+    """Whether the pod is in the network namespace of its node."""
 
 
 def format_tables(tables: NcclTables) -> str:
     """The tables as JSON, for the remap program."""
-    document = {"pcieP2PLevel": tables.pcie_p2p_level, "variables": tables.variables}
-    return json.dumps(document, separators=(",", ":"), sort_keys=True)
+    return json.dumps({"variables": tables.variables}, separators=(",", ":"), sort_keys=True)

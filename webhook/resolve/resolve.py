@@ -11,7 +11,7 @@ from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError, GpuTopologyError
 from webhook.resolve.demand import GpuContainer, GpuDemand
-from webhook.resolve.nccl import nccl_values
+from webhook.resolve.nccl import nccl_file_values, nccl_values
 from webhook.resolve.node import AllocatedGpus, KnownNode, NodeLimits
 from webhook.resolve.requirements import unmet
 from webhook.topology.model import Gpu, MigMode
@@ -67,6 +67,8 @@ class Resolution(NamedTuple):
     """The sets that requirements are about; one for all containers in the peer profiles."""
     nccl: tuple[tuple[str, str], ...]
     """NCCL variables with their values."""
+    nccl_file: tuple[tuple[str, str], ...]
+    """Those that NCCL reads from its configuration file."""
     unmet: tuple[str, ...]
     """A sentence for each requirement that is not met."""
     requires: bool
@@ -138,7 +140,8 @@ def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers
         containers=containers,
         gpus=every,
         sets=sets,
-        nccl=nccl_values(decisive, node, demand.nccl),
+        nccl=nccl_values(decisive, node, demand),
+        nccl_file=nccl_file_values(decisive, node, demand.nccl),
         unmet=unmet(demand.requirements, [gpu_set for gpu_set in sets if not node.doubt(gpu_set)]) if requires else (),
         requires=requires,
         doubt=doubts[0] if doubts else "",

@@ -46,7 +46,7 @@ def test_a_pod_with_four_gpus_gets_whole_cards_and_true_values(cluster: Cluster,
     assert bound["spec"]["nodeName"] == H20
     assert sorted(map(int, annotations["gpu.topology/ring-order"].split(","))) == indices_of(cards)
     assert annotations["gpu.topology/link"] == "NVSwitch"
-    assert annotations["gpu.topology/nccl-p2p-level"] == "NVL"
+    assert annotations["gpu.topology/nccl-p2p-level"] == "auto"
     assert annotations["gpu.topology/satisfied"] == "true"
 
 

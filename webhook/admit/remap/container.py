@@ -94,6 +94,8 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether a requirement that is not met stops the pod."""
     nccl: str = ""
     """The configuration's NCCL values as JSON, if they are not the usual ones."""
+    host_network: bool = False
+    """Whether the pod is in the host's network, where that decides something: in ``node-peers``."""
     reads_file: bool = False
     """Whether containers take values from the env file."""
 
@@ -147,6 +149,7 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             (names.REMAP_ON_VIOLATION, "deny" if self.denies else ""),
             (names.REMAP_ALLOCATED_BY, "" if self.family == "hami" else self.family),
             (names.REMAP_NCCL, self.nccl),
+            (names.REMAP_HOST_NETWORK, "true" if self.host_network else ""),
             (names.REMAP_ENVIRONMENT, "file" if self.reads_file else ""),
         ):
             if value:

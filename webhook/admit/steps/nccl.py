@@ -1,7 +1,8 @@
 """NCCL's tuning variables. The user's own values stay.
 
-What depends on the chosen GPUs is read from annotations that bind overwrites. Until then they hold NCCL's own defaults,
-because a missing annotation would resolve to the empty string. Sources: NCCL src/graph/paths.cc, src/transport/nvls.cc.
+What depends on the chosen GPUs is read from annotations that bind overwrites. Until then they hold values that leave
+NCCL's own defaults in force, because a missing annotation would resolve to the empty string. Sources:
+docs/nccl-facts.md.
 """
 
 import msgspec
@@ -11,12 +12,18 @@ from webhook.admit.subject import Subject
 from webhook.admit.variables import offer_reference, offer_value
 from webhook.model import names
 from webhook.model.choices import Nvls, P2pLevel
+from webhook.model.outcome import Reason, Refused
 from webhook.model.pod import annotation_reference
-from webhook.resolve.nccl import NVLS_DEFAULT, P2P_DEFAULT
+from webhook.resolve.fabric import spans_nodes
+from webhook.resolve.nccl import NVLS_OFF, P2P_DEFAULT, nvls_until_bind, splits_nvls
 
 PURPOSE = "set NCCL up for the links between its GPUs"
 
-_NVLS_VALUES = {Nvls.ON: "1", Nvls.OFF: "0"}
+_NVLS_VALUES = {Nvls.ON: "1", Nvls.OFF: NVLS_OFF}
+_SPLIT_NVLS = (
+    "NCCL hands NVLink SHARP's memory to the other ranks of a node over a socket, which pods in different network "
+    "namespaces do not share, and ends with an error"
+)
 
 
 class NcclVariable(msgspec.Struct, frozen=True):
@@ -28,17 +35,37 @@ class NcclVariable(msgspec.Struct, frozen=True):
 
 
 _P2P_LEVEL = NcclVariable(names.ENV_NCCL_P2P_LEVEL, P2P_DEFAULT, names.NCCL_P2P_LEVEL)
-_NVLS = NcclVariable(names.ENV_NCCL_NVLS_ENABLE, NVLS_DEFAULT, names.NCCL_NVLS)
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """Variables for each GPU container, and the annotations that some container refers to."""
+    """Variables for each GPU container, and the annotations that some container refers to.
+
+    Raises:
+        Refused: NVLink SHARP was asked for where it cannot be set up.
+    """
+    _judge_nvls(subject, patch)
     for variable in wanted_variables(subject):
         if variable.key:
             _offer_bound(subject, patch, variable)
         else:
             for one in subject.gpu_containers:
                 offer_value(patch, one, variable.name, variable.value)
+
+
+def _judge_nvls(subject: Subject, patch: PodPatch) -> None:
+    """NVLink SHARP between pods needs one network namespace."""
+    if not splits_nvls(subject.profile, host_network=subject.host.network):
+        return
+    if subject.options.nvls is Nvls.ON:
+        raise Refused(
+            Reason.CONTRADICTS_PROFILE,
+            f"{names.PREFIX}nvls: on does not go with profile node-peers without hostNetwork: {_SPLIT_NVLS}. "
+            f'Use auto, or set {names.PREFIX}host-network: "true"',
+        )
+    for one in subject.gpu_containers:
+        own = one.env.get(names.ENV_NCCL_NVLS_ENABLE)
+        if own is not None and own.value_from is None and own.value != NVLS_OFF:
+            patch.warn(f"container {one.name}: between pods NCCL ends with an error unless {own.name} is {NVLS_OFF}")
 
 
 def _offer_bound(subject: Subject, patch: PodPatch, variable: NcclVariable) -> None:
@@ -59,13 +86,20 @@ def wanted_variables(subject: Subject) -> list[NcclVariable]:
     level = _level(subject)
     wanted = [
         _P2P_LEVEL if level is P2pLevel.AUTO else NcclVariable(names.ENV_NCCL_P2P_LEVEL, level),
-        _NVLS if nvls is Nvls.AUTO else NcclVariable(names.ENV_NCCL_NVLS_ENABLE, _NVLS_VALUES[nvls]),
+        _nvls_until_bind(subject)
+        if nvls is Nvls.AUTO
+        else NcclVariable(names.ENV_NCCL_NVLS_ENABLE, _NVLS_VALUES[nvls]),
     ]
     wanted += [NcclVariable(name, value) for name, value in policy.fixed_nccl]
     wanted += [NcclVariable(name, value, names.NCCL_ENV_PREFIX + name) for name, value in policy.bound_nccl]
     if policy.nccl.multinode and _spans_nodes(subject):
         wanted += [NcclVariable(name, value) for name, value in policy.nccl.multinode.items()]
     return wanted
+
+
+def _nvls_until_bind(subject: Subject) -> NcclVariable:
+    value = nvls_until_bind(subject.profile, host_network=subject.host.network)
+    return NcclVariable(names.ENV_NCCL_NVLS_ENABLE, value, names.NCCL_NVLS)
 
 
 def _level(subject: Subject) -> P2pLevel:
@@ -85,6 +119,4 @@ def _level(subject: Subject) -> P2pLevel:
 
 
 def _spans_nodes(subject: Subject) -> bool:
-    if not names.MULTINODE_LABELS.isdisjoint(subject.pod.labels):
-        return True
-    return any(name in one.env for one in subject.gpu_containers for name in names.MULTINODE_VARIABLES)
+    return spans_nodes(subject.pod.labels, {name for one in subject.gpu_containers for name in one.env})

@@ -17,7 +17,7 @@ from webhook.admit.subject import Subject
 from webhook.admit.variables import offer_value
 from webhook.admit.volumes import numbered
 from webhook.model import names
-from webhook.model.choices import OnViolation
+from webhook.model.choices import OnViolation, Profile
 from webhook.model.outcome import Reason, Refused
 from webhook.model.pod import annotation_reference
 
@@ -25,13 +25,15 @@ PURPOSE = "verify the GPUs and write the NCCL topology file when it starts"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """Volume, mounts, container and the variable that names the file; nothing without a remap container."""
+    """Volume, mounts, container and the variables that name its files; nothing without a remap container."""
     options = subject.options
     _environment(subject, patch)
     if not subject.remap.is_added:
         if options.topology_file and names.TOPOLOGY_FILE_OPTION in subject.pod.annotations:
             text = "no topology file: this HAMi and Kubernetes allow no remap container"
             patch.warn(text, Reason.NO_TOPOLOGY_FILE)
+        if subject.policy.nccl_tables.partial:
+            patch.warn(f"no remap container, so not set: {', '.join(subject.policy.nccl_tables.partial)}")
         return
     volume = subject.remap.files_volume
     if volume not in subject.volumes:
@@ -48,6 +50,8 @@ def plan(subject: Subject, patch: PodPatch) -> None:
             )
         if options.topology_file:
             offer_value(patch, container, names.ENV_NCCL_TOPO_FILE, names.TOPOLOGY_FILE)
+        if subject.policy.nccl_tables.partial:
+            offer_value(patch, container, names.ENV_NCCL_CONF_FILE, names.NCCL_FILE)
     patch.annotate(names.NODE_TOPOLOGY, subject.allocated.get(names.NODE_TOPOLOGY, names.UNKNOWN_TOPOLOGY))
     if _view(subject) is View.POD and names.VISIBLE_UUIDS not in patch.annotated:
         patch.annotate(names.VISIBLE_UUIDS, subject.allocated.get(names.VISIBLE_UUIDS, names.NO_VISIBLE_DEVICE))
@@ -88,6 +92,7 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         require_nvlink=options.require_nvlink,
         min_bandwidth="" if options.min_bandwidth is None else _exact(options.min_bandwidth),
         denies=options.on_violation is OnViolation.DENY,
+        host_network=subject.host.network and subject.profile is Profile.NODE_PEERS,
         reads_file=subject.remap.reads_file,
         family=subject.family,
         nccl=subject.policy.remap_nccl,

@@ -1,0 +1,50 @@
+"""What a pod says about NVLink between nodes, read from the pod itself."""
+
+from collections.abc import Mapping, Sequence
+
+from webhook.model import names
+from webhook.model.pod import Container, EnvVar, Pod, PodSpec
+from webhook.request.resources import ContainerRequest
+from webhook.resolve.fabric import FabricUse, spans_nodes
+
+_CHANNEL_PLACES = ("/var/run/nvidia-container-devices/imex", "/dev/nvidia-caps-imex-channels")
+"""The first is how NVIDIA's container toolkit takes requests as mounts (internal/config/image/cuda_image.go)."""
+_OFF = "0"
+
+
+def read_fabric_use(pod: Pod, containers: Sequence[ContainerRequest]) -> FabricUse:
+    """What the pod says; of one whose job is not known to span nodes nothing more is looked at.
+
+    Args:
+        pod: The pod.
+        containers: All of the pod.
+
+    Raises:
+        MalformedPod: a field has another type than in a container.
+    """
+    asking = [container.spec for container in containers if container.request]
+    settings = [{variable.name: variable for variable in container.env or ()} for container in asking]
+    if not spans_nodes(pod.labels, {name for env in settings for name in env}):
+        return FabricUse()
+    return FabricUse(
+        spans_nodes=True,
+        is_off=all(_is_off(env, names.ENV_NCCL_MNNVL_ENABLE) for env in settings),
+        cumem_is_off=any(_is_off(env, names.ENV_NCCL_CUMEM_ENABLE) for env in settings),
+        has_channel=_has_claims(pod) or all(map(_may_have_channel, asking, settings)),
+    )
+
+
+def _is_off(env: Mapping[str, EnvVar], name: str) -> bool:
+    variable = env.get(name)
+    return variable is not None and variable.value_from is None and variable.value == _OFF
+
+
+def _has_claims(pod: Pod) -> bool:
+    """Whether the pod has claims of devices, of which a channel of a ComputeDomain may be one."""
+    return bytes((pod.spec or PodSpec()).resource_claims_json) not in (b"", b"null", b"[]")
+
+
+def _may_have_channel(container: Container, env: Mapping[str, EnvVar]) -> bool:
+    if container.is_privileged or names.ENV_IMEX_CHANNELS in env:
+        return True
+    return any(mount.mount_path.startswith(_CHANNEL_PLACES) for mount in container.volume_mounts or ())

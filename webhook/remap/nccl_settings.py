@@ -1,0 +1,32 @@
+"""The file ``nccl.conf``, from which NCCL takes variables that its process does not have (``NCCL_CONF_FILE``).
+
+NCCL reads it from 2.23 on: a name, ``=`` and the value on each line, without quotes. A line with ``#`` first is a
+comment only from 2.26 on, so none is written. Source: NCCL src/misc/param.cc, setEnvFile.
+"""
+
+import re
+from collections.abc import Iterable
+
+from webhook.model.errors import FormatError
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_LONGEST = 1023
+"""Characters of a value; NCCL cuts the rest off."""
+
+
+def format_nccl_settings(values: Iterable[tuple[str, str]]) -> str:
+    """The text of the file.
+
+    Raises:
+        FormatError: NCCL would read another name or another value.
+    """
+    return "".join(f"{_checked(name, value)}\n" for name, value in values)
+
+
+def _checked(name: str, value: str) -> str:
+    where = f"NCCL's configuration file: {name}"
+    if not _NAME.fullmatch(name):
+        raise FormatError(where, expected="letters, digits and _ in the name", found=name)
+    if not value or not value.isprintable() or len(value.encode()) > _LONGEST:
+        raise FormatError(where, expected=f"1 to {_LONGEST} printable bytes", found=value)
+    return f"{name}={value}"

@@ -1,0 +1,47 @@
+"""NVLink between nodes (MNNVL): what keeps a job of several nodes from it, or makes it fail there.
+
+NCCL uses a fabric of several nodes where its state is *completed*, its cluster has a UUID and cuMem is on; memory
+handles then need an IMEX channel, without which NCCL ends with an error. Source: NCCL src/mnnvl.cc, docs/nccl-facts.md.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from webhook.model import names
+from webhook.topology.model import NodeTopology
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FabricUse:
+    """What a pod says about NVLink between nodes."""
+
+    spans_nodes: bool = False
+    """Whether its job is known to run on several nodes."""
+    is_off: bool = False
+    """Whether it turns NVLink between nodes off itself."""
+    cumem_is_off: bool = False
+    """Whether a container of it has ``NCCL_CUMEM_ENABLE=0``."""
+    has_channel: bool = False
+    """Whether something in the pod may give it an IMEX channel."""
+
+
+def spans_nodes(labels: Collection[str], variables: Collection[str]) -> bool:
+    """Whether a pod with these labels and variables is part of a job of several nodes, as its operator marks it."""
+    return not names.MULTINODE_LABELS.isdisjoint(labels) or any(name in variables for name in names.MULTINODE_VARIABLES)
+
+
+def reaches_other_nodes(topology: NodeTopology) -> bool:
+    """Whether NVLink leads from this node to others."""
+    fabric = topology.fabric
+    return fabric is not None and fabric.state == "completed" and not fabric.is_faulty and bool(fabric.cluster_uuid)
+
+
+def fabric_problem(use: FabricUse, topology: NodeTopology) -> str:
+    """Why the job does not use NVLink between nodes, or fails there, in a sentence; empty if nothing says so."""
+    if not use.spans_nodes or use.is_off or not reaches_other_nodes(topology):
+        return ""
+    if use.cumem_is_off:
+        return f"{names.ENV_NCCL_CUMEM_ENABLE}=0: between nodes the job uses the network, not the NVLink fabric"
+    if not use.has_channel:
+        return "the pod has no IMEX channel of its own: where the node gives it none, NCCL fails on the NVLink fabric"
+    return ""
