@@ -2,7 +2,8 @@
 
 import pytest
 
-from webhook.manifest.documents import Manifest, parse_yaml
+from webhook.manifest.documents import parse_yaml
+from webhook.manifest.manifest import Manifest
 from webhook.model.errors import ManifestError
 
 
