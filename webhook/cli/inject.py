@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from webhook.cli.complaint import complain
-from webhook.cli.manifests import Files, ManifestFile, Recursive
-from webhook.cli.versions import HamiVersion, KubernetesVersion
+from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION, ManifestFile
+from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
 from webhook.printable import printable
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ class Output(enum.StrEnum):
 
 
 def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
-    file: Files,
-    recursive: Recursive = False,
+    file: Annotated[list[str], FILE_OPTION],
+    recursive: Annotated[bool, RECURSIVE_OPTION] = False,
     state: Annotated[
         Path | None, typer.Option(metavar="DIR", help="State directory: namespaces/*.yaml, cluster.yaml.")
     ] = None,
@@ -39,8 +39,8 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="For manifests that name none.")
     ] = "default",
-    hami_version: HamiVersion = "",
-    kubernetes_version: KubernetesVersion = "",
+    hami_version: Annotated[str, HAMI_OPTION] = "",
+    kubernetes_version: Annotated[str, KUBERNETES_OPTION] = "",
     output: Annotated[
         Output, typer.Option("--output", "-o", help="yaml (JSON stays JSON), patch (JSON) or diff.")
     ] = Output.YAML,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import BinaryIO
 
 import typer
 
@@ -15,16 +15,13 @@ EXTENSIONS = (".json", ".yaml", ".yml")
 """Of files in directories; a file that is named itself may be called anything."""
 MAX_BYTES = 128 * 1024 * 1024
 
-Files = Annotated[
-    list[str],
-    typer.Option(
-        "--file",
-        "-f",
-        metavar="FILE|DIR|-",
-        help="YAML or JSON manifest, directory of .yaml, .yml and .json files, or - for stdin; may be given again.",
-    ),
-]
-Recursive = Annotated[bool, typer.Option("--recursive", "-R", help="Read the directories of -f with all below them.")]
+FILE_OPTION = typer.Option(
+    "--file",
+    "-f",
+    metavar="FILE|DIR|-",
+    help="YAML or JSON manifest, directory of .yaml, .yml and .json files, or - for stdin; may be given again.",
+)
+RECURSIVE_OPTION = typer.Option("--recursive", "-R", help="Read the directories of -f with all below them.")
 
 
 @dataclass(frozen=True)

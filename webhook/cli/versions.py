@@ -1,6 +1,6 @@
 """Versions of HAMi and Kubernetes, given on the command line."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -9,12 +9,8 @@ if TYPE_CHECKING:
     from webhook.model.cluster import ClusterFacts
     from webhook.model.version import Version
 
-HamiVersion = Annotated[
-    str, typer.Option(metavar="VERSION", help="HAMi's version, such as 2.9.0; overrules what else says it.")
-]
-KubernetesVersion = Annotated[
-    str, typer.Option(metavar="VERSION", help="Kubernetes' version, such as 1.33; overrules what else says it.")
-]
+HAMI_OPTION = typer.Option(metavar="VERSION", help="HAMi's version, such as 2.9.0; overrules all others.")
+KUBERNETES_OPTION = typer.Option(metavar="VERSION", help="Kubernetes' version, such as 1.33; overrules all others.")
 
 
 def given_versions(hami: str, kubernetes: str) -> "ClusterFacts":

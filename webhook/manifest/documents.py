@@ -7,6 +7,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
 from webhook.manifest.extent import check_extent
@@ -29,6 +30,28 @@ class _Constructor(SafeConstructor):
             raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return merged
 
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ArithmeticError, LookupError, TypeError, ValueError):  # from ruamel, for 2026-02-30 or !!bool a
+            raise MarkedYAMLError(
+                problem="found a value that is not of its type", problem_mark=node.start_mark
+            ) from None
+
+
+class _TagBlindConstructor(_Constructor):
+    """Takes a value as if it had no tag of its author's own, such as ``!Ref``, as kubectl does."""
+
+    def construct_untagged(self, node: Any) -> Any:
+        if isinstance(node, MappingNode):
+            return self.construct_mapping(node, deep=True)
+        if isinstance(node, SequenceNode):
+            return self.construct_sequence(node, deep=True)
+        return self.construct_scalar(node)
+
+
+_TagBlindConstructor.add_constructor(None, _TagBlindConstructor.construct_untagged)
+
 
 def read_yaml(path: Path) -> list[Any]:
     """The documents of a file as plain values, empty documents left out.
@@ -43,22 +66,23 @@ def read_yaml(path: Path) -> list[Any]:
     return parse_yaml(text, str(path))
 
 
-def parse_yaml(text: str, source: str, *, line: int = 1) -> list[Any]:
+def parse_yaml(text: str, source: str, *, line: int = 1, ignores_tags: bool = False) -> list[Any]:
     """The documents of a text as plain values, empty documents left out.
 
     Args:
         text: Written by anybody: only values of plain types come out of it.
         source: How messages call it.
         line: The number of its first line.
+        ignores_tags: Whether tags of the author's own are passed over instead of refused.
 
     Raises:
         ManifestError: it is not YAML, or its aliases stand for more than a text of its size could say.
     """
     yaml = YAML(typ="safe", pure=True)
-    yaml.Constructor = _Constructor
+    yaml.Constructor = _TagBlindConstructor if ignores_tags else _Constructor
     documents = [document for document in load_yaml(yaml, text, source, line=line) if document is not None]
     for document in documents:
-        check_extent(document, source)
+        check_extent(document, source if line == 1 else f"{source} line {line}")
     return documents
 
 

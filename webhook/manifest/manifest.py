@@ -97,7 +97,7 @@ class Manifest:
                 "Give JSON, which is read a hundred times faster (kubectl get -o json), or fewer objects"
             )
         try:
-            values = parse_yaml(part.body, self._source, line=part.line)
+            values = parse_yaml(part.body, self._source, line=part.line, ignores_tags=True)
         except ManifestError as error:
             raise (problem if problem and _looks_like_json(part.body) else error) from None
         if len(values) > 1:

@@ -121,7 +121,7 @@ def inject_manifest(
     manifest = Manifest(text, source)
     templates = [(i, found) for i, one in enumerate(manifest.documents) for found in find_templates(one.value)]
     injected = [
-        _inject(index, template, policy, state, default_namespace, tries_versions=number < _TRIED)
+        _inject(index, template, source, policy, state, default_namespace, tries_versions=number < _TRIED)
         for number, (index, template) in enumerate(templates)
     ]
     changes: dict[int, list[Injected]] = {}
@@ -139,13 +139,13 @@ def apply_in_place(document: Any, operations: list[Operation]) -> Any:
     return jsonpatch.apply_patch(document, json.loads(encode_patch(operations)), in_place=True)
 
 
-def read_pod(pod_json: bytes, template: Template) -> Pod:
-    """The pod that the API server would be asked to create from a template.
+def read_pod(pod_json: bytes, template: Template, source: str) -> Pod:
+    """The pod that the API server would be asked to create from a template; ``source`` is what messages call it.
 
     Raises:
         ManifestError: a field that we read has another type than in a pod.
     """
-    pod = decode_pod(pod_json, _label(template))
+    pod = decode_pod(pod_json, source)
     if pod.metadata is None or pod.metadata.name:
         return pod
     metadata = msgspec.structs.replace(pod.metadata, generate_name=f"{template.owner.name}-")
@@ -160,9 +160,10 @@ def _apply(injected: list[Injected], document: Any) -> None:
         apply_in_place(node, one.outcome.operations)
 
 
-def _inject(
+def _inject(  # noqa: PLR0913 - where a pod stands, and what a decision is made of
     index: int,
     template: Template,
+    source: str,
     policy: AdmitPolicy,
     state: DirectoryState | None,
     default_namespace: str,
@@ -170,8 +171,8 @@ def _inject(
     tries_versions: bool,
 ) -> Injected:
     label = _label(template)
-    pod_json = to_json(template.value, label)
-    pod = read_pod(pod_json, template)
+    pod_json = to_json(template.value, f"{source}: {label}")
+    pod = read_pod(pod_json, template, f"{source}: {label}")
     name = template.owner.namespace or default_namespace
     namespace = state.namespace(name) if state else Namespace(name, {names.INJECTION: "enabled"})
     nodes: Nodes = state.node if state else unknown_nodes

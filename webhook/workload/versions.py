@@ -52,11 +52,11 @@ def version_note(unknown: list[str], differences: frozenset[str]) -> str:
     if not unknown or not differences:
         return ""
     texts = _PURPOSES | _OTHERS
-    told = "; ".join(text for name, text in texts.items() if name in differences)
+    told = ", or would ".join(text for name, text in texts.items() if name in differences)
     options = " and ".join(f"--{name.lower()}-version" for name in unknown)
-    whose = " and ".join(unknown)
+    whose = f"version of {unknown[0]} is" if len(unknown) == 1 else f"versions of {' and '.join(unknown)} are"
     return (
-        f"note: the version of {whose} is not known here. Depending on it the webhook would, or would not: {told}. "
+        f"note: the {whose} not known here, and some of the result depends on that: whether the webhook would {told}. "
         f"Give {options}, or a state directory that says it (--state)"
     )
 
