@@ -54,9 +54,10 @@ def write_like(text: str, value: Any) -> str:
     """``value`` as JSON, indented and escaped as ``text`` is."""
     match = _FIRST_INDENT.match(text)
     indent = match[1] if match else None
-    comma = "," if indent is not None or ", " not in text else ", "
-    colon = ": " if indent is not None or '": ' in text else ":"
-    out = json.dumps(value, indent=indent, separators=(comma, colon), ensure_ascii=text.isascii())
+    colon = text.find('":') + 2
+    is_compact = indent is None and text[colon : colon + 1] != " "
+    separators = (",", ":") if is_compact else (", " if indent is None else ",", ": ")
+    out = json.dumps(value, indent=indent, separators=separators, ensure_ascii=text.isascii())
     for character, escaped in _ESCAPED_BY_GO:
         if escaped in text and character not in text:
             out = out.replace(character, escaped)  # stands in texts alone, so this changes no value
