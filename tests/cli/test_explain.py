@@ -363,3 +363,20 @@ def test_each_condition_is_on_the_page() -> None:
         done = gpu_topology("explain", f"ml-workloads/{name}", "--state", EXAMPLES / "state", "-o", "json")
         for one in json.loads(done.out)["findings"]:
             assert one["condition"].startswith("NCCL_") or f"`{one['condition']}`" in page
+
+
+def test_pods_are_read_from_several_files_and_directories_as_inject_reads_them(tmp_path: Path) -> None:
+    write(tmp_path / "below" / "a.yaml", {"kind": "ConfigMap"}, pod())
+    (tmp_path / "b.json").write_text('{"kind": "Service"}{"kind": "Secret"}')
+    alone = gpu_topology("explain", "-f", tmp_path)
+    assert alone.err == f'gpu-topology: {tmp_path}/b.json: expected Pods, found "Service". {GET_PODS}\n'
+    together = gpu_topology("explain", "-f", tmp_path, "-R")
+    assert together.out.startswith("pod team-a/train without a node")
+    twice = gpu_topology("explain", "-f", tmp_path / "below", "-f", tmp_path / "below" / "a.yaml")
+    assert "expected one Pod, found" in twice.err
+
+
+def test_the_version_of_kubernetes_can_be_given(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.yaml", pod())
+    assert gpu_topology("explain", "-f", file, "--kubernetes-version", "1.33").err == ""
+    assert gpu_topology("explain", "-f", file, "--kubernetes-version", "new").code == 2

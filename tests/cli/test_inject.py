@@ -211,6 +211,11 @@ def test_there_is_one_patch_for_each_document() -> None:
     assert config_map == service == elsewhere == "[]"
 
 
+def test_a_document_that_is_empty_has_no_patch() -> None:
+    done = gpu_topology("inject", "-f", "-", "-o", "patch", stdin="---\n# Source: x\n---\nkind: ConfigMap\n---\n")
+    assert done.out == "[]\n"
+
+
 def test_a_patch_of_a_workload_points_into_the_document() -> None:
     text = f"kind: Deployment\nmetadata: {{name: d, namespace: ml-workloads}}\nspec: {{template: {{spec: {POD}}}}}\n"
     done = gpu_topology("inject", "-f", "-", "--state", STATE, "-o", "patch", stdin=text)
@@ -262,11 +267,11 @@ def test_injecting_the_output_again_changes_nothing(tmp_path: Path) -> None:
     assert gpu_topology("inject", "-f", path, "--state", STATE).out == first
 
 
-def test_json_goes_in_and_the_pod_comes_out() -> None:
+def test_json_goes_in_and_json_comes_out() -> None:
     text = '{"kind": "Pod", "metadata": {"name": "a"}, "spec": ' + json.dumps(yaml.safe_load(POD)) + "}"
     done = gpu_topology("inject", "-f", "-", stdin=text)
     assert done.code == 0
-    assert yaml.safe_load(done.out)["metadata"]["annotations"]["gpu.topology/injected"] == "0.1.0 exclusive"
+    assert json.loads(done.out)["metadata"]["annotations"]["gpu.topology/injected"] == "0.1.0 exclusive"
 
 
 REFUSED = f"""\
@@ -364,10 +369,86 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert done.err.startswith(f"gpu-topology: {tmp_path / 'nowhere.yaml'}: cannot be read: ")
 
 
-def test_a_directory_is_no_manifest(tmp_path: Path) -> None:
-    done = gpu_topology("inject", "-f", tmp_path)
+ONE_POD = f"kind: Pod\nmetadata: {{name: one}}\nspec: {POD}\n"
+KNOWN = ("--hami-version", "2.9.0", "--kubernetes-version", "1.33")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "a.yaml").write_text("# first\nkind: ConfigMap\n")
+    (tmp_path / "b.json").write_text('{"kind": "ConfigMap"}{"kind": "Secret"}')
+    (tmp_path / "below" / "c.yml").write_text(f"---\n{ONE_POD}")
+    return tmp_path
+
+
+def test_several_files_come_out_as_one_manifest_in_their_order(folder: Path) -> None:
+    done = gpu_topology("inject", "-f", folder / "below" / "c.yml", "-f", folder, *KNOWN)
+    assert (done.code, done.err) == (0, "")
+    kinds = [document["kind"] for document in yaml.safe_load_all(done.out)]
+    assert kinds == ["Pod", "ConfigMap", "ConfigMap", "Secret"]
+    assert done.out.endswith('---\n# first\nkind: ConfigMap\n---\n{"kind": "ConfigMap"}\n---\n{"kind": "Secret"}\n')
+
+
+def test_a_directory_is_read_with_all_below_it_where_that_is_asked_for(folder: Path) -> None:
+    flat, deep = (gpu_topology("inject", "-f", folder, *more, *KNOWN) for more in ([], ["-R"]))
+    assert flat.err == "note: there is no pod template in it\n"
+    assert "gpu.topology/injected" in deep.out
+
+
+def test_several_files_of_json_come_out_as_a_stream_of_json(folder: Path) -> None:
+    done = gpu_topology("inject", "-f", folder / "b.json", "-f", folder / "b.json")
+    assert done.out == '{"kind": "ConfigMap"}{"kind": "Secret"}\n' * 2
+
+
+def test_of_several_files_a_note_names_its_own(folder: Path) -> None:
+    (folder / "z.yaml").write_text(ONE_POD.replace("gpu: 2", "gpu: 1"))
+    done = gpu_topology("inject", "-f", folder)
+    assert done.err.startswith(f"skipped: {folder}/z.yaml: Pod one: ")
+    assert 'set the annotation gpu.topology/inject: "true" at /metadata/annotations.\n' in done.err
+
+
+def test_a_refused_pod_in_one_file_leaves_standard_output_empty(folder: Path) -> None:
+    (folder / "z.yaml").write_text(REFUSED)
+    done = gpu_topology("inject", "-f", folder)
     assert (done.code, done.out) == (1, "")
-    assert "cannot be read" in done.err
+
+
+def test_each_file_has_a_diff_of_its_own(folder: Path) -> None:
+    (folder / "a.yaml").write_text(ONE_POD.removesuffix("\n"))
+    done = gpu_topology("inject", "-R", "-f", folder, "-o", "diff", *KNOWN)
+    headers = [line for line in done.out.splitlines() if line.startswith("--- ")]
+    assert headers == [f"--- {folder}/a.yaml", f"--- {folder}/below/c.yml"]
+    assert "\n\\ No newline at end of file\n" in done.out
+
+
+def test_versions_on_the_command_line_count_more_than_those_of_the_state() -> None:
+    text = ONE_POD.replace("name: one", "name: one, namespace: ml-workloads")
+    arguments = ("inject", "-f", "-", "--state", STATE, "-o", "patch")
+    assert "gpu-topology-remap" in gpu_topology(*arguments, stdin=text).out
+    faulty = gpu_topology(*arguments, "--hami-version", "2.10.0", "--kubernetes-version", "1.28", stdin=text)
+    assert "gpu-topology-remap" not in faulty.out
+
+
+def test_without_versions_a_note_says_what_depends_on_them_and_with_them_there_is_none() -> None:
+    said = gpu_topology("inject", "-f", "-", stdin=ONE_POD).err
+    assert said.startswith("note: the versions of HAMi and Kubernetes are not known here")
+    assert "(remap)" in said
+    assert "Give --hami-version and --kubernetes-version" in said
+    assert gpu_topology("inject", "-f", "-", *KNOWN, stdin=ONE_POD).err == ""
+
+
+@pytest.mark.parametrize("option", ["--hami-version", "--kubernetes-version"])
+def test_a_version_that_is_none_is_wrong_usage(option: str) -> None:
+    done = gpu_topology("inject", "-f", "-", option, "new", stdin=ONE_POD)
+    assert done.code == 2
+    assert 'expected a version such as "2.10.0", found "new"' in done.err
+
+
+def test_the_output_is_utf_8_wherever_it_goes() -> None:
+    text = ONE_POD.replace("image: x", "image: \N{SNOWMAN}")
+    done = gpu_topology("inject", "-f", "-", stdin=text)  # no locale is set
+    assert "image: \N{SNOWMAN}" in done.out
 
 
 def test_a_file_that_is_no_utf_8_is_named(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_the_version_is_a_command_and_an_option() -> None:
     [
         ("gpu-topology in", ["inject"]),
         ("gpu-topology topology s", ["show"]),
-        ("gpu-topology explain --kube", ["--kubeconfig"]),
+        ("gpu-topology explain --kubec", ["--kubeconfig"]),
         ("gpu-topology nothing-like-this", []),
     ],
 )

@@ -31,7 +31,10 @@ def verdicts(manifest: Manifest, others: tuple[Manifest, ...] | None = None) -> 
 
 
 def test_in_exclusive_there_are_none() -> None:
-    assert said(told(pod()), "peers") == ("not-needed", "profile exclusive: no other container or pod works with these GPUs")
+    assert said(told(pod()), "peers") == (
+        "not-needed",
+        "profile exclusive: no other container or pod works with these GPUs",
+    )
 
 
 def test_several_containers_without_a_profile_are_told_what_they_lack() -> None:

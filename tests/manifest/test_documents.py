@@ -2,7 +2,8 @@
 
 import pytest
 
-from webhook.manifest.documents import Manifest, parse_yaml
+from webhook.manifest.documents import parse_yaml
+from webhook.manifest.manifest import Manifest
 from webhook.model.errors import ManifestError
 
 
@@ -15,7 +16,7 @@ from webhook.model.errors import ManifestError
             f"{'a' * 900}: 1\n{'a' * 900}: 2\n",
             r'^it line 2: expected YAML: found duplicate key "a{139}\.\.\. \(922 characters\)$',
         ),
-        ("a: \x07", r"^it: expected YAML: [ -~]+$"),
+        ("a: \x07", r"^it line 1: expected YAML: found the control character U\+0007\. [ -~]+$"),
         ("a: [\n", r"^it line 2: expected YAML: [ -~]+$"),
     ],
 )

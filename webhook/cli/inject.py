@@ -2,15 +2,23 @@
 
 import difflib
 import enum
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from webhook.cli.complaint import complain
+from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION, ManifestFile
+from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
+from webhook.printable import printable
 
 if TYPE_CHECKING:
     from webhook.workload import Injection
+
+    Done = tuple[ManifestFile, Injection]
+
+_NO_NEWLINE = "\\ No newline at end of file"
 
 
 class Output(enum.StrEnum):
@@ -21,10 +29,9 @@ class Output(enum.StrEnum):
     DIFF = "diff"
 
 
-def inject(
-    file: Annotated[
-        str, typer.Option("--file", "-f", metavar="FILE", help="Manifest of any workload kind; - reads stdin.")
-    ],
+def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
+    file: Annotated[list[str], FILE_OPTION],
+    recursive: Annotated[bool, RECURSIVE_OPTION] = False,
     state: Annotated[
         Path | None, typer.Option(metavar="DIR", help="State directory: namespaces/*.yaml, cluster.yaml.")
     ] = None,
@@ -32,51 +39,106 @@ def inject(
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="For manifests that name none.")
     ] = "default",
-    output: Annotated[Output, typer.Option("--output", "-o", help="yaml, patch (JSON) or diff.")] = Output.YAML,
+    hami_version: Annotated[str, HAMI_OPTION] = "",
+    kubernetes_version: Annotated[str, KUBERNETES_OPTION] = "",
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="yaml (JSON stays JSON), patch (JSON) or diff.")
+    ] = Output.YAML,
 ) -> None:
-    """Print a workload as the webhook would change it.
+    """Print workloads as the webhook would change them.
 
-    Warnings and refusals go to stderr. A refused pod ends with exit code 1 and nothing on stdout.
+    Warnings, notes and refusals go to stderr. A refused pod ends with exit code 1 and nothing on stdout.
     """
     from webhook.cli.inputs import read_settings, read_state
+    from webhook.cli.manifests import read_files
+    from webhook.cli.versions import given_versions, overruled
     from webhook.workload import inject_manifest
+    from webhook.workload.versions import unknown_versions, version_note
 
-    text, source = _read(file)
+    given = given_versions(hami_version, kubernetes_version)
     _, policy = read_settings(config)
-    injection = inject_manifest(text, source, policy, read_state(state), default_namespace=namespace)
-    for line in injection.notes():
+    policy, known = overruled(policy, given), read_state(state)
+    done = []
+    for one in read_files(file, recursive=recursive):
+        injection = inject_manifest(one.text, one.source, policy, known, default_namespace=namespace)
+        done.append((one, injection))
+    for line in _notes(done):
         complain(line)
-    if injection.refused:
+    facts = (known.cluster() if known else given).overruled_by(policy.versions)
+    dependent = frozenset[str]().union(*(injection.version_dependent for _, injection in done))
+    if note := version_note(unknown_versions(facts), dependent):
+        complain(note)
+    if any(injection.refused for _, injection in done):
         raise typer.Exit(1)
-    typer.echo(_render(output, text, source, injection), nl=False)
+    typer.echo(_encoded(_render(output, done)), nl=False)
 
 
-def _read(file: str) -> tuple[str, str]:
-    from webhook.cli.standard_input import standard_input
-    from webhook.manifest.documents import reason
+def _notes(done: "Sequence[Done]") -> Iterator[str]:
+    if not any(injection.templates or injection.elsewhere for _, injection in done):
+        yield "note: there is no pod template in it"
+    for one, injection in done:
+        for note in injection.notes():
+            word, _, text = note.partition(": ")
+            yield note if len(done) == 1 else f"{word}: {one.source}: {text}"
+
+
+def _render(output: Output, done: "Sequence[Done]") -> str:
+    if output is Output.YAML:
+        return joined([(injection.text, injection.is_json) for _, injection in done])
+    if output is Output.DIFF:
+        return "".join(unified_diff(one.text, injection.text, one.source) for one, injection in done)
+    from webhook.model.review import encode_patch
+
+    return "".join(encode_patch(patch).decode() + "\n" for _, injection in done for patch in injection.patches())
+
+
+def joined(texts: Sequence[tuple[str, bool]]) -> str:
+    """Several manifests as one that kubectl reads: JSON one after the other, YAML with separators between.
+
+    Args:
+        texts: Each with whether it is JSON. A single one stays as it is.
+    """
+    if len(texts) == 1:
+        return texts[0][0]
+    from webhook.manifest.json_text import read_json
+
+    if all(is_json for _, is_json in texts):
+        return "".join(_ended(text) for text, _ in texts)
+    parts: list[str] = []
+    for text, is_json in texts:
+        if is_json:  # a stream of JSON is no YAML: each of its documents needs a separator
+            parts.extend(f"---\n{text[start:end]}\n" for _, start, end, _ in read_json(text, "the output", 1))
+        elif text.strip():
+            body = text.removeprefix("\ufeff")
+            parts.append(_ended(body if not parts or body.startswith(("---", "%")) else f"---\n{body}"))
+    return "".join(parts)
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") or not text else f"{text}\n"
+
+
+def _encoded(text: str) -> bytes:
+    """As UTF-8 whatever the terminal is set to, so that a pipe or a file gets a manifest.
+
+    Raises:
+        ManifestError: an escape in the manifest stands for half of a character.
+    """
     from webhook.model.errors import ManifestError
 
     try:
-        if file == "-":
-            return standard_input().read().decode(), "standard input"
-        return Path(file).read_bytes().decode(), file  # as bytes: line ends stay as they are
-    except (OSError, UnicodeDecodeError) as error:
-        raise ManifestError(f"{file}: cannot be read: {reason(error)}") from None
-
-
-def _render(output: Output, text: str, source: str, injection: "Injection") -> str:
-    if output is Output.YAML:
-        return injection.text
-    if output is Output.DIFF:
-        return unified_diff(text, injection.text, source)
-    from webhook.model.review import encode_patch
-
-    return "".join(encode_patch(document).decode() + "\n" for document in injection.patches())
+        return text.encode()
+    except UnicodeEncodeError as error:
+        code = f"\\u{ord(text[error.start]):04x}"
+        raise ManifestError(f"expected text, found the escape {code}, which stands for half of a character") from None
 
 
 def unified_diff(before: str, after: str, source: str) -> str:
     """What changed, as ``diff -u`` prints it."""
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), source, f"{source} (injected)"
-    )
-    return "".join(lines)
+    lines = difflib.unified_diff(_lines(before), _lines(after), printable(source), f"{printable(source)} (injected)")
+    return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}\n" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Its lines with their ends: only what diff and patch take for one, not the other separators of Unicode."""
+    return [f"{line}\n" for line in text.split("\n")[:-1]] + [line for line in text.split("\n")[-1:] if line]

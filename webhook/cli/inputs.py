@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from webhook import __version__
-from webhook.cli.standard_input import standard_input
+from webhook.cli.manifests import read_files
 from webhook.config import AdmitPolicy, Config, admit_policy, parse_config
-from webhook.manifest.documents import parse_yaml, read_yaml
+from webhook.manifest.documents import read_yaml
+from webhook.manifest.manifest import Manifest
 from webhook.manifest.pods import decode_pod, in_namespace, to_json
 from webhook.model import names
 from webhook.model.errors import ConfigError, ManifestError
@@ -50,11 +51,9 @@ def read_pod_file(file: str, default_namespace: str) -> tuple[Pod, str]:
     Raises:
         ManifestError: it cannot be read, holds something else than one Pod, or a field has another type than in a pod.
     """
-    source = "standard input" if file == "-" else file
-    if file == "-":
-        documents = parse_yaml(standard_input().read().decode(errors="replace"), source)
-    else:
-        documents = read_yaml(Path(file))
+    (manifest,) = read_files([file], recursive=False)
+    source = manifest.source
+    documents = [one.value for one in Manifest(manifest.text, source).documents]
     kinds = [document.get("kind") if isinstance(document, dict) else None for document in documents]
     if kinds != ["Pod"]:
         found = ", ".join(printable(kind) if isinstance(kind, str) else "something else" for kind in kinds)

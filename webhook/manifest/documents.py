@@ -1,23 +1,56 @@
-"""YAML files of one or more documents, read and written with comments and order kept."""
+"""YAML of one or more documents as plain values, and plain values as YAML."""
 
-import copy
 import io
-import re
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.anchor import Anchor
-from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.mergevalue import MergeValue
+from ruamel.yaml.nodes import MappingNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
 
+from webhook.manifest.extent import check_extent
 from webhook.model.errors import ManifestError
 from webhook.printable import fitted
 
-MAX_NODES = 50_000
+MAX_MERGED = 10_000
+"""Keys of one mapping with those that merge keys (``<<``) give it."""
 _PROBLEM_LIMIT = 200
-_ALIAS = re.compile(r"(?:^|[\s\[{,:-])\*[^\s*]", re.MULTILINE)
+
+
+class _Constructor(SafeConstructor):
+    """Makes plain values, and as many of them as the text could have written out."""
+
+    def flatten_mapping(self, node: Any) -> Any:
+        merged = super().flatten_mapping(node)
+        if len(node.value) > MAX_MERGED:
+            # Merge keys of merge keys double it again and again.
+            problem = f"found merge keys that stand for more than {MAX_MERGED} keys"
+            raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        return merged
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ArithmeticError, LookupError, TypeError, ValueError):  # from ruamel, for 2026-02-30 or !!bool a
+            raise MarkedYAMLError(
+                problem="found a value that is not of its type", problem_mark=node.start_mark
+            ) from None
+
+
+class _TagBlindConstructor(_Constructor):
+    """Takes a value as if it had no tag of its author's own, such as ``!Ref``, as kubectl does."""
+
+    def construct_untagged(self, node: Any) -> Any:
+        if isinstance(node, MappingNode):
+            return self.construct_mapping(node, deep=True)
+        if isinstance(node, SequenceNode):
+            return self.construct_sequence(node, deep=True)
+        return self.construct_scalar(node)
+
+
+_TagBlindConstructor.add_constructor(None, _TagBlindConstructor.construct_untagged)
 
 
 def read_yaml(path: Path) -> list[Any]:
@@ -33,17 +66,24 @@ def read_yaml(path: Path) -> list[Any]:
     return parse_yaml(text, str(path))
 
 
-def parse_yaml(text: str, source: str) -> list[Any]:
+def parse_yaml(text: str, source: str, *, line: int = 1, ignores_tags: bool = False) -> list[Any]:
     """The documents of a text as plain values, empty documents left out.
 
     Args:
         text: From an untrusted author: only values of plain types come out of it.
         source: How messages call it.
+        line: The number of its first line.
+        ignores_tags: Whether tags of the author's own are passed over instead of refused.
 
     Raises:
-        ManifestError: it is not YAML.
+        ManifestError: it is not YAML, or its aliases stand for more than a text of its size could say.
     """
-    return [document for document in _load(YAML(typ="safe", pure=True), text, source) if document is not None]
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Constructor = _TagBlindConstructor if ignores_tags else _Constructor
+    documents = [document for document in load_yaml(yaml, text, source, line=line) if document is not None]
+    for document in documents:
+        check_extent(document, source if line == 1 else f"{source} line {line}")
+    return documents
 
 
 def format_yaml(document: Any) -> str:
@@ -62,73 +102,51 @@ def reason(error: OSError | UnicodeDecodeError) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else f"it is not UTF-8: {error.reason}"
 
 
-class Manifest:
-    """A text of YAML documents that can be changed and written back as its author would have written it."""
-
-    def __init__(self, text: str, source: str) -> None:
-        """Read ``text``; ``source`` is what messages call it.
-
-        Raises:
-            ManifestError: it is not YAML.
-        """
-        self._yaml = YAML(typ="rt", pure=True)
-        self._yaml.preserve_quotes = True
-        self._yaml.width = 4096  # long commands stay on their line
-        offset = _list_offset(text)
-        self._yaml.indent(mapping=2, sequence=offset + 2, offset=offset)
-        self._yaml.explicit_start = text.lstrip().startswith("---")
-        self.documents: list[Any] = _load(self._yaml, text, source)
-        """The documents; plain values with comments and order attached."""
-        if _ALIAS.search(text):
-            for document in self.documents:
-                _write_out_aliases(document, set(), source)
-
-    def text(self) -> str:
-        """The documents as they are now."""
-        out = io.StringIO()
-        self._yaml.dump_all(self.documents, out)
-        return out.getvalue()
-
-
-def _write_out_aliases(node: Any, seen: set[int], source: str) -> None:
-    """Give every alias and merge key its own copy, so that a change in one place stays there."""
-    if len(seen) > MAX_NODES:
-        raise ManifestError(f"{source}: expected a manifest, found aliases that stand for more than {MAX_NODES} nodes")
-    seen.add(id(node))
-    if isinstance(node, CommentedMap) and hasattr(node, MergeValue.attrib):
-        bases = list(node.merge)
-        inherited = {key: value for base in bases for key, value in base.items() if node[key] is value}
-        delattr(node, MergeValue.attrib)
-        node.update(inherited)
-    if hasattr(node, Anchor.attrib):
-        delattr(node, Anchor.attrib)
-    for key, child in list(node.items() if isinstance(node, dict) else enumerate(node)):
-        if isinstance(child, dict | list):
-            if id(child) in seen:
-                node[key] = copy.deepcopy(child)
-            _write_out_aliases(node[key], seen, source)
-
-
-def _list_offset(text: str) -> int:
-    """How far the author indents list items below their key: 0 or 2."""
-    match = re.search(r"^( *)(?:- )?[\w./-]+:[ ]*\n( *)- ", text, re.MULTILINE)
-    return 2 if match and len(match[2]) > len(match[1]) else 0
-
-
 def _said(problem: str | None) -> str:
     """What ruamel says, for a message: it repeats keys as they are and, of one that stands there twice, both values."""
     return fitted(" ".join((problem or "something else").partition(" with value ")[0].split()), _PROBLEM_LIMIT)
 
 
-def _load(yaml: YAML, text: str, source: str) -> list[Any]:
+def load_yaml(yaml: YAML, text: str, source: str, *, line: int = 1) -> list[Any]:
+    """The documents of a text as ``yaml`` makes them.
+
+    Args:
+        yaml: How to load.
+        text: Written by anybody.
+        source: How messages call it.
+        line: The number of its first line.
+
+    Raises:
+        ManifestError: it is not YAML; the text says where.
+    """
     try:
         return list(yaml.load_all(text))
     except MarkedYAMLError as error:
-        line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ManifestError(f"{source}{line}: expected YAML: {_said(error.problem or error.context)}") from None
+        mark = error.problem_mark
+        where = f" line {line + mark.line}" if mark else ""
+        said = _said(error.problem or error.context)
+        raise ManifestError(
+            f"{source}{where}: expected YAML: {said}{_remedy(said, text, mark.line if mark else 0)}"
+        ) from None
     except RecursionError:
         raise ManifestError(f"{source}: expected a manifest, found YAML that is nested too deep") from None
+    except ReaderError as error:
+        at = line + text.count("\n", 0, error.position)
+        code = error.character if isinstance(error.character, int) else ord(error.character)
+        raise ManifestError(
+            f"{source} line {at}: expected YAML: found the control character U+{code:04X}. Remove it, or write it in "
+            "double quotes with an escape"
+        ) from None
     except YAMLError as error:
         raise ManifestError(f"{source}: expected YAML: {_said(str(error))}") from None
     except (ArithmeticError, LookupError, TypeError, ValueError):  # from ruamel, for 2026-02-30 or !!bool a
         raise ManifestError(f"{source}: expected YAML, found a value that is not of its type") from None
+
+
+def _remedy(said: str, text: str, line: int) -> str:
+    lines = text.split("\n")
+    if "'\\t'" in said:
+        return ". Indent with blanks: YAML takes no tabs"
+    if any("{{" in one for one in lines[max(0, line - 1) : line + 1]):
+        return ". If this is a template, render it first, for example with helm template"
+    return ""

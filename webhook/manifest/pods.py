@@ -24,6 +24,8 @@ def to_json(document: Any, source: str = "the manifest") -> bytes:
         return json.dumps(document, default=str).encode()  # what is left, dates, are strings in Kubernetes
     except (ValueError, RecursionError):
         raise ManifestError(f"{source}: expected a manifest, found one that contains itself") from None
+    except TypeError:  # json takes no other keys
+        raise ManifestError(f"{source}: expected keys that are texts, found a list, a mapping or a date") from None
 
 
 def decode_pod(document: bytes, source: str) -> Pod:

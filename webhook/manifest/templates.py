@@ -1,4 +1,4 @@
-"""Pod templates, found by structure in whatever kind holds them."""
+"""The objects of a manifest, and the pod templates in them, found by structure in whatever kind holds them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -7,14 +7,67 @@ import msgspec
 
 from webhook.model.patch import pointer
 
+Keys = tuple[str | int, ...]
+
+
+class ManifestObject(msgspec.Struct, frozen=True):
+    """One Kubernetes object: a document, or an item of a List."""
+
+    keys: Keys
+    """The way from the document to it."""
+    value: Any
+    kind: str
+    """``object`` if it says none."""
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Its metadata, empty if it has none."""
+        metadata = self.value.get("metadata") if isinstance(self.value, Mapping) else None
+        return metadata if isinstance(metadata, Mapping) else {}
+
+    @property
+    def name(self) -> str:
+        """Its name, or the beginning of the name that it will get; ``pod`` if it has neither."""
+        return str(self.metadata.get("name") or self.metadata.get("generateName") or "pod").rstrip("-")
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that it names, or nothing."""
+        return str(self.metadata.get("namespace") or "")
+
 
 class Template(msgspec.Struct, frozen=True):
     """A pod, or the template of one, inside a document."""
 
-    path: str
-    """JSON pointer from the document to it; empty for a Pod."""
+    keys: Keys
+    """The way from the document to it; empty for a Pod."""
     value: Any
     """The mapping itself, with ``metadata`` and ``spec``."""
+    owner: ManifestObject
+    """The object that it is in, or that it is."""
+
+    @property
+    def path(self) -> str:
+        """JSON pointer from the document to it; empty for a Pod."""
+        return pointer(*self.keys)
+
+
+def find_objects(document: Any, keys: Keys = ()) -> Iterator[ManifestObject]:
+    """The document itself, or the items of a List, in order."""
+    kind = document.get("kind") if isinstance(document, Mapping) else None
+    items = document.get("items") if isinstance(document, Mapping) else None
+    if not isinstance(kind, str):
+        yield ManifestObject(keys, document, "object")
+    elif kind.endswith("List") and isinstance(items, list):
+        # In a PodList the items have no kind of their own: apimachinery pkg/runtime.
+        for index, item in enumerate(items):
+            bare = isinstance(item, Mapping) and "kind" not in item
+            if bare and kind != "List":
+                yield ManifestObject((*keys, "items", index), item, kind.removesuffix("List"))
+            else:
+                yield from find_objects(item, (*keys, "items", index))
+    else:
+        yield ManifestObject(keys, document, kind)
 
 
 def find_templates(document: Any) -> list[Template]:
@@ -22,21 +75,63 @@ def find_templates(document: Any) -> list[Template]:
 
     A template is a mapping whose ``spec`` has a list ``containers`` of named mappings. That holds for a Pod and, at
     whatever depth, for Deployments, Jobs, CronJobs, the kinds of Kubeflow, Ray, JobSet, LeaderWorkerSet and Volcano,
-    Lists of them, and kinds that this program does not know.
+    Lists of them, and kinds that this program does not know. An object of another kind than Pod is no template itself,
+    such as KServe's ServingRuntime: what stands in its metadata is no pod's.
     """
-    return list(_walk(document, ()))
+    return [template for one in find_objects(document) for template in _walk(one.value, one.keys, one)]
 
 
-def _walk(value: Any, path: tuple[str | int, ...]) -> Iterator[Template]:
+def find_bare_containers(one: ManifestObject) -> Iterator[Keys]:
+    """Where an object has containers without being, or having there, a pod template; the ways from the document.
+
+    Found by structure: a list ``containers`` of mappings outside templates, as in KServe's InferenceService, or a
+    mapping ``mainContainer``, as in Dynamo's DynamoGraphDeployment; and limits or requests of GPUs, which both also
+    have without naming a container.
+    """
+    yield from _bare(one.value, one.keys)
+
+
+def _walk(value: Any, keys: Keys, owner: ManifestObject) -> Iterator[Template]:
     if isinstance(value, Mapping):
-        if _has_containers(value.get("spec")):
-            yield Template(pointer(*path), value)
+        if _is_template(value):
+            yield Template(keys, value, owner)
             return
         for key, child in value.items():
-            yield from _walk(child, (*path, str(key)))
-    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+            yield from _walk(child, (*keys, key), owner)
+    elif isinstance(value, list):
         for index, child in enumerate(value):
-            yield from _walk(child, (*path, index))
+            yield from _walk(child, (*keys, index), owner)
+
+
+def _bare(value: Any, keys: Keys) -> Iterator[Keys]:
+    if isinstance(value, Mapping):
+        if _is_template(value):
+            return
+        if _is_bare(value):
+            yield keys
+            return
+        for key, child in value.items():
+            yield from _bare(child, (*keys, key))
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from _bare(child, (*keys, index))
+
+
+def _is_bare(value: Mapping[str, Any]) -> bool:
+    containers = value.get("containers")
+    has_containers = isinstance(containers, list) and containers and all(isinstance(o, Mapping) for o in containers)
+    return bool(has_containers) or isinstance(value.get("mainContainer"), Mapping) or _asks(value)
+
+
+def _asks(resources: Mapping[str, Any]) -> bool:
+    """Whether that asks for GPUs: by a resource of a vendor, or Dynamo's own word ``gpu``."""
+    lists = [resources.get("limits"), resources.get("requests")]
+    keys = [key for one in lists if isinstance(one, Mapping) for key in one if isinstance(key, str)]
+    return any(key == "gpu" or "gpu" in key.partition("/")[2] for key in keys)
+
+
+def _is_template(value: Mapping[str, Any]) -> bool:
+    return value.get("kind") in (None, "Pod") and _has_containers(value.get("spec"))
 
 
 def _has_containers(spec: Any) -> bool:

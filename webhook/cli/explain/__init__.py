@@ -4,11 +4,13 @@ import os
 import re
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION
 from webhook.cli.topology.output import UNMET, Output
+from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
 
 if TYPE_CHECKING:
     from webhook.cli.explain.known import Known
@@ -17,12 +19,17 @@ _NAME = re.compile(r"([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)/([a-z0-9](?:[a-z0-9.
 """A namespace and a pod: k8s.io/apimachinery, pkg/util/validation."""
 
 
+class _Files(NamedTuple):
+    """What ``-f`` and ``-R`` said."""
+
+    named: list[str] | None
+    recursive: bool
+
+
 def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     pod: Annotated[str | None, typer.Argument(metavar="[NAMESPACE/POD]", help="Which pod.")] = None,
-    file: Annotated[
-        str | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Manifests of pods, as kubectl get -o yaml; - reads stdin."),
-    ] = None,
+    file: Annotated[list[str] | None, FILE_OPTION] = None,
+    recursive: Annotated[bool, RECURSIVE_OPTION] = False,
     node: Annotated[str, typer.Option(metavar="NODE", help="Where the pod is; without, its own node.")] = "",
     state: Annotated[
         Path | None,
@@ -37,7 +44,8 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
         Path | None, typer.Option(metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
-    hami_version: Annotated[str, typer.Option(metavar="VERSION", help="HAMi's version such as 2.9.0.")] = "",
+    hami_version: Annotated[str, HAMI_OPTION] = "",
+    kubernetes_version: Annotated[str, KUBERNETES_OPTION] = "",
     output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
 ) -> None:
     """Tell which conditions for NVLink hold for a pod, which do not, and what to do.
@@ -47,15 +55,17 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     from webhook.cli.explain.known import evidence_of
     from webhook.cli.explain.output import as_json, as_text
     from webhook.cli.inputs import read_settings
+    from webhook.cli.versions import given_versions, overruled
     from webhook.explain.explain import explain as judge
 
     wanted = _parse_name(pod)
-    if file == topology == "-":
+    if topology == "-" and file and "-" in file:
         raise typer.BadParameter("standard input can be read once: give one of them as a file", param_hint="--topology")
-    _check_version(hami_version)
+    given = given_versions(hami_version, kubernetes_version)
     _, policy = read_settings(config)
-    with _look(wanted, file, state, kubeconfig) as known:
-        report = judge(evidence_of(known, policy, node=node, topology=topology, hami_version=hami_version))
+    policy = overruled(policy, given)
+    with _look(wanted, _Files(file, recursive), state, kubeconfig) as known:
+        report = judge(evidence_of(known, policy, node=node, topology=topology))
     typer.echo(as_json(report) if output is Output.JSON else as_text(report), nl=False)
     if report.fails:
         raise typer.Exit(UNMET)
@@ -72,30 +82,20 @@ def _parse_name(text: str | None) -> tuple[str, str] | None:
     return match[1], match[2]
 
 
-def _check_version(text: str) -> None:
-    from webhook.model.errors import FormatError, shorten
-    from webhook.model.version import Version
-
-    try:
-        if text:
-            Version.parse(text, source="--hami-version")
-    except FormatError as error:
-        said = f"expected {error.expected}, found {shorten(error.found)}"
-        raise typer.BadParameter(said, param_hint="--hami-version") from None
-
-
 def _look(
-    wanted: tuple[str, str] | None, file: str | None, state: Path | None, kubeconfig: Path | None
+    wanted: tuple[str, str] | None, files: _Files, state: Path | None, kubeconfig: Path | None
 ) -> AbstractContextManager["Known"]:
     """Where the pod is to be found: in files, or in a cluster."""
-    if kubeconfig is not None and (file is not None or state is not None):
+    if kubeconfig is not None and (files.named is not None or state is not None):
         raise typer.BadParameter("give either files or a cluster", param_hint="--kubeconfig")
-    if file is None and wanted is None:
+    if files.named is None and wanted is None:
         raise typer.BadParameter("expected NAMESPACE/POD or --file", param_hint="NAMESPACE/POD")
-    if file is not None or state is not None:
+    if files.named is not None or state is not None:
         from webhook.cli.explain.files import known_from_files
+        from webhook.cli.manifests import read_files
 
-        return nullcontext(known_from_files(wanted, file, state))
+        given = None if files.named is None else list(read_files(files.named, recursive=files.recursive))
+        return nullcontext(known_from_files(wanted, given, state))
     if wanted is None:
         raise TypeError("a pod without a file has a name")
     from webhook.cli.explain.cluster import known_from_cluster

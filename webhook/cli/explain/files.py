@@ -1,15 +1,17 @@
 """A pod from files: manifests, and a state directory."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from webhook.cli.explain.known import STANDARD_INPUT, Known, read_pod
-from webhook.cli.standard_input import standard_input
+from webhook.cli.explain.known import Known, read_pod
+from webhook.cli.manifests import ManifestFile
 from webhook.explain.evidence import Reading
-from webhook.manifest.documents import parse_yaml, read_yaml
+from webhook.manifest.documents import read_yaml
+from webhook.manifest.manifest import Manifest
 from webhook.manifest.pods import to_json
+from webhook.manifest.templates import find_objects
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError, ManifestError, shorten
@@ -22,12 +24,12 @@ _Found = list[tuple[bytes, Pod]]
 _LISTED = 8
 
 
-def known_from_files(wanted: tuple[str, str] | None, file: str | None, state: Path | None) -> Known:
-    """The pod in a manifest or in ``pods/*.yaml`` of a state directory.
+def known_from_files(wanted: tuple[str, str] | None, files: Sequence[ManifestFile] | None, state: Path | None) -> Known:
+    """The pod in manifests or in ``pods/*.yaml`` of a state directory.
 
     Args:
-        wanted: Namespace and name; may be missing where the manifest holds one pod.
-        file: The manifest; ``-`` for standard input.
+        wanted: Namespace and name; may be missing where the manifests hold one pod.
+        files: The manifests.
         state: The state directory.
 
     Raises:
@@ -35,11 +37,11 @@ def known_from_files(wanted: tuple[str, str] | None, file: str | None, state: Pa
     """
     directory = load_directory(state) if state else None
     listed = _pods_of_state(state) if state else []
-    if file is None:
+    if files is None:
         document, pod = _choose(listed, wanted, f"{state}/pods")
     else:
-        given = _pods(_documents(file), _source(file))
-        document, pod = _choose(given, wanted, _source(file))
+        given = _pods_of_files(files)
+        document, pod = _choose(given, wanted, _sources(files))
         listed = [*given, *listed]
     return Known(
         document=document,
@@ -63,32 +65,38 @@ def _namespace(directory: DirectoryState | None, name: str) -> Namespace:
     return directory.namespace(name) if directory else Namespace(name, known=False)
 
 
-def _source(file: str) -> str:
-    return "standard input" if file == STANDARD_INPUT else file
+def _sources(files: Sequence[ManifestFile]) -> str:
+    return files[0].source if len(files) == 1 else f"{files[0].source} and {len(files) - 1} more files"
 
 
-def _documents(file: str) -> list[Any]:
-    if file == STANDARD_INPUT:
-        return parse_yaml(standard_input().read().decode(errors="replace"), _source(file))
-    return read_yaml(Path(file))
-
-
-def _pods_of_state(state: Path) -> _Found:
-    return [found for path in sorted((state / "pods").glob("*.yaml")) for found in _pods(read_yaml(path), str(path))]
-
-
-def _pods(documents: list[Any], source: str) -> _Found:
-    """Each Pod of a text, Lists written out. What else is among them, as in ``kubectl get all``, is passed over.
+def _pods_of_files(files: Sequence[ManifestFile]) -> _Found:
+    """Each Pod of some files. What else is among them, as in ``kubectl get all``, is passed over.
 
     Raises:
         ManifestError: there is something, but no Pod, or a field has another type than in a pod.
     """
-    every = list(_written_out(documents))
-    pods = [document for document in every if isinstance(document, dict) and document.get("kind") == "Pod"]
-    if every and not pods:
-        remedy = "Give the Pods themselves: kubectl get pods -l KEY=VALUE -o yaml"
-        raise ManifestError(f"{source}: expected Pods, found {_kind(every[0])}. {remedy}")
-    texts = [to_json(document, source) for document in pods]
+    documents = [(one.source, document.value) for one in files for document in Manifest(one.text, one.source).documents]
+    pods = [found for source, document in documents for found in _pods(document, source)]
+    if documents and not pods:
+        every = [one.value for _, document in documents for one in find_objects(document)]
+        if every:
+            remedy = "Give the Pods themselves: kubectl get pods -l KEY=VALUE -o yaml"
+            raise ManifestError(f"{_sources(files)}: expected Pods, found {_kind(every[0])}. {remedy}")
+    return pods
+
+
+def _pods_of_state(state: Path) -> _Found:
+    paths = sorted((state / "pods").glob("*.yaml"))
+    return [found for path in paths for document in read_yaml(path) for found in _pods(document, str(path))]
+
+
+def _pods(document: Any, source: str) -> _Found:
+    """Each Pod of a document, a List written out.
+
+    Raises:
+        ManifestError: a field has another type than in a pod.
+    """
+    texts = [to_json(one.value, source) for one in find_objects(document) if one.kind == "Pod"]
     return [(text, read_pod(text, source)) for text in texts]
 
 
@@ -100,16 +108,6 @@ def _kind(document: Any) -> str:
     if isinstance(document, list):
         return "a list"
     return "nothing" if document is None else "a text" if isinstance(document, str) else "a single value"
-
-
-def _written_out(documents: list[Any]) -> Iterator[Any]:
-    for document in documents:
-        items = document.get("items") if isinstance(document, dict) else None
-        if isinstance(items, list) and str(document.get("kind") or "").endswith("List"):
-            # In a PodList the items have no kind of their own: apimachinery pkg/runtime.
-            yield from ({"kind": "Pod"} | item if isinstance(item, dict) else item for item in items)
-        else:
-            yield document
 
 
 def _key(pod: Pod) -> tuple[str, str]:

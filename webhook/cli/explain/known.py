@@ -11,7 +11,6 @@ from webhook.explain.evidence import Evidence, Reading, containers_with_env_from
 from webhook.manifest.pods import decode_pod, in_namespace
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Namespace, Pod
-from webhook.model.version import Version
 from webhook.printable import printable
 from webhook.resolve.node import KnownNode, Origin, Sources
 
@@ -45,7 +44,7 @@ def read_pod(document: bytes, source: str) -> Pod:
     return in_namespace(decode_pod(document, source), DEFAULT_NAMESPACE)
 
 
-def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str | None, hami_version: str) -> Evidence:
+def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str | None) -> Evidence:
     """Everything that is judged.
 
     Args:
@@ -53,18 +52,14 @@ def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str |
         policy: The configuration.
         node: Where the pod is; empty: where it says.
         topology: File with the topology of that node.
-        hami_version: Overrules all others; empty: not given.
 
     Raises:
-        GpuTopologyError: a version or a topology cannot be read.
+        GpuTopologyError: a topology cannot be read.
     """
     where = node or node_of(known.pod)
     group = group_of(known.pod, known.namespace, policy)
     others, group_problem = known.group(group) if group else (None, "")
     sources, reading = _look(known, where, topology)
-    if hami_version:
-        told = ClusterFacts(hami=Version.parse(hami_version, source="--hami-version"))
-        policy = msgspec.structs.replace(policy, versions=policy.versions.overruled_by(told))
     return Evidence(
         pod=known.pod,
         namespace=known.namespace,

@@ -1,0 +1,41 @@
+"""A small text does not become a huge value."""
+
+from typing import Any
+
+import pytest
+
+from webhook.manifest.documents import parse_yaml
+from webhook.manifest.extent import MAX_COPIES, check_extent
+from webhook.model.errors import ManifestError
+
+
+def doubling(levels: int, item: str = "[{}]") -> str:
+    lines = ["a0: &a0 {k: v, l: w}"]
+    lines += [f"a{n}: &a{n} " + item.format(", ".join([f"*a{n - 1}"] * 9)) for n in range(1, levels)]
+    return "\n".join(lines)
+
+
+def test_aliases_of_aliases_are_refused_before_they_are_written_out() -> None:
+    with pytest.raises(ManifestError, match=f"^it: .* more than {MAX_COPIES} lists and mappings"):
+        parse_yaml(doubling(30), "it")
+
+
+def test_merge_keys_of_merge_keys_are_refused_too() -> None:
+    with pytest.raises(ManifestError, match=r"^it line \d+: .*merge keys that stand for more than 10000 keys"):
+        parse_yaml(doubling(30, "{{<<: [{}]}}"), "it")
+
+
+def test_a_long_text_that_many_aliases_repeat_is_refused() -> None:
+    text = f"a: &a {'x' * 64_000}\nb: [{', '.join(['*a'] * 1000)}]\n"
+    with pytest.raises(ManifestError, match=r"^it: .* aliases"):
+        parse_yaml(text, "it")
+
+
+def test_a_few_aliases_are_no_harm() -> None:
+    (document,) = parse_yaml(doubling(4), "it")
+    assert document["a1"] == [{"k": "v", "l": "w"}] * 9
+
+
+def test_a_large_document_without_aliases_is_no_bomb() -> None:
+    document: Any = [{"a": [str(number)]} for number in range(MAX_COPIES)]
+    check_extent(document, "it")

@@ -1,0 +1,58 @@
+"""What inject says where versions are not known."""
+
+import pytest
+
+from tests.judge import policy
+from webhook.model.cluster import ClusterFacts
+from webhook.model.version import Version
+from webhook.workload import inject_manifest
+from webhook.workload.versions import unknown_versions, version_note
+
+POD = """\
+kind: Pod
+metadata: {{name: train, annotations: {{{annotations}}}}}
+spec: {{{spec}containers: [{{name: train, resources: {{limits: {{nvidia.com/gpu: {count}}}}}}}]}}
+"""
+
+
+def dependent(annotations: str = "", *, spec: str = "", count: int = 2, **versions: str) -> frozenset[str]:
+    text = POD.format(annotations=annotations, spec=spec, count=count)
+    return inject_manifest(text, "it", policy(cluster=versions), None).version_dependent
+
+
+def test_the_remap_container_and_the_scheduler_policy_depend_on_them() -> None:
+    assert dependent() == {"remap", "scheduler-policy"}
+
+
+def test_each_version_alone_leaves_what_depends_on_the_other() -> None:
+    assert dependent(hamiVersion="2.10.0") == {"remap"}
+    assert "scheduler-policy" in dependent(kubernetesVersion="1.33")
+
+
+@pytest.mark.parametrize("hami", ["2.6.1", "2.9.0", "2.10.0", "2.10.1"])
+def test_nothing_depends_on_versions_that_are_known(hami: str) -> None:
+    assert dependent(hamiVersion=hami, kubernetesVersion="1.33") == frozenset()
+
+
+def test_a_pod_that_is_left_alone_depends_on_none() -> None:
+    assert dependent(count=1) == frozenset()
+
+
+def test_a_refusal_may_depend_on_them() -> None:
+    assert "refusals" in dependent("gpu.topology/remap: sidecar")
+
+
+def test_the_note_names_what_is_not_known_and_the_options() -> None:
+    unknown = unknown_versions(ClusterFacts(hami=Version(2, 9)))
+    assert unknown == ["Kubernetes"]
+    note = version_note(unknown, frozenset({"remap"}))
+    assert note == (
+        "note: the version of Kubernetes is not known here, and some of the result depends on that: whether the "
+        "webhook would verify the GPUs and write the NCCL topology file when it starts (remap). Give "
+        "--kubernetes-version, or a state directory that says it (--state)"
+    )
+
+
+def test_there_is_no_note_where_nothing_depends_on_them() -> None:
+    assert version_note([], frozenset({"remap"})) == ""
+    assert version_note(["HAMi"], frozenset()) == ""

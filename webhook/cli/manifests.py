@@ -1,0 +1,136 @@
+"""The manifests that ``-f`` names, found and ordered as kubectl finds them: k8s.io/cli-runtime, pkg/resource."""
+
+import codecs
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import typer
+
+STANDARD_INPUT = "-"
+EXTENSIONS = (".json", ".yaml", ".yml")
+"""Of files in directories; a file that is named itself may be called anything."""
+MAX_BYTES = 128 * 1024 * 1024
+
+FILE_OPTION = typer.Option(
+    "--file",
+    "-f",
+    metavar="FILE|DIR|-",
+    help="YAML or JSON manifest, directory of .yaml, .yml and .json files, or - for stdin; may be given again.",
+)
+RECURSIVE_OPTION = typer.Option("--recursive", "-R", help="Read the directories of -f with all below them.")
+
+
+@dataclass(frozen=True)
+class ManifestFile:
+    """A text and how messages call it."""
+
+    source: str
+    text: str
+
+
+def read_files(given: Sequence[str], *, recursive: bool) -> Iterator[ManifestFile]:
+    """The files that are named, in that order; those of a directory by name.
+
+    Args:
+        given: Files, directories, patterns such as ``jobs/*.yaml``, and at most once ``-`` for standard input.
+        recursive: Whether directories are read with all below them.
+
+    Raises:
+        ManifestError: something cannot be read, is too large, or is no text; a directory has no manifests.
+        typer.BadParameter: standard input is named twice.
+    """
+    if list(given).count(STANDARD_INPUT) > 1:
+        raise typer.BadParameter("standard input can be read once: give - once", param_hint="--file")
+    for name in given:
+        if name == STANDARD_INPUT:
+            yield _read_standard_input()
+            continue
+        for path in _expanded(name):
+            yield from _read_path(path, recursive=recursive)
+
+
+def _read_standard_input() -> ManifestFile:
+    from webhook.cli.standard_input import standard_input
+
+    return ManifestFile("standard input", _text(standard_input(), "standard input"))
+
+
+def _expanded(name: str) -> list[Path]:
+    from webhook.model.errors import FormatError
+
+    if name.startswith(("http://", "https://")):
+        fix = "Fetch it: curl -sSL URL | gpu-topology inject -f -"
+        raise FormatError("--file", expected="a file, a directory or -", found=name, fix=fix)
+    if not os.path.lexists(name):  # kubectl takes a name as it stands before it takes it for a pattern
+        return [Path(found) for found in sorted(glob.glob(name))] or [Path(name)]  # noqa: PTH207 - absolute or not
+    return [Path(name)]
+
+
+def _read_path(path: Path, *, recursive: bool) -> Iterator[ManifestFile]:
+    from webhook.model.errors import ManifestError
+
+    if not path.is_dir():
+        yield _read_file(path)
+        return
+    found = _below(path, recursive=recursive)
+    if not found:
+        also = "" if recursive else ". With -R the directories in it are read too"
+        raise ManifestError(f"{path}: expected files that end in {', '.join(EXTENSIONS)}, found none{also}")
+    for file in found:
+        if not file.is_file():
+            raise ManifestError(f"{file}: expected a file, found {'a directory' if file.is_dir() else 'none'}")
+        yield _read_file(file)
+
+
+def _below(directory: Path, *, recursive: bool) -> list[Path]:
+    """The manifests of a directory in kubectl's order: names and directories together, sorted. Links are not followed.
+
+    Raises:
+        ManifestError: a directory cannot be read.
+    """
+    from webhook.model.errors import ManifestError
+
+    found = []
+    try:
+        for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
+            path = directory / entry.name
+            if entry.is_dir(follow_symlinks=False):
+                found += _below(path, recursive=True) if recursive else []
+            elif path.suffix in EXTENSIONS:
+                found.append(path)
+    except OSError as error:
+        raise ManifestError(f"{error.filename}: cannot be read: {error.strerror}") from None
+    return found
+
+
+def _read_file(path: Path) -> ManifestFile:
+    from webhook.model.errors import ManifestError
+
+    try:
+        with path.open("rb") as file:
+            return ManifestFile(str(path), _text(file, str(path)))
+    except OSError as error:
+        raise ManifestError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _text(file: BinaryIO, source: str) -> str:
+    """All of a file, line ends as they are."""
+    from webhook.model.errors import ManifestError
+
+    data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ManifestError(f"{source}: expected at most {MAX_BYTES // 1024**2} MiB, found more. Give fewer objects")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        found = f"found byte 0x{data[error.start]:02x}"
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            found = "found UTF-16, which PowerShell writes with >"
+        raise ManifestError(
+            f"{source} line {line}: cannot be read: expected text in UTF-8, {found}. Save it as UTF-8"
+        ) from None

@@ -1,0 +1,42 @@
+"""Versions of HAMi and Kubernetes, given on the command line."""
+
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from webhook.config import AdmitPolicy
+    from webhook.model.cluster import ClusterFacts
+    from webhook.model.version import Version
+
+HAMI_OPTION = typer.Option(metavar="VERSION", help="HAMi's version, such as 2.9.0; overrules all others.")
+KUBERNETES_OPTION = typer.Option(metavar="VERSION", help="Kubernetes' version, such as 1.33; overrules all others.")
+
+
+def given_versions(hami: str, kubernetes: str) -> "ClusterFacts":
+    """The versions that were given; an empty text is none.
+
+    Raises:
+        typer.BadParameter: a text is no version.
+    """
+    from webhook.model.cluster import ClusterFacts
+
+    return ClusterFacts(hami=_version(hami, "--hami-version"), kubernetes=_version(kubernetes, "--kubernetes-version"))
+
+
+def overruled(policy: "AdmitPolicy", given: "ClusterFacts") -> "AdmitPolicy":
+    """The policy, with these versions in the place of all others."""
+    from msgspec.structs import replace
+
+    return replace(policy, versions=policy.versions.overruled_by(given))
+
+
+def _version(text: str, option: str) -> "Version | None":
+    from webhook.model.errors import FormatError, shorten
+    from webhook.model.version import Version
+
+    try:
+        return Version.parse(text, source=option) if text else None
+    except FormatError as error:
+        said = f"expected {error.expected}, found {shorten(error.found)}"
+        raise typer.BadParameter(said, param_hint=option) from None

@@ -1,0 +1,52 @@
+"""How much a document is once everything that its aliases stand for is written out."""
+
+from typing import Any
+
+from webhook.model.errors import ManifestError
+
+MAX_COPIES = 50_000
+"""Lists and mappings, and 64 characters of text each, that aliases may add to what is written."""
+MAX_DEPTH = 200
+"""Lists and mappings in one another. The deepest manifests of Kubernetes have about 40."""
+_UNIT = 64
+
+
+def check_extent(document: Any, source: str) -> None:
+    """Refuse a document that is small as text and huge as a value. The work is linear in the text.
+
+    Raises:
+        ManifestError: its aliases stand for too much, it contains itself, or it is nested too deep.
+    """
+    extents: dict[int, int] = {}
+    written = _Sum()
+    extent = _extent(document, extents, written, MAX_DEPTH, source)
+    if extent - written.total > MAX_COPIES:
+        raise ManifestError(
+            f"{source}: expected a manifest, found aliases that stand for more than {MAX_COPIES} lists and mappings. "
+            "Write out what they stand for, in several files"
+        )
+
+
+class _Sum:
+    total = 0
+
+
+def _extent(node: Any, extents: dict[int, int], written: _Sum, depth: int, source: str) -> int:
+    if (isinstance(node, str) and len(node) < _UNIT) or not isinstance(node, str | dict | list):
+        return 0
+    known = extents.get(id(node))
+    if known is not None:
+        if known < 0:
+            raise ManifestError(f"{source}: expected a manifest, found one that contains itself")
+        return known
+    if not depth:
+        raise ManifestError(f"{source}: expected a manifest, found one that is nested too deep (more than {MAX_DEPTH})")
+    extents[id(node)] = -1
+    own = len(node) // _UNIT if isinstance(node, str) else 1
+    written.total += own
+    extent = own
+    if not isinstance(node, str):
+        for child in node.values() if isinstance(node, dict) else node:
+            extent += _extent(child, extents, written, depth - 1, source)
+    extents[id(node)] = extent
+    return extent

@@ -1,0 +1,125 @@
+"""A text of YAML or JSON documents, which can be changed and written back."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from webhook.manifest.documents import parse_yaml
+from webhook.manifest.json_text import read_json, write_like
+from webhook.manifest.stream import Part, split
+from webhook.manifest.yaml_text import json_copy, rewrite_yaml
+from webhook.model.errors import ManifestError
+
+MAX_YAML = 8 * 1024 * 1024
+"""Characters of YAML in one text. They take two minutes; JSON of that size takes less than a second."""
+
+Change = Callable[[Any], None]
+"""Changes a document in place."""
+
+
+class Document(msgspec.Struct, frozen=True):
+    """One document of a manifest; documents that are empty do not count."""
+
+    value: Any
+    """Plain values; two places that a YAML alias joins share theirs."""
+    text: str
+    """As it was written."""
+    is_json: bool
+    source: str
+    """How messages call it."""
+    line: int
+    """Where it begins, from 1."""
+
+    def changed(self, change: Change) -> str:
+        """The text after ``change``.
+
+        Raises:
+            ManifestError: it cannot be written so that every value stays.
+        """
+        if not self.is_json:
+            return rewrite_yaml(self.text, change, f"{self.source} line {self.line}")
+        value = json_copy(self.value)
+        change(value)
+        return write_like(self.text, value)
+
+
+class Manifest:
+    """The documents of a text."""
+
+    def __init__(self, text: str, source: str) -> None:
+        """Read ``text``; ``source`` is what messages call it.
+
+        Raises:
+            ManifestError: it is neither YAML nor JSON; the text says where.
+        """
+        self._pieces: list[str | Document] = []
+        self._source = source
+        self._yaml = 0
+        for part in split(text):
+            self._pieces.append(part.lead)
+            if part.body:
+                self._read(part)
+            self._pieces.append(part.tail)
+        self.documents = [piece for piece in self._pieces if isinstance(piece, Document)]
+        """Those that are not empty, in order."""
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it is a stream of JSON documents, with nothing of YAML between them."""
+        return all(piece.is_json if isinstance(piece, Document) else not piece.strip() for piece in self._pieces)
+
+    def text(self, changes: Mapping[int, Change]) -> str:
+        """The text after some documents, by their number, were changed; the others stay byte for byte."""
+        pieces = []
+        number = 0
+        for piece in self._pieces:
+            if isinstance(piece, str):
+                pieces.append(piece)
+                continue
+            pieces.append(piece.changed(changes[number]) if number in changes else piece.text)
+            number += 1
+        return "".join(pieces)
+
+    def _read(self, part: Part) -> None:
+        problem = None
+        if part.body.lstrip().startswith(("{", "[")):
+            try:
+                self._read_json(part)
+            except ManifestError as error:  # perhaps YAML's flow style, such as {a: b}
+                problem = error
+            else:
+                return
+        self._yaml += len(part.body)
+        if self._yaml > MAX_YAML:
+            raise problem or ManifestError(
+                f"{self._source}: expected at most {MAX_YAML // 1024**2} MiB of YAML, found more. "
+                "Give JSON, which is read a hundred times faster (kubectl get -o json), or fewer objects"
+            )
+        try:
+            values = parse_yaml(part.body, self._source, line=part.line, ignores_tags=True)
+        except ManifestError as error:
+            raise (problem if problem and _looks_like_json(part.body) else error) from None
+        if len(values) > 1:
+            raise ManifestError(f"{self._source} line {part.line}: expected lines of their own between documents (---)")
+        self._pieces.extend(
+            Document(one, part.body, is_json=False, source=self._source, line=part.line) for one in values
+        )
+        if not values:
+            self._pieces.append(part.body)
+
+    def _read_json(self, part: Part) -> None:
+        pieces: list[str | Document] = []
+        before = 0
+        for value, start, end, line in read_json(part.body, self._source, part.line):
+            pieces.append(part.body[before:start])
+            text = part.body[start:end]
+            pieces.append(
+                text if value is None else Document(value, text, is_json=True, source=self._source, line=line)
+            )
+            before = end
+        self._pieces.extend([*pieces, part.body[before:]])
+
+
+def _looks_like_json(text: str) -> bool:
+    return text.lstrip()[:1] in ("{", "[") and text.lstrip()[1:].lstrip().startswith('"')

@@ -1,0 +1,84 @@
+"""A text of several documents, cut into the documents and what stands between them; nothing of it is lost."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+BYTE_ORDER_MARK = "\ufeff"
+
+_MARKER = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_LEAD = re.compile(
+    rf"{BYTE_ORDER_MARK}?(?:---[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z))?{BYTE_ORDER_MARK}?(?:[ \t]*(?:#[^\n]*)?\r?\n)*"
+)
+_KEEPS_BLANK_LINES = re.compile(r"[|>][0-9]?\+")
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One document with what belongs to it. ``lead + body + tail`` is the text as it was written."""
+
+    lead: str
+    """Byte order mark, the separator ``---`` and comments before the document."""
+    body: str
+    """The document; empty if there is none."""
+    tail: str
+    """Comments after it, and the end marker ``...``."""
+    line: int
+    """The line of the whole text on which ``body`` begins, from 1."""
+
+
+def split(text: str) -> Iterator[Part]:
+    """The parts of a text in order; put together again they are the text.
+
+    A line that begins with ``---`` or ``...`` and a blank always separates documents, whatever it stands in: YAML 1.2,
+    9.1.2 (``c-forbidden``).
+    """
+    line = 1
+    for piece in _cut(text):
+        part = _part(piece, line)
+        yield part
+        line += piece.count("\n")
+
+
+def _cut(text: str) -> Iterator[str]:
+    start = 0
+    for marker in _MARKER.finditer(text):
+        end = marker.start()
+        if marker[0] == "...":
+            end = text.find("\n", end) + 1 or len(text)
+        elif _is_only_directives(text[start:end]):
+            continue
+        if end > start:
+            yield text[start:end]
+        start = end
+    if start < len(text):
+        yield text[start:]
+
+
+def _is_only_directives(text: str) -> bool:
+    """Whether the document that these lines belong to is still to come: ``%YAML 1.2`` stands before its ``---``."""
+    lines = text.splitlines()
+    return any(one.startswith("%") for one in lines) and all(one.startswith(("%", "#")) or not one for one in lines)
+
+
+def _part(text: str, line: int) -> Part:
+    match = _LEAD.match(text)
+    lead = match[0] if match else ""
+    body = text[len(lead) :]
+    if not body.strip():
+        return Part(text, "", "", line)
+    tail = _tail(body)
+    return Part(lead, body[: len(body) - len(tail)], tail, line + lead.count("\n"))
+
+
+def _tail(body: str) -> str:
+    """The last lines that are no part of any value."""
+    end, keeps = len(body), bool(_KEEPS_BLANK_LINES.search(body))
+    while end:
+        start = body.rfind("\n", 0, end - 1) + 1
+        last = body[start:end].rstrip()
+        is_marker = bool(_MARKER.match(last)) and last.startswith(".")
+        if not is_marker and (keeps or (last and not last.startswith("#"))):
+            break
+        end = start
+    return body[end:]

@@ -1,0 +1,60 @@
+"""What the author of a manifest has to know and admission cannot say: it sees pods, not what they are made of."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook.manifest.templates import ManifestObject, Template, find_bare_containers
+from webhook.model import names
+from webhook.model.outcome import Reason
+from webhook.model.patch import pointer
+
+_LISTED = 4
+
+
+def how_to_ask(reason: Reason, template: Template) -> str:
+    """How a pod that is left alone for ``reason`` requests injection; begins with a blank, or is empty."""
+    if reason not in {Reason.NOT_REQUESTED, Reason.VGPU_SLICE}:
+        return ""
+    cards = ", which also gives it whole cards" if reason is Reason.VGPU_SLICE else ""
+    return f' To request it, set the annotation {names.INJECT}: "true" at {template.path}/metadata/annotations{cards}.'
+
+
+def misplaced_options(template: Template) -> Iterator[str]:
+    """Our annotations and labels on what a pod is made of, which its pods do not have: a sentence for each."""
+    for depth in range(len(template.owner.keys), len(template.keys)):
+        holder = _at(template.owner, template.keys[:depth])
+        for field in ("annotations", "labels"):
+            own = _texts(template.value, field)
+            ours = [key for key in _texts(holder, field) if isinstance(key, str) and key.startswith(names.PREFIX)]
+            found = pointer(*template.keys[:depth], "metadata", field)
+            for key in ours:
+                if key not in own:
+                    said = f"{field.removesuffix('s')} {key} has no effect at {found}: the webhook reads the pod's"
+                    yield f"{said}. Write it at {template.path}/metadata/{field}"
+
+
+def pods_made_elsewhere(one: ManifestObject) -> Iterator[str]:
+    """A note about an object that has containers but no pod template, so that its pods cannot be told from it."""
+    places = [pointer(*keys) for keys in find_bare_containers(one)]
+    if not places:
+        return
+    listed = ", ".join(places[:_LISTED]) + (f" and {len(places) - _LISTED} more" if len(places) > _LISTED else "")
+    yield (
+        f"note: {one.kind} {one.name}: it has containers, or asks for GPUs, without a pod template ({listed}): its "
+        "controller makes the pods, and they are left out here. The webhook treats them when they are created. Options "
+        "are annotations of the namespace, or of the pods where this kind can give them some. For such a pod: "
+        "kubectl get pod NAME -o yaml | gpu-topology inject -f -"
+    )
+
+
+def _at(owner: ManifestObject, keys: tuple[str | int, ...]) -> Any:
+    node = owner.value
+    for key in keys[len(owner.keys) :]:
+        node = node[key]
+    return node
+
+
+def _texts(holder: Any, field: str) -> Mapping[Any, Any]:
+    metadata = holder.get("metadata") if isinstance(holder, Mapping) else None
+    found = metadata.get(field) if isinstance(metadata, Mapping) else None
+    return found if isinstance(found, Mapping) else {}

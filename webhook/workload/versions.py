@@ -1,0 +1,68 @@
+"""What of a decision depends on versions that are not known."""
+
+from itertools import product
+
+from webhook.admit.admission import admit
+from webhook.admit.steps import STEPS
+from webhook.config import AdmitPolicy
+from webhook.model.cluster import ClusterFacts
+from webhook.model.outcome import Kind, Outcome
+from webhook.model.pod import Namespace, Pod
+from webhook.model.version import Version
+
+_HAMI = (Version(2, 6), Version(2, 8), Version(2, 9), Version(2, 10, 0), Version(2, 10, 1))
+"""One of each group that webhook/model/cluster.py tells apart."""
+_KUBERNETES = (Version(1, 28), Version(1, 30), Version(1, 35))
+WARNINGS, REFUSALS = "warnings", "refusals"
+_PURPOSES = {step.name: f"{step.purpose} ({step.name})" for step in STEPS}
+_OTHERS = {WARNINGS: "warn of something else", REFUSALS: "refuse a pod that it takes here, or take one that it refuses"}
+
+
+def unknown_versions(facts: ClusterFacts) -> list[str]:
+    """Whose versions are not known."""
+    return [name for name, version in (("HAMi", facts.hami), ("Kubernetes", facts.kubernetes)) if version is None]
+
+
+def depends_on_versions(
+    pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts, outcome: Outcome
+) -> frozenset[str]:
+    """The steps that the webhook would take in other versions, or not take; :data:`WARNINGS` and :data:`REFUSALS` too.
+
+    Args:
+        pod: As it is created.
+        namespace: Its namespace.
+        policy: The configuration, whose versions are known.
+        cluster: The versions that are known besides.
+        outcome: What was decided with these.
+    """
+    known = cluster.overruled_by(policy.versions)
+    if outcome.kind is Kind.SKIP or not unknown_versions(known):
+        return frozenset()
+    hami = _HAMI if known.hami is None else (known.hami,)
+    kubernetes = _KUBERNETES if known.kubernetes is None else (known.kubernetes,)
+    found: set[str] = set()
+    for one, other in product(hami, kubernetes):
+        elsewhere = admit(pod, namespace, policy, ClusterFacts(hami=one, kubernetes=other), trace=True)
+        found |= _difference(outcome, elsewhere)
+    return frozenset(found)
+
+
+def version_note(unknown: list[str], differences: frozenset[str]) -> str:
+    """One sentence about them; empty if nothing depends on them."""
+    if not unknown or not differences:
+        return ""
+    texts = _PURPOSES | _OTHERS
+    told = ", or would ".join(text for name, text in texts.items() if name in differences)
+    options = " and ".join(f"--{name.lower()}-version" for name in unknown)
+    whose = f"version of {unknown[0]} is" if len(unknown) == 1 else f"versions of {' and '.join(unknown)} are"
+    return (
+        f"note: the {whose} not known here, and some of the result depends on that: whether the webhook would {told}. "
+        f"Give {options}, or a state directory that says it (--state)"
+    )
+
+
+def _difference(outcome: Outcome, elsewhere: Outcome) -> set[str]:
+    if outcome.allowed != elsewhere.allowed:
+        return {REFUSALS}
+    found = set(outcome.steps) ^ set(elsewhere.steps)
+    return found or ({WARNINGS} if outcome.warnings != elsewhere.warnings else set())
