@@ -12,6 +12,10 @@ FIRST = (
     f"{CLUSTERS}2.9.0",
     "tests/cluster/load/test_load.py",
     "tests/cluster/attacks/test_attacks.py",
+    "tests/certs/test_years.py",
+    "tests/fuzz/test_targets.py",
+    "tests/admit/test_laws.py",
+    "tests/explain/test_laws.py",
 )
 """What takes longest, so that no process waits for another in the end."""
 
