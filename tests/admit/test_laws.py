@@ -332,7 +332,7 @@ def after_defaulting_and_hami_only_the_remap_containers_list_of_gpus_is_put_last
 def without_permissions_no_container_that_stays_sees_every_gpu(it: Admission) -> None:
     if it.outcome.kind not in (Kind.PATCH, Kind.DEGRADED):
         return
-    if it.outcome.profile == "observe" or it.outcome.reason == "observed":
+    if it.outcome.profile in ("", "observe") or it.outcome.reason == "observed":  # it is not prepared
         return
     ours = remap_containers(it.after)
     for one, entry in variables(it.after):
