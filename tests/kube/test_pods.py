@@ -442,11 +442,14 @@ def test_others_are_read_while_one_waits(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_read_that_is_given_up_leaves_nothing_to_the_next(run: Run, tmp_path: Path) -> None:
+    answered, given_up = asyncio.Event(), asyncio.Event()
+
     async def turn(request: Received, line: Line) -> None:
         if request.target.endswith("/given-up"):
             line.raw(head("200 OK", "Content-Length: 40") + b"{")
             await line.writer.drain()
-            await asyncio.sleep(0.1)
+            answered.set()
+            await given_up.wait()
             line.raw(b"x" * 39)
         else:
             line.say(POD)
@@ -455,11 +458,14 @@ def test_a_read_that_is_given_up_leaves_nothing_to_the_next(run: Run, tmp_path: 
         async with site(tmp_path, turn) as (stand_in, pods):
             for _ in range(3):
                 read = asyncio.create_task(pods.pod("team-a", "given-up"))
-                await asyncio.sleep(0.05)
+                await answered.wait()
                 read.cancel()
                 await asyncio.wait((read,))
+                given_up.set()
                 assert read.cancelled()
                 assert await pods.pod("team-a", "train") == POD
+                answered.clear()
+                given_up.clear()
             assert stand_in.connections == 4
 
     run(test())
