@@ -5,6 +5,8 @@ ENGINE ?= docker
 IMAGE ?= gpu-topology-webhook
 # Beside the other image, with the same tag. The chart looks for it there too.
 REMAP_IMAGE ?= $(shell echo '$(IMAGE)' | sed -E 's#[^/:]+(:[^/:]+)?$$#gpu-topology-remap\1#')
+# How many processes run tests at a time; each takes up to 1.4 GiB.
+PROCESSES ?= 2
 QUICK := $(addprefix tests/,admit allocation bind docs model resolve review test_house.py)
 
 .PHONY: demo test quick fast fuzz control-plane cluster load attacks run bench chart docs image image-test check lint lock clean
@@ -12,12 +14,12 @@ QUICK := $(addprefix tests/,admit allocation bind docs model resolve review test
 demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
 
-test: check                 ## everything that CI runs; the control plane is built while the fast tests run
+test: check                 ## everything that CI runs, in PROCESSES=2 processes; the control plane is built while the fast tests run
 	$(MAKE) --no-print-directory -j2 fast control-plane
-	$(BIN)/python -m pytest -m cluster
+	$(BIN)/python -m pytest -n $(PROCESSES) -m cluster
 
 fast: .venv/installed       ## the tests that need no cluster, with coverage
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(BIN)/python -m pytest -n $(PROCESSES) --cov --cov-report=term
 
 quick: .venv/installed      ## ten seconds while you work: linter, import contracts, golden cases, laws of the core, documents
 	$(BIN)/ruff check --quiet .

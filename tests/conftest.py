@@ -5,7 +5,13 @@
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.programs.left_out", "tests.chart.helm", "tests.ports"]
+pytest_plugins = [
+    "tests.programs.left_out",
+    "tests.chart.helm",
+    "tests.ports",
+    "tests.figures",
+    "tests.workers",
+]
 
 SLOW_MACHINES = (HealthCheck.too_slow, HealthCheck.data_too_large)
 

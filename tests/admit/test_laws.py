@@ -4,14 +4,18 @@ import base64
 import copy
 import json
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from hypothesis import assume, given
+import pytest
+from hypothesis import given, settings
 
 from tests.admit.generated import GPU_RESOURCES, clusters, namespaces, nodes, pods, policies
-from tests.judge import judge
+from tests.judge import HAMI_2_9, TEAM_A, judge, policy
+from tests.laws import check_laws
 from tests.pods import SHARED_MEMORY, Manifest
+from tests.pods import pod as make_pod
 from webhook.admit.admission import admit
 from webhook.config import AdmitPolicy
 from webhook.manifest.pods import to_json
@@ -46,6 +50,24 @@ AFFINITY_LISTS = (
     "requiredDuringSchedulingIgnoredDuringExecution",
     "preferredDuringSchedulingIgnoredDuringExecution",
 )
+
+
+@dataclass(frozen=True)
+class Admission:
+    """A pod as it was created, what was decided about it, and the pod afterwards."""
+
+    pod: Manifest
+    namespace: Namespace
+    cluster: ClusterFacts
+    rules: AdmitPolicy
+    outcome: Outcome
+    after: Manifest
+
+
+def admission(pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy) -> Admission:
+    """Admit the pod; checks the laws of ``judge``."""
+    outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
+    return Admission(pod, namespace, cluster, rules, outcome, after)
 
 
 def others(mapping: Manifest, *keys: str) -> Manifest:
@@ -166,34 +188,22 @@ def added_variables(before: Manifest, after: Manifest) -> list[tuple[Manifest, M
     return [(holder, entry) for holder, entry in variables(after) if id(entry) not in old and entry not in present]
 
 
-@given(pods(), namespaces(), clusters, policies)
-def test_the_patch_applies_and_a_second_admission_adds_nothing(
-    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
-) -> None:
-    outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    assert (after != pod) == bool(operations(outcome))
+def the_patch_applies_and_a_second_admission_adds_nothing(it: Admission) -> None:
+    assert (it.after != it.pod) == bool(operations(it.outcome))
 
 
-@given(pods(), namespaces(), clusters, policies)
-def test_no_field_of_the_user_is_lost_or_changed_beside_those_that_are_documented(
-    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
-) -> None:
-    _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    check_nothing_lost(pod, after)
+def no_field_of_the_user_is_lost_or_changed_beside_those_that_are_documented(it: Admission) -> None:
+    check_nothing_lost(it.pod, it.after)
 
 
-@given(pods(), namespaces(), clusters, policies)
-def test_a_pod_that_is_left_alone_or_refused_gets_no_patch_and_a_refused_one_a_message(
-    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
-) -> None:
-    outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    if outcome.kind in (Kind.SKIP, Kind.REFUSE):
-        assert operations(outcome) == []
-        assert after == pod
-    assert bool(outcome.message) == (outcome.kind is Kind.REFUSE)
-    assert len(outcome.message) < 1000
-    if outcome.kind is Kind.DEGRADED:
-        assert outcome.warnings
+def a_pod_that_is_left_alone_or_refused_gets_no_patch_and_a_refused_one_a_message(it: Admission) -> None:
+    if it.outcome.kind in (Kind.SKIP, Kind.REFUSE):
+        assert operations(it.outcome) == []
+        assert it.after == it.pod
+    assert bool(it.outcome.message) == (it.outcome.kind is Kind.REFUSE)
+    assert len(it.outcome.message) < 1000
+    if it.outcome.kind is Kind.DEGRADED:
+        assert it.outcome.warnings
 
 
 @given(pods(gpus=False), namespaces(), clusters, policies)
@@ -210,27 +220,19 @@ def test_of_a_pod_without_a_gpu_request_nothing_changes_but_outputs_that_it_brou
         assert pointers <= {f"/metadata/annotations/{key.replace('/', '~1')}" for key in pod["metadata"]["annotations"]}
 
 
-@given(pods(), namespaces(), clusters, policies)
-def test_no_pod_that_is_created_keeps_an_output_that_somebody_else_wrote(
-    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
-) -> None:
-    brought = pod["metadata"].get("annotations") or {}
+def no_pod_that_is_created_keeps_an_output_that_somebody_else_wrote(it: Admission) -> None:
+    brought = it.pod["metadata"].get("annotations") or {}
     forged = {key: f"forged{value}" for key, value in brought.items() if is_output(key)}
-    if forged:
-        pod["metadata"]["annotations"] = brought | forged
-    outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    if outcome.allowed and namespace.injection_enabled:
+    pod = {**it.pod, "metadata": {**it.pod["metadata"], "annotations": brought | forged}} if forged else it.pod
+    outcome, after = judge(pod, it.namespace, it.cluster, it.rules, nodes=nodes)
+    if outcome.allowed and it.namespace.injection_enabled:
         left = after["metadata"].get("annotations") or {}
         assert not [key for key, value in forged.items() if left.get(key) == value]
 
 
-@given(pods(), namespaces(), clusters, policies)
-def test_each_annotation_that_a_new_variable_refers_to_has_a_value(
-    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
-) -> None:
-    _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    annotations = after["metadata"].get("annotations") or {}
-    for _, entry in added_variables(pod, after):
+def each_annotation_that_a_new_variable_refers_to_has_a_value(it: Admission) -> None:
+    annotations = it.after["metadata"].get("annotations") or {}
+    for _, entry in added_variables(it.pod, it.after):
         if "valueFrom" not in entry:
             assert entry["value"] or not entry["name"].startswith("NCCL_")
             continue
@@ -241,17 +243,13 @@ def test_each_annotation_that_a_new_variable_refers_to_has_a_value(
             assert annotations[path.removeprefix("metadata.annotations['").removesuffix("']")]
 
 
-@given(pods(), namespaces(), clusters, policies)
-def test_a_file_that_a_new_variable_reads_is_one_that_the_remap_container_alone_can_write(
-    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
-) -> None:
-    _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    references = [entry.get("valueFrom", {}).get("fileKeyRef") for _, entry in added_variables(pod, after)]
+def a_file_that_a_new_variable_reads_is_one_that_the_remap_container_alone_can_write(it: Admission) -> None:
+    references = [entry.get("valueFrom", {}).get("fileKeyRef") for _, entry in added_variables(it.pod, it.after)]
     for reference in filter(None, references):
         assert reference["path"] == "env"
-        (volume,) = (volume for volume in after["spec"]["volumes"] if volume["name"] == reference["volumeName"])
+        (volume,) = (volume for volume in it.after["spec"]["volumes"] if volume["name"] == reference["volumeName"])
         assert volume["emptyDir"].get("medium") is None
-        containers = [*(after["spec"].get("initContainers") or []), *after["spec"]["containers"]]
+        containers = [*(it.after["spec"].get("initContainers") or []), *it.after["spec"]["containers"]]
         writers = [
             container["command"]
             for container in containers
@@ -261,36 +259,24 @@ def test_a_file_that_a_new_variable_reads_is_one_that_the_remap_container_alone_
         assert writers == [["gpu-topology", "remap"]]
 
 
-@given(pods(), namespaces(permissions=False), clusters, policies)
-def test_without_permissions_nobody_is_shown_gpus_by_the_word_of_an_annotation(
-    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
-) -> None:
-    outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    if outcome.allowed and namespace.injection_enabled:
-        annotations = after["metadata"].get("annotations") or {}
+def without_permissions_nobody_is_shown_gpus_by_the_word_of_an_annotation(it: Admission) -> None:
+    if it.outcome.allowed and it.namespace.injection_enabled:
+        annotations = it.after["metadata"].get("annotations") or {}
         shown = {key: value for key, value in annotations.items() if OF_VISIBLE_GPUS.fullmatch(key)}
         assert set(shown.values()) <= {"none", "-1"}
 
 
-@given(pods(), namespaces(permissions=False), clusters, policies)
-def test_without_permissions_nothing_reaches_beyond_the_pod(
-    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
-) -> None:
-    _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
+def without_permissions_nothing_reaches_beyond_the_pod(it: Admission) -> None:
     for field in ("hostIPC", "hostPID", "hostNetwork"):
-        assert after["spec"].get(field) == pod["spec"].get(field)
-    for holder, entry in added_variables(pod, after):
+        assert it.after["spec"].get(field) == it.pod["spec"].get(field)
+    for holder, entry in added_variables(it.pod, it.after):
         if entry["name"] == "NVIDIA_VISIBLE_DEVICES" and entry.get("value") == "all":
             assert holder["command"] == ["gpu-topology", "remap"]
             assert holder["args"] == ["--mode", "init"]
 
 
-@given(pods(), namespaces(), clusters, policies)
-def test_no_container_becomes_privileged(
-    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
-) -> None:
-    _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    for container in after["spec"].get("initContainers") or []:
+def no_container_becomes_privileged(it: Admission) -> None:
+    for container in it.after["spec"].get("initContainers") or []:
         if container.get("command") == ["gpu-topology", "remap"]:
             assert container["securityContext"]["runAsNonRoot"] is True
             assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
@@ -332,55 +318,42 @@ def remap_containers(after: Manifest) -> list[Manifest]:
     return [init for init in inits if init.get("command") == ["gpu-topology", "remap"]]
 
 
-@given(pods(), namespaces(), clusters, policies)
-def test_after_defaulting_and_hami_only_the_remap_containers_list_of_gpus_is_put_last_again(
-    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
-) -> None:
-    first, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    assume(after != pod)
-    assert first.allowed
-    again, _ = judge(defaulted(after), namespace, cluster, rules, nodes=nodes)
+def after_defaulting_and_hami_only_the_remap_containers_list_of_gpus_is_put_last_again(it: Admission) -> None:
+    if it.after == it.pod:
+        return
+    assert it.outcome.allowed
+    again, _ = judge(defaulted(it.after), it.namespace, it.cluster, it.rules, nodes=nodes)
     assert again.allowed
     for operation in operations(again):
         assert (operation["op"], operation["path"]) == ("add", "/spec/initContainers/0/env/-")
-        (own,) = (entry for entry in remap_containers(after)[0]["env"] if entry["name"] == "NVIDIA_VISIBLE_DEVICES")
+        (own,) = (entry for entry in remap_containers(it.after)[0]["env"] if entry["name"] == "NVIDIA_VISIBLE_DEVICES")
         assert operation["value"] == own
     assert len(operations(again)) <= 1
 
 
-@given(pods(), namespaces(permissions=False), clusters, policies)
-def test_without_permissions_no_container_that_stays_sees_every_gpu(
-    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
-) -> None:
-    outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    assume(outcome.kind in (Kind.PATCH, Kind.DEGRADED))
-    assume(outcome.profile != "observe" and outcome.reason != "observed")
-    ours = remap_containers(after)
-    for holder, entry in variables(after):
+def without_permissions_no_container_that_stays_sees_every_gpu(it: Admission) -> None:
+    if it.outcome.kind not in (Kind.PATCH, Kind.DEGRADED):
+        return
+    if it.outcome.profile in ("", "observe") or it.outcome.reason == "observed":  # it is not prepared
+        return
+    ours = remap_containers(it.after)
+    for holder, entry in variables(it.after):
         if entry["name"] == "NVIDIA_VISIBLE_DEVICES" and entry.get("value") not in (None, "", "none", "void"):
             assert holder in ours
             assert (entry["value"], holder.get("restartPolicy")) == ("all", None)
 
 
-@given(pods(), namespaces(), clusters, policies)
-def test_an_annotation_of_ours_that_a_container_refers_to_is_never_removed(
-    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
-) -> None:
-    _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    before = pod["metadata"].get("annotations") or {}
-    for _, entry in variables(after):
+def an_annotation_of_ours_that_a_container_refers_to_is_never_removed(it: Admission) -> None:
+    before = it.pod["metadata"].get("annotations") or {}
+    for _, entry in variables(it.after):
         path = ((entry.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath", "")
         key = path.removeprefix("metadata.annotations['").removesuffix("']")
         if key in before:
-            assert key in after["metadata"]["annotations"]
+            assert key in it.after["metadata"]["annotations"]
 
 
-@given(pods(), namespaces(), clusters, policies)
-def test_the_count_of_gpus_never_changes_and_limits_equal_requests_where_we_set_them(
-    pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
-) -> None:
-    _, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    for old, new in zip(pod["spec"]["containers"], after["spec"]["containers"], strict=True):
+def the_count_of_gpus_never_changes_and_limits_equal_requests_where_we_set_them(it: Admission) -> None:
+    for old, new in zip(it.pod["spec"]["containers"], it.after["spec"]["containers"], strict=True):
         limits = (old.get("resources") or {}).get("limits") or {}
         if "nvidia.com/gpu" in limits:
             assert new["resources"]["limits"]["nvidia.com/gpu"] == limits["nvidia.com/gpu"]
@@ -390,16 +363,54 @@ def test_the_count_of_gpus_never_changes_and_limits_equal_requests_where_we_set_
                 assert str(sections["limits"].get(resource)) == str(sections["requests"].get(resource))
 
 
-@given(pods(), namespaces(), policies, clusters)
-def test_who_asks_whether_a_pod_would_be_observed_is_told_what_admission_does(
-    manifest: Manifest, namespace: Namespace, rules: AdmitPolicy, cluster: ClusterFacts
-) -> None:
-    pod = msgspec.json.decode(to_json(manifest), type=Pod)
-    outcome = admit(pod, namespace, rules, cluster)
+def who_asks_whether_a_pod_would_be_observed_is_told_what_admission_does(it: Admission) -> None:
+    pod = msgspec.json.decode(to_json(it.pod), type=Pod)
+    outcome = admit(pod, it.namespace, it.rules, it.cluster)
     expected = outcome.profile if outcome.reason is Reason.OBSERVED else None
     try:
-        requests = read_requests(pod, rules.resources, rules.default_count)
+        requests = read_requests(pod, it.rules.resources, it.rules.default_count)
     except Refused:
         assert expected is None
     else:
-        assert profile_if_observed(pod, namespace, requests, rules) is expected
+        assert profile_if_observed(pod, it.namespace, requests, it.rules) is expected
+
+
+LAWS = (
+    the_patch_applies_and_a_second_admission_adds_nothing,
+    no_field_of_the_user_is_lost_or_changed_beside_those_that_are_documented,
+    a_pod_that_is_left_alone_or_refused_gets_no_patch_and_a_refused_one_a_message,
+    no_pod_that_is_created_keeps_an_output_that_somebody_else_wrote,
+    each_annotation_that_a_new_variable_refers_to_has_a_value,
+    a_file_that_a_new_variable_reads_is_one_that_the_remap_container_alone_can_write,
+    no_container_becomes_privileged,
+    after_defaulting_and_hami_only_the_remap_containers_list_of_gpus_is_put_last_again,
+    an_annotation_of_ours_that_a_container_refers_to_is_never_removed,
+    the_count_of_gpus_never_changes_and_limits_equal_requests_where_we_set_them,
+    who_asks_whether_a_pod_would_be_observed_is_told_what_admission_does,
+)
+WITHOUT_PERMISSIONS = (
+    without_permissions_nobody_is_shown_gpus_by_the_word_of_an_annotation,
+    without_permissions_nothing_reaches_beyond_the_pod,
+    without_permissions_no_container_that_stays_sees_every_gpu,
+)
+
+
+# Drawing a pod takes ten times as long as admitting it. Half of the pods are left alone, which most laws pass over.
+@settings(max_examples=3 * settings().max_examples)
+@given(pods(), namespaces(), namespaces(permissions=False), clusters, policies)
+def test_every_law_holds_for_every_pod(
+    pod: Manifest, namespace: Namespace, bare: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    check_laws(LAWS, admission(pod, namespace, cluster, rules))
+    check_laws(WITHOUT_PERMISSIONS, admission(pod, bare, cluster, rules))
+
+
+def test_a_law_that_does_not_hold_is_named() -> None:
+    def pods_are_never_changed(it: Admission) -> None:
+        assert it.after == it.pod
+
+    changed = admission(make_pod(), TEAM_A, HAMI_2_9, policy())
+    check_laws([the_patch_applies_and_a_second_admission_adds_nothing], changed)
+    with pytest.raises(AssertionError, match="assert") as failure:
+        check_laws([the_patch_applies_and_a_second_admission_adds_nothing, pods_are_never_changed], changed)
+    assert failure.value.__notes__ == ["This law does not hold: pods_are_never_changed"]

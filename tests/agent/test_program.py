@@ -17,7 +17,6 @@ from tests.agent.looks import nowhere
 from tests.nvml import machines as played
 from tests.nvml.machines import Machine, write_machine
 from tests.nvml.stub import environment_of, without_library
-from tests.ports import free_port
 from tests.server.conftest import until
 from webhook.topology.document import parse_topology
 
@@ -64,10 +63,10 @@ def computer(nvml_library: Path, tmp_path: Path) -> Computer:
 
 
 @pytest.fixture
-def kubeconfig(tmp_path: Path) -> Path:
+def kubeconfig(tmp_path: Path, port: int) -> Path:
     """For a server that does not answer."""
     path = tmp_path / "kubeconfig"
-    path.write_text(json.dumps(nowhere(f"https://127.0.0.1:{free_port()}")))
+    path.write_text(json.dumps(nowhere(f"https://127.0.0.1:{port}")))
     return path
 
 

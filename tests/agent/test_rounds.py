@@ -13,7 +13,6 @@ import pytest
 
 from tests.agent.looks import driver_away, nowhere
 from tests.agent.waking import wake
-from tests.ports import free_port
 from tests.topology.machines import hgx_h100, with_switch_links
 from webhook.agent.log import AgentLog
 from webhook.agent.publication import PublishOptions
@@ -64,11 +63,11 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def world(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     for name in ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"):
         monkeypatch.delenv(name, raising=False)
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(json.dumps(nowhere(f"https://127.0.0.1:{free_port()}")))
+    kubeconfig.write_text(json.dumps(nowhere(f"https://127.0.0.1:{port}")))
     found = World(kubeconfig, tmp_path / "log")
     yield found
     for descriptor in found.descriptors:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import ssl
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -189,22 +190,36 @@ def test_a_key_does_not_show_in_a_representation() -> None:
     assert repr(bundle.key) not in repr(bundle)
 
 
-def files_of_keys() -> list[str]:
+def files_with(key: bytes) -> list[Path]:
+    """Where this key was written down. Other processes may keep keys of their own there meanwhile."""
     places = [Path("/dev/shm"), Path(os.environ.get("TMPDIR", "/tmp"))]  # noqa: S108 - looked at, not written to
-    return sorted(str(path) for place in places if place.is_dir() for path in place.glob("tmp*/tls.key"))
+    found = []
+    for path in (path for place in places if place.is_dir() for path in place.glob("tmp*/tls.key")):
+        with suppress(OSError):  # it is that of another process, and gone again
+            if path.read_bytes() == key:
+                found.append(path)
+    return found
+
+
+def test_a_key_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    path = tmp_path / "tmp1" / "tls.key"
+    path.parent.mkdir()
+    path.write_bytes(pair().key)
+    assert files_with(path.read_bytes()) == [path]
 
 
 def test_no_key_file_is_left_behind() -> None:
-    before = files_of_keys()
-    server_context(pair())
-    assert files_of_keys() == before
+    bundle = pair()
+    server_context(bundle)
+    assert files_with(bundle.key) == []
 
 
 def test_no_key_file_is_left_behind_when_loading_fails() -> None:
-    before = files_of_keys()
+    bundle = TlsBundle(pair().certificate, pair().key)
     with pytest.raises(ssl.SSLError, match=r"KEY_VALUES_MISMATCH|mismatch"):
-        server_context(TlsBundle(pair().certificate, pair().key))
-    assert files_of_keys() == before
+        server_context(bundle)
+    assert files_with(bundle.key) == []
 
 
 def test_the_context_gives_no_tickets_and_speaks_nothing_old() -> None:

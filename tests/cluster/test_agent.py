@@ -34,7 +34,6 @@ from tests.cluster.control_plane import ControlPlane
 from tests.nvml import machines as played
 from tests.nvml.machines import write_machine
 from tests.nvml.stub import environment_of, nvml_library, without_library
-from tests.ports import free_port
 from tests.server.conftest import DEADLINE_S, until
 from tests.topology.machines import hgx_h100, uuid, with_switch_links
 from webhook.agent.log import AgentLog
@@ -288,9 +287,9 @@ def test_a_look_that_failed_with_a_bug_is_no_sign_of_life(site: Site) -> None:
     assert site.signs_of_life() == [AT]
 
 
-def test_a_topology_that_is_published_late_was_true_when_the_node_was_looked_at(site: Site) -> None:
+def test_a_topology_that_is_published_late_was_true_when_the_node_was_looked_at(site: Site, port: int) -> None:
     right = site.kubeconfig.read_text()
-    site.kubeconfig.write_text(right.replace(site.control_plane.url, f"https://127.0.0.1:{free_port()}"))
+    site.kubeconfig.write_text(right.replace(site.control_plane.url, f"https://127.0.0.1:{port}"))
     agent = site.agent()
     wake(agent)
     site.kubeconfig.write_text(right)
@@ -506,9 +505,9 @@ def test_a_label_does_not_conflict_with_other_writers(site: Site) -> None:
     assert agent.status.count(Count.API_ERRORS) == {}
 
 
-def test_an_api_server_that_returns_gets_what_was_discovered_meanwhile(site: Site) -> None:
+def test_an_api_server_that_returns_gets_what_was_discovered_meanwhile(site: Site, port: int) -> None:
     right = site.kubeconfig.read_text()
-    site.kubeconfig.write_text(right.replace(site.control_plane.url, f"https://127.0.0.1:{free_port()}"))
+    site.kubeconfig.write_text(right.replace(site.control_plane.url, f"https://127.0.0.1:{port}"))
     agent = site.agent()
     wake(agent)
     assert "gives no answer" in agent.status.failure

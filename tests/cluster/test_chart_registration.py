@@ -32,7 +32,6 @@ from tests.cluster.registration import (
     write_state,
 )
 from tests.cluster.scheduling import allocate, bind, stored
-from tests.ports import free_port
 from tests.server.conftest import Starter, until
 from tests.topology.machines import h20
 
@@ -48,9 +47,9 @@ def opt_in(admin: CoreV1Api, namespace: str) -> None:
 
 
 @pytest.fixture
-def nobody_answers(control_plane: ControlPlane, admin: CoreV1Api, namespace: str) -> Iterator[Create]:
+def nobody_answers(control_plane: ControlPlane, admin: CoreV1Api, namespace: str, port: int) -> Iterator[Create]:
     """The registration leads to a port on which nothing listens; creates pods in a namespace that opted in."""
-    configuration = installed_registration(f"https://127.0.0.1:{free_port()}", control_plane.ca_file.read_bytes())
+    configuration = installed_registration(f"https://127.0.0.1:{port}", control_plane.ca_file.read_bytes())
     assert apply(control_plane, configuration).status_code == 201
 
     def create(pod: dict[str, Any], place: str = namespace) -> Answer:

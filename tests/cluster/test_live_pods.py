@@ -28,7 +28,6 @@ from kubernetes.client import (
 
 from tests.cluster.accounts import permitted, without
 from tests.cluster.control_plane import ControlPlane
-from tests.ports import free_port
 from webhook.kube.permissions import WEBHOOK, Permission, Scope
 from webhook.kube.pod_events import Fate, PodEvents, PodReference
 from webhook.kube.pods import LivePods
@@ -254,8 +253,7 @@ def test_a_token_that_has_ended_is_told(site: Site) -> None:
     run(test())
 
 
-def test_an_api_server_that_is_away_is_told(site: Site) -> None:
-    port = free_port()
+def test_an_api_server_that_is_away_is_told(site: Site, port: int) -> None:
     right = site.kubeconfig.read_text()
     site.kubeconfig.write_text(right.replace(site.control_plane.url, f"https://127.0.0.1:{port}"))
 

@@ -20,8 +20,8 @@ from tests.chart.registration import PATIENCE_S
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.managed import Site, make_secret, managed_site, shown
 from tests.cluster.registration import create_pod, gpu_pod, write_state
+from tests.figures import ShowFigures
 from tests.pods import pod
-from tests.ports import free_port
 from tests.server.asgi import review
 from tests.server.conftest import RunningServer, until
 from tests.topology.machines import h20
@@ -127,7 +127,7 @@ class Trusting:
 
 
 def test_no_review_fails_while_the_certificate_and_then_the_authority_rotate(
-    site: Site, capsys: pytest.CaptureFixture[str]
+    site: Site, show_figures: ShowFigures
 ) -> None:
     servers = [site.start(), site.start()]
     register(site, servers[0])
@@ -159,7 +159,7 @@ def test_no_review_fails_while_the_certificate_and_then_the_authority_rotate(
     assert load.failed == []
     assert all(load.done[kind] > 20 for kind in ("keep-alive", "fresh", "created")), load.done
     until(lambda: sorted(leads(server) for server in servers) == [False, True], "one leader")
-    with capsys.disabled():
+    with show_figures():
         print(f"\nrotation under load: {load.done}, failed: {len(load.failed)}")
     for server in servers:
         assert "PRIVATE KEY" not in server.out.read_text() + server.err.read_text()
@@ -231,9 +231,9 @@ def test_a_server_waits_unready_for_a_secret_that_is_not_its_own_and_stops_when_
     assert server.stop(signal.SIGTERM) == 0
 
 
-def test_a_server_whose_api_server_is_away_waits_and_stops_when_it_is_told_to(site: Site) -> None:
+def test_a_server_whose_api_server_is_away_waits_and_stops_when_it_is_told_to(site: Site, port: int) -> None:
     config = json.loads(site.control_plane.kubeconfig.read_text())
-    config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{free_port()}"
+    config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
     kubeconfig = site.directory / "away.kubeconfig"
     kubeconfig.write_text(json.dumps(config))
     server = site.start(kubeconfig=kubeconfig, ready=False)

@@ -4,6 +4,7 @@ import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -40,8 +41,9 @@ class Target:
     mutator: Mutator
 
 
+@cache
 def find_target(name: str) -> Target:
-    """The target of one of ``NAMES``."""
+    """The target of one of ``NAMES``. Its seeds take a second to collect."""
     module = importlib.import_module(f"tests.fuzz.targets.{name}")
     seeds = tuple(module.seeds())
     return Target(name, module.target, seeds, _mutator(seeds))

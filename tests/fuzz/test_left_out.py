@@ -5,18 +5,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.programs.run_apart import ROOT, run_apart
 
 
-def run_two_tests(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_two_tests(directory: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A run of its own, of a Python that finds no atheris."""
     (directory / "sitecustomize.py").write_text('import sys\n\nsys.modules["atheris"] = None\n')
     selected = ("-k", "short_run and (nccl or smi)", "tests/fuzz/test_targets.py")
-    return run_apart(directory, *selected, PYTHONPATH=str(directory), **environment)
+    return run_apart(directory, *options, *selected, PYTHONPATH=str(directory), **environment)
 
 
-def test_it_is_counted_at_the_end_with_the_reason(tmp_path: Path) -> None:
-    done = run_two_tests(tmp_path)
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "two workers"])
+def test_it_is_counted_at_the_end_with_the_reason(tmp_path: Path, options: tuple[str, ...]) -> None:
+    done = run_two_tests(tmp_path, *options)
     assert done.returncode == 0, done.stdout
     assert "TESTS LEFT OUT: 2 tests without atheris, because pip found no wheel of it" in done.stdout
     assert "2 skipped" in done.stdout

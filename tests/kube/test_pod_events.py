@@ -12,7 +12,6 @@ import pytest
 
 from tests.kube.conftest import Run
 from tests.kube.stand_in import Line, Received, StandIn, Turn, always, kubeconfig, serving, status
-from tests.ports import free_port
 from webhook.kube.pod_events import Fate, PodEvents, PodReference
 from webhook.kube.session import connect
 from webhook.model.binding import PodEvent
@@ -186,9 +185,7 @@ def test_an_event_that_was_not_taken_is_told_by_the_next_retry(run: Run, tmp_pat
     run(test())
 
 
-def test_an_api_server_that_is_away_is_counted(run: Run, tmp_path: Path) -> None:
-    port = free_port()
-
+def test_an_api_server_that_is_away_is_counted(run: Run, tmp_path: Path, port: int) -> None:
     async def test() -> None:
         async with telling(tmp_path, f"http://127.0.0.1:{port}", Clock()) as events:
             events.tell(UNMET, TRAIN)

@@ -11,7 +11,6 @@ import pytest
 
 from tests.kube.conftest import Run
 from tests.kube.stand_in import POD, Line, Received, StandIn, Turn, always, chunked, head, kubeconfig, serving, status
-from tests.ports import free_port
 from webhook.kube.pods import LivePods
 from webhook.kube.session import connect
 from webhook.model.errors import PodsUnreadable
@@ -234,9 +233,7 @@ def test_a_body_that_drips_is_not_waited_for_either(run: Run, tmp_path: Path) ->
     run(test())
 
 
-def test_an_api_server_that_was_away_is_found_again(run: Run, tmp_path: Path) -> None:
-    port = free_port()
-
+def test_an_api_server_that_was_away_is_found_again(run: Run, tmp_path: Path, port: int) -> None:
     async def test() -> None:
         async with reading(tmp_path, f"http://127.0.0.1:{port}") as pods:
             for _ in range(2):
@@ -248,9 +245,9 @@ def test_an_api_server_that_was_away_is_found_again(run: Run, tmp_path: Path) ->
     run(test())
 
 
-def test_an_api_server_that_cannot_be_reached_is_told_without_the_names_of_objects(run: Run, tmp_path: Path) -> None:
-    port = free_port()
-
+def test_an_api_server_that_cannot_be_reached_is_told_without_the_names_of_objects(
+    run: Run, tmp_path: Path, port: int
+) -> None:
     async def test() -> None:
         async with reading(tmp_path, f"http://127.0.0.1:{port}") as pods:
             with pytest.raises(PodsUnreadable, match="onnect") as caught:
@@ -445,11 +442,14 @@ def test_others_are_read_while_one_waits(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_read_that_is_given_up_leaves_nothing_to_the_next(run: Run, tmp_path: Path) -> None:
+    answered, given_up = asyncio.Event(), asyncio.Event()
+
     async def turn(request: Received, line: Line) -> None:
         if request.target.endswith("/given-up"):
             line.raw(head("200 OK", "Content-Length: 40") + b"{")
             await line.writer.drain()
-            await asyncio.sleep(0.1)
+            answered.set()
+            await given_up.wait()
             line.raw(b"x" * 39)
         else:
             line.say(POD)
@@ -458,11 +458,14 @@ def test_a_read_that_is_given_up_leaves_nothing_to_the_next(run: Run, tmp_path: 
         async with site(tmp_path, turn) as (stand_in, pods):
             for _ in range(3):
                 read = asyncio.create_task(pods.pod("team-a", "given-up"))
-                await asyncio.sleep(0.05)
+                await answered.wait()
                 read.cancel()
                 await asyncio.wait((read,))
+                given_up.set()
                 assert read.cancelled()
                 assert await pods.pod("team-a", "train") == POD
+                answered.clear()
+                given_up.clear()
             assert stand_in.connections == 4
 
     run(test())
@@ -559,9 +562,9 @@ def test_an_answer_that_is_no_list_is_told(run: Run, tmp_path: Path, code: str, 
     run(test())
 
 
-def test_a_group_cannot_be_read_while_the_api_server_is_away(run: Run, tmp_path: Path) -> None:
+def test_a_group_cannot_be_read_while_the_api_server_is_away(run: Run, tmp_path: Path, port: int) -> None:
     async def test() -> None:
-        async with reading(tmp_path, f"http://127.0.0.1:{free_port()}") as pods:
+        async with reading(tmp_path, f"http://127.0.0.1:{port}") as pods:
             with pytest.raises(PodsUnreadable, match=r"^list pods of group g .* gives no answer: "):
                 await pods.group("team-a", "g", "node-1")
 

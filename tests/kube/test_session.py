@@ -21,7 +21,6 @@ from certs.issue import issue
 from tests.kube.access import ToldAccess
 from tests.kube.conftest import Run
 from tests.kube.stand_in import POD, Line, Received, StandIn, Turn, always, kubeconfig, serving, status
-from tests.ports import free_port
 from webhook.kube.credentials import STALE_TIMES, Credentials
 from webhook.kube.kubeconfig import Kubeconfig
 from webhook.kube.pods import LivePods
@@ -432,9 +431,9 @@ def test_certificates_that_cannot_be_read_are_named(tmp_path: Path, part: str) -
 
 
 def test_a_proxy_that_is_not_for_this_address_is_left_alone(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
     monkeypatch.setenv("no_proxy", "127.0.0.0/8")
 
     async def test() -> None:

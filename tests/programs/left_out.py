@@ -1,9 +1,10 @@
 """Tests whose program or package cannot be had are left out; the summary counts them and says why, and CI fails."""
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 import pytest
 
@@ -14,6 +15,8 @@ MAY_LACK = "CI_MAY_LACK"
 """Environment variable: names of programs, separated by commas, whose tests CI may leave out too."""
 GetProgram: TypeAlias = Callable[[GoProgram], Path]
 _MISSING = pytest.StashKey[dict[str, str]]()
+_TOLD = "left_out"
+"""Under which a worker tells what it lacked."""
 
 
 class LeaveOut(Protocol):
@@ -46,7 +49,7 @@ def go_program(request: pytest.FixtureRequest, leave_out: LeaveOut) -> GetProgra
 
     def say(line: str) -> None:
         with capture.global_and_fixture_disabled():
-            print(f"\n{line}", flush=True)
+            print(f"\n{line}", file=sys.stderr, flush=True)  # the standard output of a worker is lost
 
     def get(program: GoProgram) -> Path:
         if program.name in missing:
@@ -57,6 +60,20 @@ def go_program(request: pytest.FixtureRequest, leave_out: LeaveOut) -> GetProgra
         return found
 
     return get
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In a worker of pytest-xdist: tell the process that started it, which writes the end of the run."""
+    output: dict[str, object] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[_TOLD] = session.config.stash.get(_MISSING, {})
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker has ended; one that crashed told nothing."""
+    told = getattr(node, "workeroutput", {}).get(_TOLD, {})
+    node.config.stash.setdefault(_MISSING, {}).update(told)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.programs.left_out import MAY_LACK
 
 ROOT = Path(__file__).parents[2]
-_NOT_INHERITED = frozenset({"CI", MAY_LACK, "PYTEST_ADDOPTS"})
-"""Of the run around it: each test says itself whether CI runs it, and what that may lack."""
+_NOT_INHERITED = frozenset({"CI", MAY_LACK, "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"})
+"""Of the run around it: each test says itself whether CI runs it, what that may lack, and in how many processes."""
 
 
 def run_apart(directory: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

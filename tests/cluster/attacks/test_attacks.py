@@ -13,6 +13,7 @@ from tests.cluster.attacks.stage import Stage, running_stage
 from tests.cluster.control_plane import Binaries
 from tests.cluster.processes import NotRunningError
 from tests.cluster.registration import gpu_pod
+from tests.figures import ShowFigures
 from tests.nvml.stub import nvml_library
 
 __all__ = ["nvml_library"]
@@ -33,9 +34,9 @@ def stage(binaries: Binaries, nvml_library: Path, tmp_path_factory: pytest.TempP
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-def test_the_attack_is_held_off(attack: Attack, stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_attack_is_held_off(attack: Attack, stage: Stage, show_figures: ShowFigures) -> None:
     figures = replay(attack, stage)
-    with capsys.disabled():
+    with show_figures():
         print()
         report([figures])
     assert figures.faults == []

@@ -20,6 +20,7 @@ from tests.cluster.hami.values import fault_of
 from tests.cluster.installation import NAMESPACE, registered
 from tests.cluster.load.cluster import known_nodes
 from tests.cluster.load.nodes import create_nodes, machines
+from tests.figures import ShowFigures
 from tests.server.conftest import until
 from webhook.model.node_names import config_map_name
 from webhook.topology.model import NodeTopology
@@ -62,7 +63,7 @@ def test_no_pod_is_bound_without_its_values_while_replicas_die_and_come_back(
     cluster: Cluster,
     new_team: NewTeam,
     machines_of: dict[str, NodeTopology],
-    capsys: pytest.CaptureFixture[str],
+    show_figures: ShowFigures,
 ) -> None:
     team = new_team(injection="enabled", **PERMISSIONS)
     ours, plane = cluster.ours, cluster.control_plane
@@ -104,7 +105,7 @@ def test_no_pod_is_bound_without_its_values_while_replicas_die_and_come_back(
     refusals = [refusal for life in rush.lives.values() for refusal in life.refusals]
     assert [said for said in refusals if f'failed calling webhook "{PODS_WEBHOOK}"' not in said] == []
     assert refusals != []
-    with capsys.disabled():
+    with show_figures():
         print(f"\nfailover: {report(rush)}; Bindings tried again: {in_all[1]}; with one replica away: {with_one}")
 
 

@@ -22,6 +22,7 @@ from tests.cluster.hami.values import fault_of
 from tests.cluster.installation import CONFIGURATION, NAMESPACE, registered
 from tests.cluster.managed import Site, managed_site, shown
 from tests.cluster.service import running_service
+from tests.figures import ShowFigures
 from tests.server.conftest import RunningServer, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.parametrize("release", ["2.10.0"], indirect=True)]
@@ -61,7 +62,7 @@ def two_gpus(name: str) -> dict[str, Any]:
 
 
 def test_no_creation_and_no_binding_fails_while_certificate_and_authority_rotate(
-    cluster: Cluster, new_team: NewTeam, site: Site, servers: list[RunningServer], capsys: pytest.CaptureFixture[str]
+    cluster: Cluster, new_team: NewTeam, site: Site, servers: list[RunningServer], show_figures: ShowFigures
 ) -> None:
     team, machines = new_team(injection="enabled"), {each.node: each for each in topologies()}
     until(lambda: "gpu.topology/injected" in str(team.asks_for(two_gpus("probe"), dry_run=True).body), "our webhook")
@@ -89,7 +90,7 @@ def test_no_creation_and_no_binding_fails_while_certificate_and_authority_rotate
     assert rush.faults == []
     assert [refusal for life in rush.lives.values() for refusal in life.refusals] == []
     assert [now.not_reached - then.not_reached for now, then in zip(after, before, strict=True)] == [0, 0]
-    with capsys.disabled():
+    with show_figures():
         print(f"\nrotation with HAMi: {len(rush.ended)} pods bound with their values, no call failed")
 
 

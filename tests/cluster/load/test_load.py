@@ -14,6 +14,7 @@ from tests.cluster.load.measure import measure
 from tests.cluster.load.plan import Plan
 from tests.cluster.load.report import report
 from tests.cluster.processes import NotRunningError
+from tests.figures import ShowFigures
 from tests.ports import reserved_port
 
 pytestmark = pytest.mark.cluster
@@ -39,11 +40,11 @@ def cluster(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def test_every_pod_is_prepared_at_200_a_second_in_a_cluster_of_2000_nodes(
-    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+    cluster: Cluster, show_figures: ShowFigures
 ) -> None:
     with registered(cluster.ours, PLAN.registration(cluster.ours)):
         found = measure(PLAN, cluster)
-    with capsys.disabled():
+    with show_figures():
         print(f"\nload: {PLAN.pods:,} pods in a cluster of {PLAN.nodes:,} nodes")
         report(found, cluster)
     assert found.faults == []

@@ -1,0 +1,20 @@
+"""Laws of a property test: a value is drawn once, and all laws of what it leads to are checked."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def check_laws(laws: Iterable[Callable[[T], None]], value: T) -> None:
+    """Check each law, a function that fails where it does not hold; the failure names the law.
+
+    Raises:
+        AssertionError: a law does not hold for this value.
+    """
+    for law in laws:
+        try:
+            law(value)
+        except Exception as error:
+            error.add_note(f"This law does not hold: {law.__name__}")
+            raise
