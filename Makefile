@@ -9,7 +9,7 @@ REMAP_IMAGE ?= $(shell echo '$(IMAGE)' | sed -E 's#[^/:]+(:[^/:]+)?$$#gpu-topolo
 PROCESSES ?= 2
 QUICK := $(addprefix tests/,admit allocation bind docs model resolve review test_house.py)
 
-.PHONY: demo test quick fast fuzz control-plane cluster load attacks run bench chart docs image image-test check lint lock clean
+.PHONY: demo test quick fast fuzz control-plane cluster load attacks run bench chart docs image image-test check lint lock clean messages
 
 demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -61,6 +61,9 @@ bench: .venv/installed      ## what a review costs beside a bare server and othe
 
 chart: .venv/installed      ## what the chart takes from the code, and deploy/install.yaml from the chart
 	$(BIN)/python -m tests.chart
+
+messages: .venv/installed   ## docs/messages.md from the catalogue of messages
+	$(BIN)/python -m tests.catalogue
 
 docs: .venv/docs            ## the documents as a site, in site/; fails for a link or heading that is not there
 	$(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml

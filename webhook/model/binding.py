@@ -1,9 +1,13 @@
 """What is decided about a Binding: the fields that we read, and the outcome in a closed vocabulary."""
 
 import enum
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import msgspec
 
+from webhook.catalogue import links, opting
+from webhook.catalogue.entry import Entry
 from webhook.model.choices import Profile
 from webhook.model.outcome import Kind
 from webhook.model.pod import Fields, Metadata
@@ -65,28 +69,35 @@ class BindReason(enum.StrEnum):
     BAD_POD = "bad-pod"
 
 
-BIND_SENTENCES: dict[BindReason, str] = {
-    BindReason.NOT_A_BINDING: "Only the creation of a Binding of a pod to a node is looked at.",
-    BindReason.NOT_INJECTED: "The pod was not prepared by us.",
-    BindReason.POD_GONE: "The pod does not exist any more.",
-    BindReason.POD_RECREATED: "The pod is another one than the scheduler means.",
-    BindReason.ALREADY_BOUND: "The pod has a node already.",
-    BindReason.NAMESPACE_NOT_ENABLED: "The namespace has not opted in.",
-    BindReason.OBSERVED: "The pod is only observed.",
-    BindReason.RESOLVED: "The pod was told which GPUs it has and how they are linked.",
-    BindReason.REQUIREMENT_NOT_MET: "The GPUs are not what the pod requires.",
-    BindReason.NO_ALLOCATION: "The scheduler has given the pod no GPU.",
-    BindReason.STALE_ALLOCATION: "The allocation was made for another node.",
-    BindReason.BAD_ALLOCATION: "The allocation does not fit the containers of the pod.",
-    BindReason.MIG_ALLOCATION: "The pod was given MIG instances, which have no NVLink.",
-    BindReason.NODE_UNKNOWN: "Nothing is known of the GPUs of the node.",
-    BindReason.GPU_UNKNOWN: "A GPU was allocated that the node does not list.",
-    BindReason.POD_NOT_NAMED: "The Binding does not name its pod by its uid.",
-    BindReason.OVER_LIMIT: "The allocation or the node has more of something than the configuration allows.",
-    BindReason.NAMESPACE_UNKNOWN: "The namespace is not known here, so its requirements are not either.",
-    BindReason.POD_UNREADABLE: "The API server could not be asked for the pod.",
-    BindReason.BAD_POD: "The pod has an option that cannot be read.",
-}
+BIND_ENTRIES: Mapping[BindReason, Entry] = MappingProxyType(
+    {
+        BindReason.NOT_A_BINDING: opting.NOT_A_BINDING,
+        BindReason.NOT_INJECTED: opting.NOT_INJECTED,
+        BindReason.POD_GONE: opting.POD_GONE,
+        BindReason.POD_RECREATED: opting.POD_RECREATED,
+        BindReason.ALREADY_BOUND: opting.ALREADY_BOUND,
+        BindReason.NAMESPACE_NOT_ENABLED: opting.BINDING_NOT_ENABLED,
+        BindReason.OBSERVED: opting.BINDING_OBSERVED,
+        BindReason.RESOLVED: links.RESOLVED,
+        BindReason.REQUIREMENT_NOT_MET: links.REQUIREMENT_NOT_MET,
+        BindReason.NO_ALLOCATION: links.NO_ALLOCATION,
+        BindReason.STALE_ALLOCATION: links.STALE_ALLOCATION,
+        BindReason.BAD_ALLOCATION: links.BAD_ALLOCATION,
+        BindReason.MIG_ALLOCATION: links.MIG_ALLOCATION,
+        BindReason.NODE_UNKNOWN: links.NODE_UNKNOWN,
+        BindReason.GPU_UNKNOWN: links.GPU_UNKNOWN,
+        BindReason.OVER_LIMIT: links.ALLOCATION_OVER_LIMIT,
+        BindReason.POD_NOT_NAMED: opting.POD_NOT_NAMED,
+        BindReason.NAMESPACE_UNKNOWN: opting.BINDING_NAMESPACE_UNKNOWN,
+        BindReason.POD_UNREADABLE: opting.POD_UNREADABLE,
+        BindReason.BAD_POD: opting.BAD_POD,
+    }
+)
+"""What is said of each reason, and what to do about it."""
+
+BIND_SENTENCES: Mapping[BindReason, str] = MappingProxyType(
+    {reason: entry.sentence for reason, entry in BIND_ENTRIES.items()}
+)
 
 
 class PodEvent(msgspec.Struct, frozen=True):

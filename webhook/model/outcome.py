@@ -1,10 +1,13 @@
 """What became of a pod, and why, in a closed vocabulary that responses, logs, metrics and people share."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
+from webhook.catalogue import cards, installation, opting, peers
+from webhook.catalogue.entry import Entry
 from webhook.model.patch import Operation
 from webhook.printable import printable
 
@@ -60,35 +63,40 @@ class Reason(enum.StrEnum):
     OVER_LIMIT = "over-limit"
 
 
-SENTENCES: dict[Reason, str] = {
-    Reason.NOT_A_CREATE: "Only the creation of a pod is looked at.",
-    Reason.NAMESPACE_UNKNOWN: "The namespace is not known here, so nothing can be said about the pod.",
-    Reason.NAMESPACE_NOT_ENABLED: "The namespace has not opted in.",
-    Reason.MIRROR_POD: "The kubelet shows a static pod of its node, which runs as its file says.",
-    Reason.OPTED_OUT: "The pod has opted out.",
-    Reason.NO_GPU_REQUEST: "No container asks for a GPU.",
-    Reason.MIG_REQUEST: "The pod asks for MIG devices, which have no NVLink.",
-    Reason.VGPU_SLICE: "The pod asks for a vGPU slice and did not say that it wants whole cards.",
-    Reason.NOT_REQUESTED: "Injection was not asked for, and the pod does not get it unasked.",
-    Reason.NO_CONTAINER_SELECTED: "None of the containers that the namespace names asks for a GPU.",
-    Reason.INJECTED: "The pod was prepared for NVLink.",
-    Reason.ALREADY_INJECTED: "The pod has everything already.",
-    Reason.OBSERVED: "The pod was left as it is; warnings say what the profile would do.",
-    Reason.NAMESPACE_WITHHELD: "The pod refuses a host namespace that its profile needs.",
-    Reason.INIT_CONTAINER_FAULT: "HAMi 2.10.0 will offer this pod's cards to others once its init containers finish.",
-    Reason.NO_TOPOLOGY_FILE: "The remap carrier of this cluster cannot write a topology file.",
-    Reason.BAD_ANNOTATION: "An annotation has a value that cannot be read.",
-    Reason.UNKNOWN_OUTPUT: "A variable takes its value from an annotation that nobody will write.",
-    Reason.BAD_RESOURCE: "A GPU resource cannot be read, or containers ask for GPUs of two device plugins.",
-    Reason.UNKNOWN_CONTAINER: "The pod names a container that asks for no GPU, or that it does not have.",
-    Reason.MISSING_PERMISSION: "The pod needs something that its namespace is not allowed.",
-    Reason.CONTRADICTS_PROFILE: "The pod sets something that its profile has to set differently.",
-    Reason.MIXED_CARDS: "Whole cards and a vGPU slice cannot be kept apart in this pod.",
-    Reason.DEVICE_LIST_STRATEGY: "The profile needs the device list strategy envvar.",
-    Reason.MOUNT_PATH_TAKEN: "The pod mounts something where our files have to be.",
-    Reason.CARRIER_UNAVAILABLE: "The remap carrier that the pod asks for does not work on this cluster.",
-    Reason.OVER_LIMIT: "The pod has, or would get, more of something than the configuration allows.",
-}
+ENTRIES: Mapping[Reason, Entry] = MappingProxyType(
+    {
+        Reason.NOT_A_CREATE: opting.NOT_A_CREATE,
+        Reason.NAMESPACE_UNKNOWN: opting.NAMESPACE_UNKNOWN,
+        Reason.NAMESPACE_NOT_ENABLED: opting.NAMESPACE_NOT_ENABLED,
+        Reason.MIRROR_POD: opting.MIRROR_POD,
+        Reason.OPTED_OUT: opting.OPTED_OUT,
+        Reason.NO_GPU_REQUEST: opting.NO_GPU_REQUEST,
+        Reason.MIG_REQUEST: cards.MIG_REQUEST,
+        Reason.VGPU_SLICE: opting.VGPU_SLICE,
+        Reason.NOT_REQUESTED: opting.NOT_REQUESTED,
+        Reason.NO_CONTAINER_SELECTED: opting.NO_CONTAINER_SELECTED,
+        Reason.INJECTED: opting.INJECTED,
+        Reason.ALREADY_INJECTED: opting.ALREADY_INJECTED,
+        Reason.OBSERVED: opting.OBSERVED,
+        Reason.NAMESPACE_WITHHELD: peers.NAMESPACE_WITHHELD,
+        Reason.INIT_CONTAINER_FAULT: cards.INIT_CONTAINER_FAULT,
+        Reason.NO_TOPOLOGY_FILE: installation.NO_TOPOLOGY_FILE,
+        Reason.BAD_ANNOTATION: opting.BAD_ANNOTATION,
+        Reason.UNKNOWN_OUTPUT: opting.UNKNOWN_OUTPUT,
+        Reason.BAD_RESOURCE: cards.BAD_RESOURCE,
+        Reason.UNKNOWN_CONTAINER: opting.UNKNOWN_CONTAINER,
+        Reason.MISSING_PERMISSION: opting.MISSING_PERMISSION,
+        Reason.CONTRADICTS_PROFILE: peers.CONTRADICTS_PROFILE,
+        Reason.MIXED_CARDS: cards.MIXED_CARDS,
+        Reason.DEVICE_LIST_STRATEGY: peers.DEVICE_LIST_STRATEGY,
+        Reason.MOUNT_PATH_TAKEN: installation.MOUNT_PATH_TAKEN,
+        Reason.CARRIER_UNAVAILABLE: installation.CARRIER_UNAVAILABLE,
+        Reason.OVER_LIMIT: opting.OVER_LIMIT,
+    }
+)
+"""What is said of each reason, and what to do about it."""
+
+SENTENCES: Mapping[Reason, str] = MappingProxyType({reason: entry.sentence for reason, entry in ENTRIES.items()})
 
 
 class AdmissionWarning(msgspec.Struct, frozen=True):

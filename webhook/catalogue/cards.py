@@ -1,0 +1,180 @@
+"""GT2: whole cards, and what the versions of HAMi make of a pod."""
+
+from webhook.catalogue.entry import Entry
+
+_EXPLAIN, _COMPATIBILITY, _CONTROL = "explain.md#the-conditions", "compatibility.md#hami", "injection.md"
+_REMOVE_LIST = "Remove the variable: the device plugin shows the container its own GPUs and no others"
+_SAY_VERSION = "Say which HAMi runs: --hami-version"
+_DISABLE = (
+    'Let the webhook do it, or write CUDA_DISABLE_CONTROL: "true" as a literal into every container, init containers '
+    "too; setting it inside a running container changes nothing"
+)
+
+MIG_REQUEST = Entry(
+    "GT201",
+    "the pod asks for MIG devices, which have no NVLink",
+    "Ask for whole GPUs if the pod needs NVLink",
+    _EXPLAIN,
+)
+MIG_LEFT_ALONE = Entry(
+    "GT202",
+    "MIG devices have no NVLink; the pod is left as it is",
+    "Ask for whole GPUs if the pod needs NVLink",
+    _EXPLAIN,
+)
+BAD_RESOURCE = Entry(
+    "GT203",
+    "a GPU resource cannot be read, or containers ask for GPUs of two device plugins",
+    "Write a whole number; use the resource names of one device plugin in one pod",
+    "configuration.md#resources",
+)
+TWO_FAMILIES = Entry(
+    "GT204",
+    "container {first} asks for GPUs of {first_family}, container {second} for GPUs of {second_family}: no scheduler "
+    "gives a pod both",
+    "Use the resource names of one of them",
+    "configuration.md#resources",
+)
+MIXED_CARDS = Entry(
+    "GT205",
+    "whole cards and a vGPU slice cannot be kept apart in this pod",
+    "Put the container with the slice into a pod of its own, or leave gpu.topology/containers out. HAMi 2.9 and fixed "
+    "2.10 releases can keep them apart in profile exclusive, if the webhook knows the version",
+    _COMPATIBILITY,
+)
+SLICE_WITH_PEERS = Entry(
+    "GT206",
+    "annotation gpu.topology/containers leaves container {container} its vGPU slice, but profile {profile} would show "
+    "its card to the others",
+    "Put it into a pod of its own",
+    _COMPATIBILITY,
+)
+SLICE_LOSES_LIMITS = Entry(
+    "GT207",
+    "annotation gpu.topology/containers leaves container {container} its vGPU slice, but HAMi {hami} may lift its "
+    "limits with the others'",
+    "Put it into a pod of its own",
+    _COMPATIBILITY,
+)
+SLICE = Entry("GT208", "{slices}", 'Ask for {resource} alone, or set gpu.topology/inject: "true" on the pod', _EXPLAIN)
+LIBRARY_PRELOADED = Entry("GT210", "{containers}", _DISABLE, _CONTROL)
+LIBRARY_PERHAPS_PRELOADED = Entry(
+    "GT211", "it depends on HAMi's version, which is not known here: {versions}", _DISABLE, _CONTROL
+)
+SLICE_KEEPS_LIBRARY = Entry(
+    "GT212", "{containers}", "Ask for whole GPUs first: without HAMi's library a slice has no limits", _CONTROL
+)
+CONTROL_NOT_DISABLED = Entry(
+    "GT213",
+    "container {container} sets CUDA_DISABLE_CONTROL itself, but whole cards need the literal true",
+    "Remove the variable, or opt out of injection",
+    _CONTROL,
+)
+LIST_SHOWS_NOTHING = Entry(
+    "GT220",
+    "container {container} sets NVIDIA_VISIBLE_DEVICES itself, which overrules the device plugin: {value} shows no GPU",
+    _REMOVE_LIST,
+    _EXPLAIN,
+)
+LIST_UNKNOWN = Entry(
+    "GT221",
+    "container {container} sets NVIDIA_VISIBLE_DEVICES itself, which overrules the device plugin: whether it shows the "
+    "allocated GPUs is not known",
+    _REMOVE_LIST,
+    _EXPLAIN,
+)
+NUMBERS_FROM_ELSEWHERE = Entry(
+    "GT222",
+    "container {container} sets CUDA_VISIBLE_DEVICES from elsewhere: what it says is not known",
+    _REMOVE_LIST,
+    _EXPLAIN,
+)
+NUMBERS_UNREADABLE_BY_LIBRARY = Entry(
+    "GT223",
+    "container {container} sets CUDA_VISIBLE_DEVICES to {value}: HAMi's library takes every UUID for GPU 0",
+    _REMOVE_LIST,
+    _EXPLAIN,
+)
+NUMBERS_OF_UNKNOWN_GPUS = Entry(
+    "GT224",
+    "container {container} sets CUDA_VISIBLE_DEVICES to {value}: whether those are its GPUs shows when they are "
+    "allocated",
+    _REMOVE_LIST,
+    _EXPLAIN,
+)
+NUMBERS_HIDE_GPUS = Entry(
+    "GT225", "container {container} sets CUDA_VISIBLE_DEVICES to {value}: {uses}", _REMOVE_LIST, _EXPLAIN
+)
+INIT_CONTAINER_FAULT = Entry(
+    "GT230",
+    "HAMi 2.10.0 will offer this pod's cards to others once its init containers finish",
+    "Upgrade HAMi. Until then: give the pod no init container without a GPU, and leave gpu.topology/remap at auto",
+    _COMPATIBILITY,
+)
+CARDS_OFFERED_TO_OTHERS = Entry(
+    "GT231",
+    "HAMi {hami} offers this pod's cards to others once init container {container} finishes",
+    "Upgrade HAMi, or give the pod no init container without a GPU",
+    _COMPATIBILITY,
+)
+IDLE_INIT_CONTAINER = Entry(
+    "GT232",
+    "init container {containers} asks for no GPU and ends: HAMi {hami} then offers the pod's cards to others",
+    "Upgrade HAMi, or give the pod no such init container",
+    _COMPATIBILITY,
+)
+IDLE_REMAP_CONTAINER = Entry(
+    "GT233",
+    "init container {containers} asks for no GPU and ends: HAMi {hami} then offers the pod's cards to others",
+    "Tell the webhook HAMi's version (cluster.hamiVersion in its configuration) and create the pod again: "
+    "gpu-topology-remap is then a sidecar, which does not end{others}",
+    _COMPATIBILITY,
+)
+IDLE_INIT_CONTAINER_PERHAPS = Entry(
+    "GT234",
+    "init container {containers} asks for no GPU and ends; HAMi 2.10.0 would then offer the pod's cards to others",
+    _SAY_VERSION,
+    _COMPATIBILITY,
+)
+PRIVILEGED_REFUSED = Entry(
+    "GT235",
+    "HAMi {hami} refuses GPU pods with a privileged container: {container}",
+    "Run the container without privileges",
+    _COMPATIBILITY,
+)
+PRIVILEGED_DENIED = Entry(
+    "GT236", "{containers}: privileged, which HAMi {hami} refuses in pods with GPUs", "Do without it", _COMPATIBILITY
+)
+PRIVILEGED_PERHAPS_DENIED = Entry(
+    "GT237",
+    "{containers}: privileged, which HAMi 2.10 and later refuse in pods with GPUs",
+    _SAY_VERSION,
+    _COMPATIBILITY,
+)
+INIT_GPUS_NOT_SCHEDULED = Entry(
+    "GT238",
+    "HAMi {hami} does not schedule GPUs for init containers: {container}",
+    "Upgrade HAMi, or ask for the GPUs in another container",
+    _COMPATIBILITY,
+)
+INIT_GPUS_PERHAPS_NOT_SCHEDULED = Entry(
+    "GT239", "{containers}: HAMi before 2.9 does not schedule its GPUs", _SAY_VERSION, _COMPATIBILITY
+)
+NO_PAIR_SCORES = Entry(
+    "GT240",
+    "topology-aware: HAMi before 2.10 gives the pod no GPUs on nodes without pair scores",
+    "Remove the annotation hami.io/gpu-scheduler-policy, or upgrade HAMi",
+    _COMPATIBILITY,
+)
+EIGHT_IN_ONE_NUMA_NODE = Entry(
+    "GT241",
+    "policy single-numa: eight GPUs do not fit into one NUMA node of a two-socket machine",
+    "Ask for fewer GPUs in one container, or use another policy",
+    "annotations.md",
+)
+INIT_GPUS_OF_HAMI = Entry(
+    "GT242",
+    "{containers}: HAMi {hami} does not schedule its GPUs",
+    "Upgrade HAMi, or ask for the GPUs in another container",
+    _COMPATIBILITY,
+)

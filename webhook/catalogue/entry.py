@@ -1,0 +1,52 @@
+"""An entry of the catalogue, and the message that it becomes for one pod, Binding or node."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An entry, filled in."""
+
+    code: str
+    text: str
+    fix: str = ""
+    """What to do about it; empty if there is nothing to do."""
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.text}"
+
+    @property
+    def advice(self) -> str:
+        """The text with what to do about it, for answers that are read without the documents at hand."""
+        return f"{self}. {self.fix}" if self.fix else str(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that users are told.
+
+    ``text`` and ``fix`` are templates of :meth:`str.format`. Values are put in as they are: whoever shows the message
+    escapes it.
+    """
+
+    code: str
+    """``GT``, the area, and two digits."""
+    text: str
+    """A clause without a full stop, because other text may follow it."""
+    fix: str = ""
+    """What to do about it, in the imperative, without a full stop."""
+    page: str = ""
+    """Where the documents say more: a page of ``docs/``, perhaps with an anchor."""
+
+    @property
+    def sentence(self) -> str:
+        """The text by itself, for entries without values."""
+        return f"{self.text[:1].upper()}{self.text[1:]}."
+
+    def say(self, **values: object) -> Message:
+        """The message for one case.
+
+        Raises:
+            KeyError: a name of the templates has no value.
+        """
+        return Message(self.code, self.text.format(**values), self.fix.format(**values))

@@ -1,0 +1,34 @@
+"""All entries, by their codes."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from webhook.catalogue import cards, installation, links, nodes, opting, peers, variables
+from webhook.catalogue.entry import Entry
+
+AREAS: Mapping[str, str] = MappingProxyType(
+    {
+        "1": "Opting in",
+        "2": "Cards and HAMi",
+        "3": "Links",
+        "4": "Variables",
+        "5": "Peers",
+        "7": "Nodes",
+        "8": "Installation",
+    }
+)
+"""What the first digit of a code stands for."""
+
+
+def entries() -> dict[str, Entry]:
+    """Every entry by its code, in the order of the codes.
+
+    Raises:
+        ValueError: two entries have one code.
+    """
+    found: dict[str, Entry] = {}
+    for area in (opting, cards, links, variables, peers, nodes, installation):
+        for entry in vars(area).values():
+            if isinstance(entry, Entry) and found.setdefault(entry.code, entry) is not entry:
+                raise ValueError(f"{entry.code} is the code of two entries of the catalogue")
+    return dict(sorted(found.items()))

@@ -1,0 +1,73 @@
+"""GT8: what the installation, and the versions of the cluster, do not allow."""
+
+from webhook.catalogue.entry import Entry
+
+_REMAP, _CONFIGURATION = "injection.md#3-the-remap-container", "configuration.md#remap"
+
+NO_TOPOLOGY_FILE = Entry(
+    "GT801",
+    "the remap carrier of this cluster cannot write a topology file",
+    "Remove gpu.topology/topology-file from the pod, or tell the webhook the versions of HAMi and Kubernetes (cluster "
+    "in the configuration)",
+    _REMAP,
+)
+NO_REMAP_CONTAINER = Entry(
+    "GT802",
+    "no topology file: this HAMi and Kubernetes allow no remap container",
+    "Remove gpu.topology/topology-file from the pod, or tell the webhook the versions of HAMi and Kubernetes",
+    _REMAP,
+)
+MOUNT_PATH_TAKEN = Entry(
+    "GT803",
+    "the pod mounts something where our files have to be",
+    'Mount it elsewhere than /run/gpu-topology, or set gpu.topology/remap: "binding"',
+    _REMAP,
+)
+MOUNTS_OVER_FILES = Entry(
+    "GT804",
+    "container {container} mounts volume {volume} at /run/gpu-topology, where the topology file has to be",
+    'Mount it elsewhere, or set gpu.topology/remap: "binding"',
+    _REMAP,
+)
+CARRIER_UNAVAILABLE = Entry(
+    "GT805",
+    "the remap carrier that the pod asks for does not work on this cluster",
+    "Set gpu.topology/remap to auto: sidecar needs Kubernetes 1.29 or later",
+    _REMAP,
+)
+NO_SIDECARS = Entry(
+    "GT806",
+    "gpu.topology/remap: sidecar needs Kubernetes 1.29 or later, this is {kubernetes}",
+    "Use auto",
+    _REMAP,
+)
+REMAP_CONTAINER_WITH_GPU = Entry(
+    "GT807",
+    "init container {container} is the remap container, which asks for no GPU, but it has a GPU request",
+    "Remove the container from the pod: admission adds its own",
+    _REMAP,
+)
+ENV_FILE_WITHOUT_REMAP = Entry(
+    "GT810",
+    "remap.environment: file needs a remap container, which this pod does not get",
+    "Set remap.environment to annotations, or leave gpu.topology/remap at auto",
+    _CONFIGURATION,
+)
+ENV_FILE_NEEDS_KUBERNETES = Entry(
+    "GT811",
+    "remap.environment: file needs Kubernetes 1.35, this is {kubernetes}",
+    "Set remap.environment to annotations",
+    _CONFIGURATION,
+)
+ENV_FILE_NEEDS_LABEL = Entry(
+    "GT812",
+    "remap.environment: file changes nothing: the namespace is not labelled gpu.topology/allow-node-gpus",
+    "Set remap.environment to annotations, or have an administrator set the label",
+    _CONFIGURATION,
+)
+ENV_FILE_BESIDE_ANNOTATIONS = Entry(
+    "GT813",
+    "remap.environment: file changes nothing in pods that read the annotations already",
+    "Create the pod from a manifest without what the webhook added",
+    _CONFIGURATION,
+)

@@ -1,0 +1,152 @@
+"""GT3: which GPUs a pod was given, how they are linked, and whether that is what it requires."""
+
+from webhook.catalogue.entry import Entry
+
+_BINDING, _NODE, _EXPLAIN = "binding.md", "topology.md#the-agent", "explain.md#the-conditions"
+_RUN_AGENT = "Run the agent on the node, or give its topology with --topology or --state"
+_BIND_AGAIN = "Look whether the webhook is registered for pods/binding and was running, and create the pod again"
+_ADD_UUIDS = "Add the output of nvidia-smi -L to the topology"
+
+RESOLVED = Entry(
+    "GT301",
+    "the webhook told the pod which GPUs it has and how they are linked",
+    "A warning says so when the topology was old, or that of HAMi's annotations: see to the agent of the node",
+    _BINDING,
+)
+NO_ALLOCATION = Entry(
+    "GT302",
+    "the scheduler has given the pod no GPU",
+    "Let the scheduler of the GPUs bind the pod (spec.schedulerName), and check resources in the configuration: their "
+    "family says whose annotation is read",
+    _BINDING,
+)
+STALE_ALLOCATION = Entry(
+    "GT303",
+    "the allocation was made for another node",
+    "Wait: the next attempt writes a new one. If it lasts, two schedulers bind the pod",
+    _BINDING,
+)
+BAD_ALLOCATION = Entry(
+    "GT304",
+    "the allocation does not fit the containers of the pod",
+    "The message says what was expected and found. Was the pod changed after it was scheduled, or does another "
+    "scheduler write that annotation? Report it with the versions of the scheduler",
+    _BINDING,
+)
+MIG_ALLOCATION = Entry(
+    "GT305",
+    "the pod was given MIG instances, which have no NVLink",
+    "Keep the pod from nodes with GPUs in MIG mode, or switch MIG off there. With a requirement this counts as "
+    "requirement-not-met",
+    _BINDING,
+)
+NODE_UNKNOWN = Entry(
+    "GT306",
+    "the GPUs of the node are not known",
+    "Start the agent on that node (gpu-topology agent), or see in its log why it publishes nothing",
+    _NODE,
+)
+GPU_UNKNOWN = Entry(
+    "GT307",
+    "a GPU was allocated that the node does not list",
+    "The GPU is lost, or was replaced since: see the agent's Events and metrics, and restart HAMi's device plugin "
+    "there",
+    _NODE,
+)
+ALLOCATION_OVER_LIMIT = Entry(
+    "GT308",
+    "the allocation or the node has more of something than the configuration allows",
+    "The message names the limit. If the pod or the node is really so large, raise the limit",
+    "configuration.md#limits",
+)
+REQUIREMENT_NOT_MET = Entry(
+    "GT309",
+    "the GPUs are not what the pod requires",
+    "The message names the worst pair. Free GPUs that are linked, ask for gpu.topology/policy: nvlink, or lower "
+    "require-nvlink or min-bandwidth. A denied pod keeps its GPUs reserved: delete it if it shall not wait",
+    "annotations.md#requirements",
+)
+UNMET = Entry("GT310", "{unmet}", "Have other GPUs chosen, or require less", "annotations.md#requirements")
+TWO_ALLOCATIONS = Entry(
+    "GT311",
+    "{key} and {other} name different GPUs: one of them was changed",
+    "Create the pod again",
+    _BINDING,
+)
+OTHER_NODE = Entry(
+    "GT312",
+    "the allocation was made for node {meant}, but the pod goes to node {node}",
+    "Wait: the next attempt writes a new one",
+    _BINDING,
+)
+TOPOLOGY_TOO_OLD = Entry(
+    "GT313",
+    "the topology of node {node} is {age}, and the pod has no remap container that would verify it. Is the agent "
+    "running there?",
+    _RUN_AGENT,
+    _NODE,
+)
+TOPOLOGY_NOT_KNOWN = Entry(
+    "GT314", "the topology of node {node} is not known. Is the agent running there?", _RUN_AGENT, _NODE
+)
+REQUIREMENTS_NOT_JUDGED = Entry(
+    "GT315",
+    "whether the requirements are met is not known: {doubt}",
+    "See to the agent of the node",
+    "annotations.md#requirements",
+)
+TOPOLOGY_OF_HAMI = Entry(
+    "GT316",
+    "the topology of node {node} is that of HAMi's annotations: the agent has published none that is up to date",
+    "See to the agent of the node",
+    _NODE,
+)
+TOPOLOGY_OLD = Entry("GT317", "{stale}", _RUN_AGENT, _NODE)
+NOT_SCHEDULED = Entry("GT320", "the pod is not scheduled yet: which GPUs it gets is open", page=_EXPLAIN)
+NODE_NOT_KNOWN = Entry("GT321", "GPUs of node {node}, of which nothing is known", page=_EXPLAIN)
+NO_UUIDS = Entry(
+    "GT322",
+    "what is known of node {node} has no UUIDs, and the scheduler names GPUs by theirs",
+    _ADD_UUIDS,
+    _EXPLAIN,
+)
+NOT_ALLOCATED = Entry("GT323", "{problem}", "Look at the node", _EXPLAIN)
+TOPOLOGY_NOT_READ = Entry("GT324", "{problem}", _RUN_AGENT, _EXPLAIN)
+TOPOLOGY_WITHOUT_UUIDS = Entry("GT325", "{teller}, without UUIDs", _ADD_UUIDS, _EXPLAIN)
+NO_GPU_OF_A_NODE = Entry("GT326", "no GPU of a node to look at", page=_EXPLAIN)
+AGE_NOT_KNOWN = Entry(
+    "GT327",
+    "{teller}; how long ago is not known: {problem}",
+    "Have the permission to get Leases, or look whether the agent runs",
+    _NODE,
+)
+GPUS_NOT_KNOWN = Entry("GT328", "which GPUs they are is not known", page=_EXPLAIN)
+LINKS_NOT_KNOWN = Entry("GT329", "{doubt}", _RUN_AGENT, _NODE)
+NO_NVLINK_HERE = Entry("GT330", "{pairs}", "Other GPUs of node {node} are joined: {show}", _EXPLAIN)
+NO_NVLINK_ON_NODE = Entry(
+    "GT331",
+    "{pairs}",
+    "No two GPUs of node {node} have NVLink: run the pod on another node",
+    _EXPLAIN,
+)
+SOME_PAIRS_UNLINKED = Entry(
+    "GT332",
+    "{pairs}",
+    "Have GPUs chosen that are all joined: gpuSchedulerPolicy: topology-aware in the values of HAMi's chart, which "
+    'publishes pair scores too, and gpu.topology/require-nvlink: "true" with gpu.topology/on-violation: deny',
+    _EXPLAIN,
+)
+LINKS_FAULTY = Entry("GT333", "{bandwidth}; {faults}", "Have node {node} looked at, or avoid these GPUs", _EXPLAIN)
+JUDGED_LATER = Entry("GT334", "they are judged when the GPUs are known", page="annotations.md#requirements")
+REQUIREMENTS_DOUBTFUL = Entry("GT335", "{doubt}", _RUN_AGENT, "annotations.md#requirements")
+NOT_BOUND = Entry(
+    "GT340", "the pod is not bound yet: its annotations still say what admission wrote{left_alone}", page=_BINDING
+)
+VALUES_NOT_COMPARED = Entry("GT341", "its values cannot be compared with GPUs that are not known", page=_BINDING)
+VALUES_WRONG = Entry("GT342", "{differences}", _BIND_AGAIN, _BINDING)
+REMAP_SEES_OTHERS = Entry(
+    "GT343",
+    "{differences}; the remap container is shown other GPUs than the pod's, and stops the pod (exit code 12)",
+    _BIND_AGAIN,
+    _BINDING,
+)

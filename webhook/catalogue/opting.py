@@ -1,0 +1,242 @@
+"""GT1: which pods and Bindings the webhook looks at, and what it makes of their options."""
+
+from webhook.catalogue.entry import Entry
+
+_INJECTION, _INJECT = "gpu.topology/injection", "gpu.topology/inject"
+_AGAIN = "create the pod again: the containers of a pod cannot be changed"
+_NAMESPACES, _ANNOTATIONS, _BINDING = "namespaces.md", "annotations.md", "binding.md#1-which-pods"
+
+NOT_A_CREATE = Entry(
+    "GT101",
+    "the webhook decides only about the creation of pods",
+    "Register the webhook for CREATE only; other operations cost a call for nothing",
+    "install.md",
+)
+NAMESPACE_UNKNOWN = Entry(
+    "GT102",
+    "the webhook does not know the namespace, so it cannot decide about the pod",
+    "With a state directory, add the namespace, restart the webhook and create the pod again. On a cluster it does not "
+    "happen: an unknown namespace is looked up first",
+    "cluster-state.md",
+)
+NAMESPACE_NOT_ENABLED = Entry(
+    "GT103",
+    "the namespace has not opted in",
+    f"An administrator sets the label {_INJECTION}: enabled on the namespace",
+    _NAMESPACES,
+)
+MIRROR_POD = Entry(
+    "GT104",
+    "the pod is the mirror of a static pod, which the kubelet runs as its file says",
+    "Change the file of the static pod with gpu-topology inject, if it needs NVLink",
+    "injection.md#1-which-pods",
+)
+OPTED_OUT = Entry(
+    "GT105",
+    "the pod has opted out",
+    f'Remove the label {_INJECTION}: disabled or the annotation {_INJECT}: "false" if the pod needs NVLink',
+    _ANNOTATIONS,
+)
+NO_GPU_REQUEST = Entry(
+    "GT106",
+    "no container asks for a GPU",
+    "If one should: compare its resources with the names in the section resources of the configuration",
+    "configuration.md",
+)
+VGPU_SLICE = Entry(
+    "GT107",
+    "the pod asks for a vGPU slice and not for whole cards",
+    f'Set {_INJECT}: "true" on the pod if it needs NVLink; it then gets, and is accounted for, whole cards',
+    _ANNOTATIONS,
+)
+NOT_REQUESTED = Entry(
+    "GT108",
+    "the pod did not request injection, and no default enables it",
+    f'Set {_INJECT}: "true" on the pod',
+    _ANNOTATIONS,
+)
+NO_CONTAINER_SELECTED = Entry(
+    "GT109",
+    "none of the containers that gpu.topology/containers names asks for a GPU",
+    "Correct gpu.topology/containers on the namespace or in the defaults of the configuration, or set it on the pod",
+    _ANNOTATIONS,
+)
+INJECTED = Entry("GT110", "the webhook prepared the pod for NVLink", page="injection.md")
+ALREADY_INJECTED = Entry("GT111", "the pod has everything that the webhook would add", page="injection.md")
+OBSERVED = Entry(
+    "GT112",
+    "the webhook only observes the pod; the warnings say what the profile would do",
+    "Read the warnings, and set another profile when they say what you want",
+    _NAMESPACES,
+)
+WOULD_DO = Entry("GT113", "observe: profile {profile} would {purpose}", page=_NAMESPACES)
+WOULD_REFUSE = Entry("GT114", "observe: profile {profile} would refuse it: {refusal}", page=_NAMESPACES)
+OUTPUTS_REMOVED = Entry(
+    "GT115",
+    "{count} annotations that only the webhook writes were removed",
+    "Do not set annotations that the webhook writes",
+    "annotations.md#what-the-programs-write",
+)
+BAD_ANNOTATION = Entry(
+    "GT116",
+    "an annotation has a value that cannot be read",
+    "Correct the value; the message says where it stands, what was expected and what was found",
+    _ANNOTATIONS,
+)
+UNKNOWN_ANNOTATION = Entry(
+    "GT117", "unknown annotation {key}", "Correct the name of the annotation, or remove it", _ANNOTATIONS
+)
+PERHAPS_MEANT = Entry(
+    "GT118", "unknown annotation {key}; did you mean {meant}?", "Correct the name of the annotation", _ANNOTATIONS
+)
+MORE_UNKNOWN_ANNOTATIONS = Entry(
+    "GT119", "{count} more unknown annotations", "Correct their names, or remove them", _ANNOTATIONS
+)
+UNKNOWN_OUTPUT = Entry(
+    "GT120",
+    "a variable takes its value from an annotation that the webhook will not write",
+    "Remove the variable and the annotation that the message names, or put the variable back into the tables of nccl "
+    "in the configuration",
+    "annotations.md#what-the-programs-write",
+)
+READS_UNKNOWN_OUTPUT = Entry(
+    "GT121",
+    "a variable takes its value from annotation {key}, which only the webhook writes, and which it does not write with "
+    "its present configuration",
+    "Remove the variable and the annotation",
+    "annotations.md#what-the-programs-write",
+)
+UNKNOWN_CONTAINER = Entry(
+    "GT122",
+    "the pod names a container that asks for no GPU, or that it does not have",
+    "Correct gpu.topology/containers; the message lists the containers that ask for GPUs",
+    _ANNOTATIONS,
+)
+MISSING_PERMISSION = Entry(
+    "GT123",
+    "the pod needs something that its namespace is not allowed",
+    "An administrator sets the labels that the message names; or choose a profile that needs none; or remove an own "
+    "NVIDIA_VISIBLE_DEVICES",
+    _NAMESPACES,
+)
+NOT_ALLOWED = Entry(
+    "GT124",
+    "pod {pod}: {needs}. Namespace {namespace} is not allowed that",
+    "An administrator can set its labels {labels}",
+    _NAMESPACES,
+)
+OVER_LIMIT = Entry(
+    "GT125",
+    "the pod has, or would get, more of something than the configuration allows",
+    "Use less of what the message names: fewer containers, gpu.topology/env.* annotations or variables. An "
+    "administrator can raise the limit",
+    "configuration.md#limits",
+)
+MORE_WARNINGS = Entry("GT126", "{count} more warnings", page="reasons.md")
+NAMESPACE_NOT_KNOWN_YET = Entry(
+    "GT127",
+    "namespace {namespace} is not known yet; the pod is left as it is",
+    "Create the pod again when the namespace is known",
+    "cluster-state.md",
+)
+ASKS_WITHOUT_GPU = Entry(
+    "GT128",
+    "the pod asks for injection, but no container asks for a GPU",
+    "Compare the resources of its containers with the names in the section resources of the configuration",
+    "configuration.md#resources",
+)
+NO_SUCH_CONTAINER = Entry(
+    "GT129",
+    "annotation gpu.topology/containers on pod {pod}: expected names of containers that ask for GPUs ({asking}), "
+    "found {unknown}",
+    "Correct the annotation",
+    _ANNOTATIONS,
+)
+
+NOT_A_BINDING = Entry(
+    "GT130",
+    "the webhook decides only about the creation of Bindings of pods to nodes",
+    "Register the webhook for CREATE of pods/binding only",
+    "install.md",
+)
+NOT_INJECTED = Entry(
+    "GT131",
+    "the webhook did not prepare the pod",
+    "If it should have: the reason of the pod's admission says why it did not",
+    _BINDING,
+)
+POD_GONE = Entry("GT132", "the pod does not exist any more", page=_BINDING)
+POD_RECREATED = Entry("GT133", "the pod is not the one that the scheduler means", page=_BINDING)
+ALREADY_BOUND = Entry("GT134", "the pod has a node already", page=_BINDING)
+BINDING_NOT_ENABLED = Entry("GT135", "the namespace has not opted in, so its Bindings are left alone", page=_BINDING)
+BINDING_OBSERVED = Entry(
+    "GT136",
+    "the pod is only observed",
+    "Read the log and the metrics: they say what its GPUs are worth",
+    _NAMESPACES,
+)
+POD_NOT_NAMED = Entry(
+    "GT137",
+    "the Binding does not name its pod by metadata.uid, so nothing is said about the pod's GPUs",
+    "Let the scheduler set metadata.uid of the Binding, as kube-scheduler, HAMi, Volcano and Koordinator do, and "
+    "create it as pods/binding: the API server removes the uid from the legacy resource bindings",
+    "binding.md",
+)
+BINDING_NAMESPACE_UNKNOWN = Entry(
+    "GT138",
+    "the webhook does not know the namespace, so it does not know what the namespace requires of its pods",
+    "With a state directory, add the namespace and restart the webhook; the scheduler tries again by itself",
+    "cluster-state.md",
+)
+POD_UNREADABLE = Entry(
+    "GT139",
+    "the API server could not be asked for the pod",
+    "The scheduler tries again. If it lasts: the webhook may need the right to read pods, or binding.readSeconds is "
+    "too short",
+    "failure-modes.md",
+)
+BAD_POD = Entry(
+    "GT140",
+    "the pod has an option that cannot be read",
+    "The annotations of the pod or of its namespace were changed after the pod was admitted: correct the value that "
+    "the message names",
+    _ANNOTATIONS,
+)
+BINDING_NAMESPACE_NOT_KNOWN_YET = Entry(
+    "GT141",
+    "namespace {namespace} is not known yet, so what it requires of its pods is not known either",
+    "Wait: the scheduler tries again",
+    "cluster-state.md",
+)
+
+BAD_REQUEST = Entry("GT150", "{problem}", "Write a whole number", _ANNOTATIONS)
+BAD_OPTION = Entry("GT151", "{problem}", "Correct the annotation", _ANNOTATIONS)
+NAMESPACE_NOT_READ = Entry(
+    "GT152", "the namespace is not known here{why}", "Give the namespace with --state or --kubeconfig", "explain.md"
+)
+NAMESPACE_NOT_PERMITTED = Entry(
+    "GT153", "the namespace is not known here: {why}", "Have the permission to get namespaces", "explain.md"
+)
+ONLY_WATCHED = Entry(
+    "GT154",
+    "profile observe: the webhook only watches the pod{mark}",
+    f"Set gpu.topology/profile to another profile and {_AGAIN}",
+    _NAMESPACES,
+)
+NOT_PREPARED_SEE_OPTING = Entry("GT155", "{why}", f"See to opted-in, and {_AGAIN}", "injection.md")
+NOT_PREPARED_NAMESPACE_UNKNOWN = Entry(
+    "GT156",
+    "{why}",
+    f"Look whether the namespace has opted in and the webhook is registered and was running, and {_AGAIN}",
+    "troubleshooting.md",
+)
+NOT_PREPARED = Entry(
+    "GT157",
+    "{why}",
+    f"Look whether the webhook is registered and was running, and {_AGAIN}",
+    "troubleshooting.md",
+)
+WOULD_BE_REFUSED = Entry(
+    "GT158", "the webhook would refuse the pod: {refusal}", "Correct what the message names", "reasons.md"
+)
+NO_LONGER_PREPARED = Entry("GT159", "{lacking}", f"Find out who changed it, and {_AGAIN}", "injection.md")

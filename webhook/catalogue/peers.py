@@ -1,0 +1,171 @@
+"""GT5: whether containers, or pods, reach each other's GPU memory."""
+
+from webhook.catalogue.entry import Entry
+
+_PAGE, _PROFILES = "explain.md#the-conditions", "annotations.md#profiles"
+_NODE_PEERS = "Set gpu.topology/profile: node-peers and create the pod again"
+_POD_PEERS = "Set gpu.topology/profile: pod-peers and create the pod again"
+_ALL_ALIKE = "Create all pods of the group with the same profile and options"
+_ALL_NODE_PEERS = "Create all pods of the group with profile node-peers"
+
+CONTRADICTS_PROFILE = Entry(
+    "GT501",
+    "the pod sets something that its profile has to set differently",
+    "Remove the variable, mount or field that the message names, or leave the container out with "
+    "gpu.topology/containers, or choose another profile, or opt out",
+    _PROFILES,
+)
+NAMESPACE_WITHHELD = Entry(
+    "GT502",
+    "the pod refuses a host namespace that its profile needs",
+    'Remove gpu.topology/host-ipc: "false" or host-pid: "false", or choose the profile pod-peers or exclusive',
+    _PROFILES,
+)
+WITHOUT_HOST_NAMESPACE = Entry(
+    "GT503",
+    "without {option} pods of profile {profile} cannot reach each other's GPU memory",
+    "Remove the annotation that withholds it, or choose the profile pod-peers or exclusive",
+    _PROFILES,
+)
+DEVICE_LIST_STRATEGY = Entry(
+    "GT504",
+    "the profile needs the device list strategy envvar",
+    "Choose profile exclusive, or switch HAMi's device plugin to envvar and say so in cluster.deviceListStrategy",
+    "configuration.md#cluster",
+)
+OTHER_DEVICE_LIST_STRATEGY = Entry(
+    "GT505",
+    "profile {profile} needs the device list strategy envvar, this cluster has {strategy}: the container's own list of "
+    "GPUs would have no effect",
+    "Choose profile exclusive",
+    "configuration.md#cluster",
+)
+SHARED_PID_WITH_HOST_PID = Entry(
+    "GT506",
+    "pod {pod} sets shareProcessNamespace, which Kubernetes does not allow with hostPID",
+    "Remove one of them",
+    _PROFILES,
+)
+NO_SHARED_PID = Entry(
+    "GT507",
+    "pod {pod} sets shareProcessNamespace: false, but CUDA IPC between containers of profile pod-peers needs one PID "
+    "namespace",
+    "Remove the field, or choose profile exclusive",
+    _PROFILES,
+)
+POD_SECURITY = Entry(
+    "GT508",
+    "Pod Security level {level} of namespace {namespace} will reject {fields}",
+    "Use a namespace whose level is privileged, or choose the profile pod-peers",
+    "security.md#pod-security",
+)
+PASSING_GPU_CONTAINER = Entry(
+    "GT509",
+    "init container {container} asks for GPUs, which others get once it finishes, but profile {profile} would go on "
+    "showing them to its peers",
+    "Leave it out with gpu.topology/containers, or choose profile exclusive",
+    _PROFILES,
+)
+GROUP_LABEL_DIFFERS = Entry(
+    "GT510",
+    'pod {pod} has the label gpu.topology/group: "{label}", but its annotation of that name says "{group}"',
+    "Remove the label",
+    "annotations.md#labels",
+)
+DIFFERENT_SHM_DEVICES = Entry(
+    "GT511",
+    "pod {pod} mounts volume {volume} at /dev/shm, but in profile {profile} pods then have different devices there, "
+    "and NCCL drops P2P",
+    "Remove the mount",
+    _PROFILES,
+)
+TWO_SHM_VOLUMES = Entry(
+    "GT512",
+    "pod {pod} mounts volumes {first} and {second} at /dev/shm, but in profile {profile} peers need one and the same",
+    "Remove the mount",
+    _PROFILES,
+)
+HOST_IDS_DIFFER = Entry(
+    "GT520",
+    "{containers} have different values of NCCL_HOSTID: to NCCL they are on different nodes",
+    "Remove NCCL_HOSTID",
+    _PAGE,
+)
+SHM_DIFFERS = Entry(
+    "GT521",
+    "containers have different devices at /dev/shm ({volumes}), so NCCL drops P2P",
+    "Mount one volume at /dev/shm in all of them",
+    _PAGE,
+)
+PID_NAMESPACES_DIFFER = Entry(
+    "GT522", "each container has a PID namespace of its own, so CUDA IPC between them fails", _POD_PEERS, _PAGE
+)
+VISIBILITY_NOT_JUDGED = Entry(
+    "GT523", "the webhook would refuse the pod: {refusal}", "Correct what the message names", _PAGE
+)
+VISIBILITY_REFUSED = Entry("GT524", "{refusal}", "Correct what the message names", _PAGE)
+BLIND_IN_POD = Entry("GT525", "{containers} own", _POD_PEERS, _PAGE)
+BLIND_ON_NODE = Entry("GT526", "{containers} own", _NODE_PEERS, _PAGE)
+NO_GROUP = Entry(
+    "GT530",
+    "the pod has no group (gpu.topology/group), so its peers are not known",
+    "Set gpu.topology/group on all of them",
+    _PAGE,
+)
+GROUP_NOT_READ = Entry(
+    "GT531",
+    "the other pods of group {group} could not be read: {problem}",
+    "Have the permission to list pods",
+    _PAGE,
+)
+GROUP_NOT_KNOWN = Entry("GT532", "the other pods of group {group} are not known here", page=_PAGE)
+GROUP_ALONE = Entry("GT533", "there is no other pod of group {group}", page=_PAGE)
+PEER_NOT_SCHEDULED = Entry("GT534", "the pod is not scheduled yet", page=_PAGE)
+GROUP_ON_OTHER_NODES = Entry(
+    "GT535",
+    "{others}, this pod on {node}",
+    "Set gpu.topology/group with gpu.topology/colocate: required on all of them",
+    _PAGE,
+)
+GROUP_NOT_SCHEDULED = Entry("GT536", "the other pods of group {group} are not scheduled yet", page=_PAGE)
+NO_HOST_ID = Entry("GT540", "{containers} no NCCL_HOSTID: to NCCL the pod is a node of its own", _NODE_PEERS, _PAGE)
+HOST_ID_NOT_NODE = Entry(
+    "GT541",
+    "{containers} a NCCL_HOSTID that is not the name of the node (fieldRef spec.nodeName)",
+    _NODE_PEERS,
+    _PAGE,
+)
+HOST_HASHES_DIFFER = Entry("GT542", "{pods} on the same node: another host hash than this pod", _ALL_ALIKE, _PAGE)
+NO_HOST_IPC = Entry(
+    "GT543",
+    "the pod is not in the host's IPC namespace: /dev/shm is its own, so NCCL drops P2P",
+    _NODE_PEERS,
+    _PAGE,
+)
+SHM_COVERED = Entry(
+    "GT544",
+    "{containers} volume {volume} over the host's /dev/shm, so NCCL drops P2P between pods",
+    "Remove the mount",
+    _PAGE,
+)
+PEERS_WITHOUT_HOST_IPC = Entry(
+    "GT545", "{pods} on the same node: not in the host's IPC namespace", _ALL_NODE_PEERS, _PAGE
+)
+ABSTRACT_SOCKET_OFF = Entry(
+    "GT546",
+    "NCCL_IPC_USE_ABSTRACT_SOCKET=0: NCCL 2.29 and later meets in the directory of temporary files",
+    "Let the pods share that directory, or use the host's network",
+    _PAGE,
+)
+OWN_NETWORK = Entry(
+    "GT547",
+    "own network namespace, and no NCCL_CUMEM_ENABLE=0: NCCL's sockets for memory handles do not meet",
+    _NODE_PEERS,
+    _PAGE,
+)
+NO_HOST_PID = Entry(
+    "GT548", "the pod is not in the host's PID namespace, so CUDA IPC with other pods fails", _NODE_PEERS, _PAGE
+)
+PEERS_WITHOUT_HOST_PID = Entry(
+    "GT549", "{pods} on the same node: not in the host's PID namespace", _ALL_NODE_PEERS, _PAGE
+)

@@ -1,0 +1,75 @@
+"""GT4: variables of NCCL, UCX and CUDA in the containers of a pod."""
+
+from webhook.catalogue.entry import Entry
+
+_PAGE = "explain.md#the-conditions"
+_REMOVE = "Remove the variable"
+_LOOK = "Look there for variables that begin with NCCL_"
+
+LEFT_AS_IT_IS = Entry(
+    "GT401",
+    "container {container} sets {variable} itself; it stays as it is",
+    "Remove the variable if the webhook's value should hold",
+    "injection.md",
+)
+SETS_DIFFERENTLY = Entry(
+    "GT402",
+    "container {container} sets {variable} itself, but profile {profile} needs {value}",
+    "Remove the variable, or opt out of injection",
+    "injection.md",
+)
+SETS_WHAT_FOLLOWS_FROM_GPUS = Entry(
+    "GT403",
+    "container {container} sets {variable} itself, but profile {profile} takes it from the GPUs that the scheduler "
+    "chooses",
+    "Remove the variable, or opt out of injection",
+    "injection.md",
+)
+ENV_FROM_NOT_READ = Entry(
+    "GT410",
+    "{containers} variables from a ConfigMap or Secret (envFrom), which is not looked at",
+    _LOOK,
+    _PAGE,
+)
+VALUE_NOT_KNOWN = Entry("GT411", "{setting}", "Look up its value: it may turn NVLink off", _PAGE)
+P2P_DISABLED = Entry("GT412", "{setting} (it turns P2P off, and with it NVLink)", _REMOVE, _PAGE)
+P2P_LEVEL_TOO_LOW = Entry(
+    "GT413",
+    "{setting} (it allows P2P to no other GPU, and with it no NVLink)",
+    "Remove the variable, or set it to NVL",
+    _PAGE,
+)
+SHM_DISABLED = Entry("GT414", "{setting} (GPUs without NVLink between them then talk over the network)", _REMOVE, _PAGE)
+NVLS_OFF = Entry(
+    "GT415",
+    "{setting} (it turns NVLink SHARP off, which these GPUs have; NVLink itself stays on)",
+    _REMOVE,
+    _PAGE,
+)
+NVLS_FORCED = Entry(
+    "GT416",
+    "{setting} (it skips NCCL's test for NVLink SHARP, which these GPUs do not have)",
+    _REMOVE,
+    _PAGE,
+)
+HOST_ID_EMPTY = Entry(
+    "GT417",
+    "{setting} (empty, it makes all nodes one, so that NCCL looks for NVLink between nodes)",
+    _REMOVE,
+    _PAGE,
+)
+CONF_FILE = Entry("GT418", "{setting} (NCCL reads more variables from that file, which is not looked at)", _LOOK, _PAGE)
+GRAPH_FILE = Entry("GT419", "{setting} (the rings of that file hold, whatever the links are)", _REMOVE, _PAGE)
+GRAPH_FILE_EMPTY = Entry("GT420", "{setting} (an empty name ends NCCL with an error)", _REMOVE, _PAGE)
+TOPOLOGY_FILE = Entry(
+    "GT421",
+    "{setting} (NCCL believes that file)",
+    "Look what NCCL makes of it: gpu-topology topology check FILE",
+    _PAGE,
+)
+UCX_WITHOUT_CUDA_IPC = Entry(
+    "GT422",
+    "{setting} (without cuda_ipc UCX does not use NVLink)",
+    "Remove the variable, or add cuda_ipc",
+    _PAGE,
+)
