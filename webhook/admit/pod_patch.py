@@ -13,6 +13,7 @@ from jsonpointer import escape
 from webhook.admit import entries
 from webhook.admit.budget import Budget
 from webhook.admit.container import PodContainer
+from webhook.catalogue.entry import Message
 from webhook.model.outcome import AdmissionWarning, Reason
 from webhook.model.patch import Operation, pointer
 from webhook.model.pod import Affinity, Metadata, Pod, PodAffinity, PodSpec, Quantity, Reference, is_present
@@ -51,9 +52,9 @@ class PodPatch:
         """How many operations there are."""
         return len(self.operations) + len(self.insertions)
 
-    def warn(self, text: str, reason: Reason | None = None) -> None:
+    def warn(self, message: Message | str, reason: Reason | None = None) -> None:
         """Tell the user something; with a ``reason``, the pod will not get all that its profile promises."""
-        self.warnings.append(AdmissionWarning(text, reason))
+        self.warnings.append(AdmissionWarning(str(message), reason))
 
     def add_variable(self, container: PodContainer, name: str, value: str) -> None:
         """Append a literal to a container's ``env``."""

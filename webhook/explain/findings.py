@@ -4,6 +4,8 @@ import enum
 
 import msgspec
 
+from webhook.catalogue.entry import Message
+
 
 class Verdict(enum.StrEnum):
     """Whether a condition for NVLink holds."""
@@ -27,6 +29,8 @@ class Finding(msgspec.Struct, frozen=True):
     """What to do about it."""
     stops: bool = False
     """Whether NCCL uses no NVLink at all while the condition fails, whatever else holds."""
+    code: str = ""
+    """Of the message in the catalogue."""
 
     @property
     def fails(self) -> bool:
@@ -81,14 +85,16 @@ def holds(condition: str, evidence: str) -> Finding:
     return Finding(condition, Verdict.HOLDS, evidence)
 
 
-def fails(condition: str, evidence: str, remedy: str, *, stops: bool = False) -> Finding:
+def fails(condition: str, found: Message | str, remedy: str = "", *, stops: bool = False) -> Finding:
     """A condition that does not hold."""
-    return Finding(condition, Verdict.FAILS, evidence, remedy, stops)
+    message = found if isinstance(found, Message) else Message("", found, remedy)
+    return Finding(condition, Verdict.FAILS, message.text, message.fix, stops, message.code)
 
 
-def unknown(condition: str, evidence: str, remedy: str = "") -> Finding:
+def unknown(condition: str, found: Message | str, remedy: str = "") -> Finding:
     """A condition of which nothing can be said."""
-    return Finding(condition, Verdict.UNKNOWN, evidence, remedy)
+    message = found if isinstance(found, Message) else Message("", found, remedy)
+    return Finding(condition, Verdict.UNKNOWN, message.text, message.fix, code=message.code)
 
 
 def not_needed(condition: str, evidence: str) -> Finding:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import msgspec
 
 from webhook.catalogue import cards, installation, opting, peers
-from webhook.catalogue.entry import Entry
+from webhook.catalogue.entry import Entry, Message
 from webhook.model.patch import Operation
 from webhook.printable import printable
 
@@ -132,9 +132,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 class Refused(Exception):
     """Raised inside a decision to end it; becomes an :class:`Outcome` of kind *refuse* and never leaves the core."""
 
-    def __init__(self, reason: Reason, message: str) -> None:
-        self.reason, self.message = reason, message
-        super().__init__(message)
+    def __init__(self, reason: Reason, message: Message | str) -> None:
+        self.reason = reason
+        self.message = message.advice if isinstance(message, Message) else message
+        super().__init__(self.message)
 
 
 def fit(text: str) -> str:
