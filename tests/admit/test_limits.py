@@ -122,7 +122,9 @@ def test_a_reply_may_have_a_mebibyte() -> None:
 def test_a_reply_that_would_be_longer_refuses_the_pod() -> None:
     outcome = decide(long_variables(370_000))
     assert outcome.reason is Reason.OVER_LIMIT
-    expected = r"pod team-a/train: expected at most 1048576 bytes of the answer to a review (limits.replyBytes), found "
+    expected = (
+        r"GT142: pod team-a/train: expected at most 1048576 bytes of the answer to a review (limits.replyBytes), found "
+    )
     assert outcome.message.startswith(expected)
 
 
@@ -182,7 +184,7 @@ def test_a_refusal_is_cut_however_long_the_name_in_it() -> None:
 def test_the_name_of_a_pod_in_a_message_is_no_longer_than_a_name() -> None:
     manifest = pod(annotations={"gpu.topology/inject": "perhaps"})
     manifest["metadata"]["name"] = "p" * 1_000_000
-    assert re.match(r"annotation gpu\.topology/inject on pod team-a/p{200,253}\.\.\. ", decide(manifest).message)
+    assert re.search(r": annotation gpu\.topology/inject on pod team-a/p{200,253}\.\.\. ", decide(manifest).message)
 
 
 def test_json_that_is_nested_too_deep_makes_a_malformed_pod() -> None:

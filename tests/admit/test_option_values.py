@@ -38,6 +38,10 @@ BAD_VALUES = [
 ]
 
 
+def refusal(problem: str) -> str:
+    return f"GT151: an option cannot be read: {problem}. Correct the annotation"
+
+
 def shown(value: str) -> str:
     """Control characters are escaped, so that no value writes to a log or terminal more than itself."""
     return value.replace("\n", "\\n")
@@ -48,7 +52,7 @@ def test_a_value_that_does_not_parse_refuses_the_pod_and_says_where(option: str,
     outcome, _ = judge(pod(annotations={f"gpu.topology/{option}": value}))
     assert (outcome.kind, outcome.reason) == (Kind.REFUSE, Reason.BAD_ANNOTATION)
     source = f"annotation gpu.topology/{option} on pod team-a/train"
-    assert outcome.message == f'{source}: expected {expected}, found "{shown(value)}"'
+    assert outcome.message == refusal(f'{source}: expected {expected}, found "{shown(value)}"')
 
 
 @pytest.mark.parametrize(("option", "value", "expected"), BAD_VALUES)
@@ -56,7 +60,7 @@ def test_the_same_value_on_the_namespace_names_the_namespace(option: str, value:
     outcome, _ = judge(pod(), team_a({f"gpu.topology/{option}": value}))
     assert (outcome.kind, outcome.reason) == (Kind.REFUSE, Reason.BAD_ANNOTATION)
     source = f"annotation gpu.topology/{option} on namespace team-a"
-    assert outcome.message == f'{source}: expected {expected}, found "{shown(value)}"'
+    assert outcome.message == refusal(f'{source}: expected {expected}, found "{shown(value)}"')
 
 
 OPTIONS = sorted({option for option, _, _ in BAD_VALUES})
@@ -89,7 +93,7 @@ def test_a_huge_value_is_refused_and_cut_in_the_message(option: str) -> None:
     outcome, _ = judge(pod(annotations={f"gpu.topology/{option}": "%" * 100_000}))
     assert outcome.reason == Reason.BAD_ANNOTATION
     assert f"annotation gpu.topology/{option} on pod team-a/train: expected " in outcome.message
-    assert outcome.message.endswith('found "' + "%" * 60 + '..." (100000 characters)')
+    assert 'found "' + "%" * 60 + '..." (100000 characters). ' in outcome.message
     assert len(outcome.message) < 350
 
 
@@ -99,7 +103,7 @@ def test_a_name_of_64_characters_is_refused_and_one_of_63_is_not(option: str) ->
     assert outcome.kind is Kind.PATCH
     outcome, _ = judge(pod(container("x" * 63), annotations={f"gpu.topology/{option}": "x" * 64}))
     assert outcome.reason == Reason.BAD_ANNOTATION
-    assert outcome.message.endswith('..." (64 characters)')
+    assert '..." (64 characters)' in outcome.message
 
 
 @pytest.mark.parametrize("value", ["9" * 100_000, "1" * 5_000])
@@ -128,7 +132,7 @@ def test_a_generated_name_is_shown_by_its_beginning() -> None:
     manifest = pod(annotations={"gpu.topology/nvls": "sure"})
     manifest["metadata"] = {"generateName": "train-", "annotations": {"gpu.topology/nvls": "sure"}}
     outcome, _ = judge(manifest)
-    assert outcome.message.startswith("annotation gpu.topology/nvls on pod team-a/train-*: expected one of")
+    assert "annotation gpu.topology/nvls on pod team-a/train-*: expected one of" in outcome.message
 
 
 @pytest.mark.parametrize(
@@ -191,21 +195,21 @@ def test_a_gpu_count_that_is_none_is_refused(value: str | float, fragment: str) 
 def test_an_unknown_annotation_gets_a_suggestion(annotation: str, meant: str) -> None:
     outcome, after = judge(pod(annotations={annotation: "1"}))
     assert outcome.kind is Kind.PATCH
-    assert f"unknown annotation {annotation}; did you mean {meant}?" in outcome.warnings
+    assert f"GT118: unknown annotation {annotation}; did you mean {meant}?" in outcome.warnings
     assert after["metadata"]["annotations"][annotation] == "1"
 
 
 def test_an_unknown_annotation_that_resembles_nothing_is_named_without_a_suggestion() -> None:
     outcome, _ = judge(pod(annotations={"gpu.topology/zzz": "1"}))
-    assert "unknown annotation gpu.topology/zzz" in outcome.warnings
+    assert "GT117: unknown annotation gpu.topology/zzz" in outcome.warnings
 
 
 def test_of_many_unknown_annotations_a_few_are_named_and_the_others_counted() -> None:
     outcome, _ = judge(pod(annotations={f"gpu.topology/zzz-{number:02}": "1" for number in range(40)}))
     unknown = [text for text in outcome.warnings if "unknown annotation" in text]
     assert unknown == [
-        *(f"unknown annotation gpu.topology/zzz-{number:02}" for number in range(10)),
-        "30 more unknown annotations",
+        *(f"GT117: unknown annotation gpu.topology/zzz-{number:02}" for number in range(10)),
+        "GT119: 30 more unknown annotations",
     ]
 
 

@@ -54,7 +54,7 @@ def test_a_pod_that_is_left_alone_loses_the_outputs_that_it_brought(manifest: Ma
     outcome, after = judge(with_annotations(manifest, team="ml"))
     assert (outcome.kind, outcome.reason, left(after)) == (Kind.PATCH, reason, {})
     assert after["metadata"]["annotations"]["team"] == "ml"
-    assert "8 annotations that only the webhook writes were taken off" in outcome.warnings[-1]
+    assert "8 annotations that only the webhook writes were removed" in outcome.warnings[-1]
     assert after["spec"] == manifest["spec"]
 
 

@@ -9,7 +9,7 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.version import Version
 
 POLICY = "hami.io/gpu-scheduler-policy"
-FAULT = "topology-aware: HAMi before 2.10 gives the pod no GPUs on nodes without pair scores"
+FAULT = "GT240: topology-aware: HAMi before 2.10 gives the pod no GPUs on nodes without pair scores"
 KUBERNETES = Version(1, 33, 2)
 
 

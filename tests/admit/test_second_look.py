@@ -364,7 +364,9 @@ def test_without_the_permission_no_values_are_handed_out_in_a_file(profile: str,
     assert not any(
         "fileKeyRef" in entry.get("valueFrom", {}) for container in all_containers(after) for entry in container["env"]
     )
-    warning = "remap.environment: file changes nothing: the namespace is not labelled gpu.topology/allow-node-gpus"
+    warning = (
+        "GT812: remap.environment: file changes nothing: the namespace is not labelled gpu.topology/allow-node-gpus"
+    )
     assert [text for text in outcome.warnings if "environment" in text] == [warning]
 
 

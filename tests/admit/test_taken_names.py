@@ -126,14 +126,14 @@ def test_own_tuning_stays_with_a_warning(variable: str, value: str) -> None:
     outcome, after = judge(pod(container(env=[own])))
     assert find_container(after, "train")["env"][0] == own
     assert [entry["name"] for entry in find_container(after, "train")["env"]].count(variable) == 1
-    assert f"container train sets {variable} itself; it stays as it is" in outcome.warnings
+    assert f"GT401: container train sets {variable} itself; it stays as it is" in outcome.warnings
 
 
 def test_own_tuning_from_a_config_map_stays_with_a_warning() -> None:
     own = {"name": "NCCL_P2P_LEVEL", "valueFrom": {"configMapKeyRef": {"name": "nccl", "key": "level"}}}
     outcome, after = judge(pod(container(env=[own])))
     assert find_container(after, "train")["env"][0] == own
-    assert "container train sets NCCL_P2P_LEVEL itself; it stays as it is" in outcome.warnings
+    assert "GT401: container train sets NCCL_P2P_LEVEL itself; it stays as it is" in outcome.warnings
 
 
 def test_own_tuning_equal_to_ours_needs_no_warning() -> None:

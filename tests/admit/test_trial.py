@@ -36,7 +36,7 @@ def test_each_step_says_what_it_would_change() -> None:
 
 def test_a_step_that_refuses_does_not_end_the_others() -> None:
     steps = tried(pod(container(env=[{"name": "CUDA_DISABLE_CONTROL", "value": "no"}])))
-    assert steps["disable-control"].refusal.startswith("container train sets CUDA_DISABLE_CONTROL itself")
+    assert steps["disable-control"].refusal.startswith("GT213: container train sets CUDA_DISABLE_CONTROL itself")
     assert steps["shared-memory"].operations
     assert [name for name, step in steps.items() if step.refusal] == ["disable-control"]
 

@@ -16,7 +16,7 @@ from tests.topology.machines import (
     with_switch_links,
     without,
 )
-from webhook.agent.events import EventReason, NodeEvent, changes, cordon_events
+from webhook.agent.events import ENTRIES, EventReason, NodeEvent, changes, cordon_events
 from webhook.topology.model import UNKNOWN, Fabric, LostGpu, MigMode, NodeTopology, NvLink
 
 UUID_0, UUID_2, UUID_3 = (f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in (0, 2, 3))
@@ -26,7 +26,14 @@ def told(
     now: NodeTopology, before: NodeTopology | None, *, readable: NodeTopology | None = None
 ) -> list[tuple[str, str, str]]:
     found = changes(look(now), before=before, readable=readable or before)
-    return [("Warning" if event.warning else "Normal", event.reason.value, event.note) for event in found]
+    return [("Warning" if event.warning else "Normal", event.reason.value, particulars(event)) for event in found]
+
+
+def particulars(event: NodeEvent) -> str:
+    """The note without what every Event of its reason begins with."""
+    beginning = str(ENTRIES[event.reason].say(found=""))
+    assert event.note.startswith(beginning)
+    return event.note.removeprefix(beginning)
 
 
 @pytest.mark.parametrize("machine", [hgx_h100, dgx1_v100, gb200_tray, l40s])
@@ -195,7 +202,7 @@ def test_the_state_of_the_fabric_is_told() -> None:
         (
             "Warning",
             "FabricStateChanged",
-            "The NVLink fabric is in-progress, before completed (success)",
+            "in-progress, before completed (success)",
         )
     ]
 
@@ -219,13 +226,13 @@ def test_a_node_that_moves_to_another_clique_is_told() -> None:
     )
     (event,) = told(now, before)
     assert event[:2] == ("Normal", "FabricStateChanged")
-    assert "is completed (success) in clique 9 of cluster 5e3a91c4" in event[2]
+    assert "completed (success) in clique 9 of cluster 5e3a91c4" in event[2]
     assert "before completed (success) in clique 7 of" in event[2]
 
 
 def test_a_faulty_fabric_at_the_first_look_is_told() -> None:
     assert told(replace(hgx_h100(), fabric=Fabric(state="not-started")), None) == [
-        ("Warning", "FabricStateChanged", "The NVLink fabric is not-started")
+        ("Warning", "FabricStateChanged", "not-started")
     ]
 
 
@@ -248,13 +255,13 @@ def test_a_node_that_never_had_a_driver_is_not_told() -> None:
 
 
 def test_a_driver_that_returns_is_told() -> None:
-    assert told(hgx_h100(), driver_away(hgx_h100()), readable=hgx_h100()) == [("Normal", "TopologyReadable", "GPUs: 8")]
+    assert told(hgx_h100(), driver_away(hgx_h100()), readable=hgx_h100()) == [("Normal", "TopologyReadable", "8")]
 
 
 def test_what_a_new_driver_does_not_find_any_more_is_told() -> None:
     now = with_switch_links(unlisted(hgx_h100(), 2), 3, 12)
     assert told(now, driver_away(hgx_h100()), readable=hgx_h100()) == [
-        ("Normal", "TopologyReadable", "GPUs: 7"),
+        ("Normal", "TopologyReadable", "7"),
         ("Warning", "NVLinkDown", f"GPU3 {UUID_3}: 12 of 18 links up, 18 before"),
         ("Warning", "GpuLost", f"GPU2 {UUID_2}: the driver no longer lists it"),
     ]
@@ -269,15 +276,15 @@ def test_a_note_is_never_longer_than_the_api_server_takes() -> None:
     problem = "the driver fell over: é " * 200
     now = replace(driver_away(hgx_h100()), problem=problem)
     ((_, _, note),) = told(now, hgx_h100())
-    assert len(note.encode()) == 1024
+    assert len(note.encode()) == 1024 - len("GT706: the GPUs cannot be read: ")
     assert note.startswith("the driver fell over: ? the driver")
     assert note.endswith("...")
 
 
 def test_a_cordon_is_told_with_the_uuids() -> None:
     assert cordon_events(["GPU-a", "GPU-b"], ["GPU-c"]) == (
-        NodeEvent(EventReason.GPU_CORDONED, "HAMi allocates no more of GPU-a; HAMi allocates no more of GPU-b", True),
-        NodeEvent(EventReason.GPU_UNCORDONED, "HAMi may allocate GPU-c", False),
+        NodeEvent(EventReason.GPU_CORDONED, "GT708: HAMi allocates no more of these GPUs: GPU-a; GPU-b", True),
+        NodeEvent(EventReason.GPU_UNCORDONED, "GT709: HAMi may allocate these GPUs: GPU-c", False),
     )
 
 

@@ -99,7 +99,7 @@ def test_a_dry_run_says_what_is_wrong(computer: Computer) -> None:
     head = [line for line in out.splitlines() if line.startswith("#")]
     assert head[0] == "# Node node-1: label gpu.topology/nvlink=degraded"
     assert head[1].startswith("# Finding: GPU3 has ")
-    assert head[2].startswith("# Event Warning NVLinkDown: GPU3 GPU-")
+    assert head[2].startswith("# Event Warning NVLinkDown: GT701: NVLinks are down: GPU3 GPU-")
     assert head[2].endswith(": 16 of 18 links up")
 
 
@@ -119,7 +119,10 @@ def test_a_link_of_an_a100_that_is_down_is_told_beside_those_that_it_does_not_ha
     assert [line for line in out.splitlines() if line.startswith("#")] == [
         "# Node n: label gpu.topology/nvlink=degraded",
         "# Finding: GPU3 has links down: 1 of 12 to nvswitch",
-        "# Event Warning NVLinkDown: GPU3 GPU-00000000-0000-0000-0000-000000000003: 11 of 12 links up",
+        (
+            "# Event Warning NVLinkDown: GT701: NVLinks are down: "
+            "GPU3 GPU-00000000-0000-0000-0000-000000000003: 11 of 12 links up"
+        ),
         "# ConfigMap, owned by Node n:",
     ]
 
@@ -143,7 +146,7 @@ def test_a_dry_run_with_a_cordon_shows_what_the_first_round_would_write_at_the_n
         f"# Node node-1: annotation hami.io/device-cordon={uuid}",
         f"# Node node-1: annotation gpu.topology/cordoned={uuid}=links",
     ]
-    assert f"# Event Warning GpuCordoned: HAMi allocates no more of {uuid}" in head
+    assert f"# Event Warning GpuCordoned: GT708: HAMi allocates no more of these GPUs: {uuid}" in head
 
 
 def test_without_a_cordon_a_dry_run_shows_no_annotation(computer: Computer) -> None:
@@ -168,7 +171,7 @@ def test_a_name_that_no_node_can_have_is_refused(computer: Computer, node: str, 
 def test_a_dry_run_tells_of_a_lost_gpu_and_goes_on(computer: Computer) -> None:
     code, out, _ = computer.run("--dry-run", "--node", "node-1", machine=played.hgx_h100().with_lost(2))
     assert code == 0
-    assert "# Event Warning GpuLost: GPU2" in out
+    assert "# Event Warning GpuLost: GT703: GPUs are lost: GPU2" in out
     topology = parse_topology(yaml.safe_load(out)["data"]["topology.json"], source="test")
     assert (len(topology.gpus), len(topology.lost)) == (7, 1)
 

@@ -238,7 +238,7 @@ def test_a_changed_topology_is_published_with_its_label_and_its_event() -> None:
         "type": "Warning",
         "reason": "NVLinkDown",
         "action": "Discover",
-        "note": f"GPU3 {UUID_3}: 12 of 18 links up, 18 before",
+        "note": f"GT701: NVLinks are down: GPU3 {UUID_3}: 12 of 18 links up, 18 before",
         "regarding": {
             "apiVersion": "v1",
             "kind": "Node",
@@ -328,7 +328,7 @@ def test_a_cordon_insists_on_the_version_of_the_node_that_was_read() -> None:
         }
     }
     assert [(event["reason"], event["action"], event["note"]) for event in found.events] == [
-        ("GpuCordoned", "Cordon", f"HAMi allocates no more of {UUID_3}")
+        ("GpuCordoned", "Cordon", f"GT708: HAMi allocates no more of these GPUs: {UUID_3}")
     ]
 
 

@@ -16,8 +16,10 @@ from webhook.topology.model import Fabric, NodeTopology
 TRAY = machines.gb200_tray()
 JOB = {"name": "MASTER_ADDR", "value": "train-0"}
 NODE_PEERS = {"gpu.topology/profile": "node-peers"}
-NO_CHANNEL = "the pod has no IMEX channel of its own: where the node gives it none, NCCL fails on the NVLink fabric"
-NETWORK_ONLY = "NCCL_CUMEM_ENABLE=0: between nodes the job uses the network, not the NVLink fabric"
+NO_CHANNEL = (
+    "GT361: the pod has no IMEX channel of its own: where the node gives it none, NCCL fails on the NVLink fabric"
+)
+NETWORK_ONLY = "GT360: NCCL_CUMEM_ENABLE=0: between nodes the job uses the network, not the NVLink fabric"
 
 
 def bound(
@@ -40,7 +42,7 @@ def test_a_job_of_several_nodes_without_a_channel_is_warned_and_bound() -> None:
     assert outcome.event is not None
     assert (outcome.event.reason, outcome.event.note) == (
         "FabricNotUsed",
-        f"pod team-a/train on node gb200-tray: {NO_CHANNEL}",
+        NO_CHANNEL.replace("GT361: ", "GT361: pod team-a/train on node gb200-tray: "),
     )
 
 

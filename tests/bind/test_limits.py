@@ -6,7 +6,7 @@ from tests.bind.test_binding import U, decide, hami, injected, published
 from tests.judge import policy
 from tests.pods import container
 from tests.topology import machines
-from webhook.model.binding import BIND_SENTENCES, BindReason
+from webhook.model.binding import BIND_ENTRIES, BindReason
 from webhook.model.outcome import Kind
 
 LIMITED = [
@@ -32,7 +32,7 @@ def test_beyond_a_limit_the_binding_is_degraded_and_names_it(setting: str, found
     named = expected.replace(f"most {found}", f"most {found - 1}")
     assert named in outcome.message
     assert outcome.event is not None
-    assert outcome.event.note == f"pod team-a/train on node h20-node-1: {BIND_SENTENCES[BindReason.OVER_LIMIT]}"
+    assert outcome.event.note == BIND_ENTRIES[BindReason.OVER_LIMIT].say().about("pod team-a/train on node h20-node-1")
 
 
 @pytest.mark.parametrize(("setting", "found", "_"), LIMITED, ids=[setting for setting, *_ in LIMITED])

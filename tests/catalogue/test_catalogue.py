@@ -13,6 +13,8 @@ from tests.catalogue.page import PAGE, page
 from webhook.catalogue import every
 from webhook.catalogue.entry import Entry, Message
 from webhook.catalogue.every import AREAS, entries
+from webhook.model import names
+from webhook.model.options import OPTION_NAMES
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = ROOT / "webhook" / "catalogue"
@@ -41,6 +43,14 @@ def test_the_page_of_an_entry_exists_and_has_the_heading(entry: Entry) -> None:
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     headings = [re.sub(r"[^\w -]", "", line.lstrip("# ")).lower() for line in text.splitlines() if line[:1] == "#"]
     assert not anchor or anchor in {heading.replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+def test_an_entry_names_only_annotations_and_labels_that_there_are(entry: Entry) -> None:
+    known = {value for value in vars(names).values() if isinstance(value, str)}
+    known |= {f"{names.PREFIX}{option}" for option in OPTION_NAMES} | {f"{names.PREFIX}{names.ENV_PREFIX}*"}
+    found = re.findall(r"gpu\.topology/[\w.*-]*[\w*]", f"{entry.text} {entry.fix}")
+    assert set(found) <= known
 
 
 def test_a_code_never_changes_its_meaning() -> None:

@@ -312,7 +312,9 @@ def test_a_change_is_published_with_its_label_and_its_event(site: Site) -> None:
     assert after.uid == before.uid
     assert site.published() == replace(DEGRADED, node=site.node)
     assert site.label() == "degraded"
-    assert site.events() == [("Warning", "NVLinkDown", f"GPU3 {uuid(3)}: 12 of 18 links up, 18 before")]
+    assert site.events() == [
+        ("Warning", "NVLinkDown", f"GT701: NVLinks are down: GPU3 {uuid(3)}: 12 of 18 links up, 18 before")
+    ]
 
 
 def test_an_event_at_a_full_second_is_taken(site: Site) -> None:

@@ -95,7 +95,7 @@ def test_a_change_that_the_profile_cannot_live_with_is_told_in_the_words_of_admi
     found = finding(told(changed), "prepared")
     assert found.verdict == "fails"
     assert found.evidence.startswith(
-        "container train sets CUDA_DISABLE_CONTROL itself, but whole cards need the literal"
+        "GT213: container train sets CUDA_DISABLE_CONTROL itself, but whole cards need the literal"
     )
 
 

@@ -68,11 +68,14 @@ def test_a_namespace_that_has_not_opted_in_fails_with_what_its_administrator_can
         (pod(labels={"gpu.topology/injection": "disabled"}), "the pod has opted out"),
         (
             pod(container(gpus=2, resources={"limits": {"nvidia.com/gpu": 2, "nvidia.com/gpumem": 3000}})),
-            "the pod asks for a vGPU slice and did not say that it wants whole cards",
+            "the pod asks for a vGPU slice and not for whole cards",
         ),
         (
             pod(annotations={"gpu.topology/inject": "maybe"}),
-            'annotation gpu.topology/inject on pod team-a/train: expected "true" or "false", found "maybe"',
+            (
+                "an option cannot be read: annotation gpu.topology/inject on pod team-a/train: "
+                'expected "true" or "false", found "maybe"'
+            ),
         ),
     ],
 )
@@ -97,10 +100,7 @@ def test_a_slice_is_left_alone_in_every_namespace() -> None:
     report = told(sliced, Namespace("team-a", known=False))
     assert said(report, "opted-in") == (
         "unknown",
-        (
-            "the namespace is not known here; whatever it says, the pod asks for a vGPU slice and did not say that it "
-            "wants whole cards"
-        ),
+        ("the namespace is not known here; whatever it says, the pod asks for a vGPU slice and not for whole cards"),
     )
     assert finding(report, "injected").remedy.startswith("See to opted-in, and create the pod again")
 
@@ -145,7 +145,8 @@ def test_a_resource_that_cannot_be_read_is_all_that_is_said() -> None:
     report = told(pod(container(gpus="two")))
     assert failing(report) == ["opted-in", "injected", "prepared"]
     assert finding(report, "opted-in").evidence == (
-        'resource nvidia.com/gpu of container train: expected a whole number such as "4", found "two"'
+        "a request cannot be read: resource nvidia.com/gpu of container train: "
+        'expected a whole number such as "4", found "two"'
     )
     assert report.conclusion == "What the pod asks for cannot be read."
     assert report.reach == "unknown"
@@ -291,32 +292,32 @@ def test_what_the_webhook_would_do_to_a_pod_is_told() -> None:
             pod(container(env=[{"name": "CUDA_DISABLE_CONTROL", "value": "false"}])),
             TEAM_A,
             (
-                "the webhook would refuse the pod: container train sets CUDA_DISABLE_CONTROL itself, but whole cards "
-                "need the literal true. Remove the variable, or opt out of injection"
+                "the webhook would refuse the pod: GT213: container train sets CUDA_DISABLE_CONTROL itself, but whole "
+                "cards need the literal true. Remove the variable, or opt out of injection"
             ),
         ),
         (
             pod(annotations={"gpu.topology/host-ipc": "true"}),
             TEAM_A,
             (
-                "the webhook would refuse the pod: pod team-a/train: it needs hostIPC. Namespace team-a is not allowed "
-                'that; an administrator can set its labels gpu.topology/allow-host-ipc: "true"'
+                "the webhook would refuse the pod: GT124: pod team-a/train: it needs hostIPC. Namespace team-a is not "
+                'allowed that. An administrator can set its labels gpu.topology/allow-host-ipc: "true"'
             ),
         ),
         (
             pod(annotations={"gpu.topology/containers": "other"}),
             TEAM_A,
             (
-                "the webhook would refuse the pod: annotation gpu.topology/containers on pod team-a/train: expected "
-                'names of containers that ask for GPUs (train), found "other"'
+                "the webhook would refuse the pod: GT129: annotation gpu.topology/containers on pod team-a/train: "
+                'expected names of containers that ask for GPUs (train), found "other". Correct the annotation'
             ),
         ),
         (
             pod(),
             team_a({"gpu.topology/shm-size": "big"}),
             (
-                "the webhook would refuse the pod: annotation gpu.topology/shm-size on namespace team-a: expected a "
-                'size such as "8Gi", found "big"'
+                "the webhook would refuse the pod: GT151: an option cannot be read: annotation gpu.topology/shm-size "
+                'on namespace team-a: expected a size such as "8Gi", found "big". Correct the annotation'
             ),
         ),
     ],
@@ -376,8 +377,8 @@ def test_what_is_only_watched_is_neither_changed_nor_refused() -> None:
     assert said(told(refused, TEAM_A), "prepared") == (
         "not-needed",
         (
-            "in profile observe the webhook only watches; profile exclusive would refuse it: pod team-a/train: it "
-            "needs hostIPC. Namespace team-a is not allowed that; an administrator can set its labels "
+            "in profile observe the webhook only watches; profile exclusive would refuse it: GT124: pod team-a/train: "
+            "it needs hostIPC. Namespace team-a is not allowed that. An administrator can set its labels "
             'gpu.topology/allow-host-ipc: "true"'
         ),
     )

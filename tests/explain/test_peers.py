@@ -98,7 +98,9 @@ def test_without_the_strategy_envvar_peers_stay_hidden() -> None:
     rules = policy(cluster={"deviceListStrategy": "cdi-cri"})
     verdict, evidence = said(told(two(POD_PEERS), rules=rules), "visibility")
     assert verdict == "fails"
-    assert evidence.startswith("profile pod-peers needs the device list strategy envvar, this cluster has cdi-cri")
+    assert evidence.startswith(
+        "GT505: profile pod-peers needs the device list strategy envvar, this cluster has cdi-cri"
+    )
 
 
 def test_injected_pods_of_one_node_have_everything() -> None:

@@ -21,7 +21,11 @@ def strings(tree: ast.Module) -> Iterator[ast.Constant]:
             yield node
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if path.parent.name != "catalogue"],  # prose, whose names tests/catalogue looks up
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
 def test_the_prefix_is_spelled_only_in_names(path: Path) -> None:
     found = [node.lineno for node in strings(ast.parse(path.read_text())) if "gpu.topology/" in str(node.value)]
     assert found == []

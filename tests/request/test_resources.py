@@ -74,7 +74,7 @@ def test_the_family_is_that_of_all_containers() -> None:
 
 
 MIXED = (
-    "container train asks for GPUs of hami, container eval for GPUs of volcano: no scheduler gives a pod both. "
+    "GT204: container train asks for GPUs of hami, container eval for GPUs of volcano: no scheduler gives a pod both. "
     "Use the resource names of one of them"
 )
 
@@ -91,7 +91,9 @@ def test_two_families_refuse_a_pod_that_is_ours_even_where_one_is_left_out() -> 
         assert (outcome.kind, outcome.reason, outcome.message) == (Kind.REFUSE, Reason.BAD_RESOURCE, MIXED)
     observed, _ = judge(pod(*both, annotations={"gpu.topology/profile": "observe"}))
     assert observed.kind is Kind.PATCH
-    assert any("would refuse it: container train asks for GPUs of hami" in warning for warning in observed.warnings)
+    assert any(
+        "would refuse it: GT204: container train asks for GPUs of hami" in warning for warning in observed.warnings
+    )
 
 
 @pytest.mark.parametrize("annotations", [{"gpu.topology/inject": "false"}, {}])
@@ -109,7 +111,7 @@ def test_gpus_of_an_init_container_that_ends_are_not_shown_to_peers(profile: str
     outcome, _ = judge(manifest, ALL_ALLOWED)
     assert (outcome.kind, outcome.reason) == (Kind.REFUSE, Reason.CONTRADICTS_PROFILE)
     assert outcome.message == (
-        "init container warm-up asks for GPUs, which others get once it finishes, but profile "
+        "GT509: init container warm-up asks for GPUs, which others get once it finishes, but profile "
         f"{profile} would go on showing them to its peers. Leave it out with gpu.topology/containers, "
         "or choose profile exclusive"
     )

@@ -33,7 +33,7 @@ def test_a_skipped_pod_is_allowed_without_a_patch() -> None:
 
 def test_a_skipped_pod_keeps_its_warning() -> None:
     response = answer(pod(container(gpus=None), annotations={"gpu.topology/inject": "true"}))
-    assert response["warnings"] == ["gpu-topology: no container asks for a GPU"]
+    assert response["warnings"] == ["GT128: the pod asks for injection, but no container asks for a GPU"]
     assert "patch" not in response
 
 
@@ -70,8 +70,8 @@ def test_a_mistake_of_the_user_is_422_with_the_reason() -> None:
         "allowed": False,
         "status": {
             "status": "Failure",
-            "message": "annotation gpu.topology/min-bandwidth on pod team-a/train: "
-            'expected a number of GB/s such as "100", found "fast"',
+            "message": "GT151: an option cannot be read: annotation gpu.topology/min-bandwidth on pod team-a/train: "
+            'expected a number of GB/s such as "100", found "fast". Correct the annotation',
             "reason": "Invalid",
             "code": 422,
         },
@@ -106,7 +106,9 @@ def test_a_degraded_pod_is_allowed_and_says_what_it_lacks() -> None:
         "reason": "namespace-withheld",
         "profile": "node-peers",
     }
-    assert response["warnings"] == ["without host-pid pods of profile node-peers cannot reach each other's GPU memory"]
+    assert response["warnings"] == [
+        "GT503: without host-pid pods of profile node-peers cannot reach each other's GPU memory"
+    ]
     assert "patch" in response
 
 
@@ -121,8 +123,8 @@ def test_the_uid_comes_back_as_it_was(uid: str) -> None:
     [
         (0, []),
         (30, [f"warning {number}" for number in range(30)]),
-        (31, [*(f"warning {number}" for number in range(29)), "2 more warnings"]),
-        (5000, [*(f"warning {number}" for number in range(29)), "4971 more warnings"]),
+        (31, [*(f"warning {number}" for number in range(29)), "GT126: 2 more warnings"]),
+        (5000, [*(f"warning {number}" for number in range(29)), "GT126: 4971 more warnings"]),
     ],
 )
 def test_no_more_warnings_than_the_api_server_passes_on(count: int, said: list[str]) -> None:

@@ -9,6 +9,7 @@ from webhook.admit.pod_patch import PodPatch
 from webhook.admit.prepare import PodToInject, pod_to_inject, prepare
 from webhook.admit.steps import STEPS, Step
 from webhook.admit.subject import Subject
+from webhook.catalogue.opting import BAD_OPTION, OUTPUTS_REMOVED, POD_OVER_LIMIT, WOULD_DO, WOULD_REFUSE
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Profile
@@ -62,9 +63,9 @@ def admit(
     except Refused as refused:
         return refusal(refused.reason, refused.message)
     except LimitError as error:
-        return refusal(Reason.OVER_LIMIT, str(error))
+        return refusal(Reason.OVER_LIMIT, POD_OVER_LIMIT.say(problem=error).advice)
     except FormatError as error:
-        return refusal(Reason.BAD_ANNOTATION, str(error))
+        return refusal(Reason.BAD_ANNOTATION, BAD_OPTION.say(problem=error).advice)
 
 
 def _skip(skip: Skip, pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Outcome:
@@ -77,7 +78,7 @@ def _skip(skip: Skip, pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Ou
     disown(outputs, referred_annotations(pod), patch, policy)
     if not patch.operations:
         return Outcome(kind=Kind.SKIP, reason=skip.reason, warnings=warnings)
-    warnings.append(f"gpu-topology: {len(patch.operations)} annotations that only the webhook writes were taken off")
+    warnings.append(str(OUTPUTS_REMOVED.say(count=len(patch.operations))))
     return Outcome(kind=Kind.PATCH, reason=skip.reason, operations=patch.operations, warnings=warnings)
 
 
@@ -137,10 +138,10 @@ def _observe(pod: PodToInject) -> Outcome:
         subject = prepare(pod, profile)
         tried = new_patch(subject)
         steps = _run_steps(subject, tried, trace=True)
-        warnings = [f"observe: profile {profile} would {step.purpose}" for step in steps if step.name != "mark"]
+        warnings = [str(WOULD_DO.say(profile=profile, purpose=step.purpose)) for step in steps if step.name != "mark"]
         warnings += [warning.text for warning in tried.warnings]
     except (Refused, LimitError) as refused:
-        warnings = [f"observe: profile {profile} would refuse it: {refused}"]
+        warnings = [str(WOULD_REFUSE.say(profile=profile, refusal=refused))]
     patch = PodPatch(pod.pod, Budget(pod.policy.limits, pod.holder))
     patch.annotate(names.INJECTED, Mark(__version__, Profile.OBSERVE).format())
     others = [key for key in brought_outputs(pod.pod) if key != names.INJECTED]

@@ -11,6 +11,7 @@ output where a variable refers to it, and the user's option elsewhere.
 from collections.abc import Collection, Iterable
 
 from webhook.admit.pod_patch import PodPatch
+from webhook.catalogue.opting import READS_UNKNOWN_OUTPUT
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.errors import shorten
@@ -51,11 +52,7 @@ def disown(keys: Iterable[str], referred: Collection[str], patch: PodPatch, poli
             continue
         value = _value_until_bind(key, policy)
         if value is None:
-            raise Refused(
-                Reason.UNKNOWN_OUTPUT,
-                f"a variable takes its value from annotation {shorten(key)}, which only the webhook writes, and which "
-                "it does not write with its present configuration. Remove the variable and the annotation",
-            )
+            raise Refused(Reason.UNKNOWN_OUTPUT, READS_UNKNOWN_OUTPUT.say(key=shorten(key)))
         patch.annotate(key, value)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from webhook.admit.subject import Subject
+from webhook.catalogue.opting import NOT_ALLOWED
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.outcome import Reason, Refused
@@ -30,11 +31,8 @@ def check_permissions(subject: Subject) -> None:
     if missing:
         needs = "; ".join(missing.values())
         labels = ", ".join(f'{label}: "true"' for label in missing)
-        raise Refused(
-            Reason.MISSING_PERMISSION,
-            f"pod {subject.name}: {needs}. Namespace {subject.namespace.name} is not allowed that; "
-            f"an administrator can set its labels {labels}",
-        )
+        message = NOT_ALLOWED.say(pod=subject.name, needs=needs, namespace=subject.namespace.name, labels=labels)
+        raise Refused(Reason.MISSING_PERMISSION, message)
 
 
 def _needs(subject: Subject) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
+from webhook.catalogue.variables import LEFT_AS_IT_IS, SETS_DIFFERENTLY, SETS_WHAT_FOLLOWS_FROM_GPUS
 from webhook.model.outcome import Reason, Refused
 from webhook.model.pod import EnvVar, Reference
 
@@ -11,7 +12,7 @@ Sources = Sequence[Reference]
 """Where a value of ours may come from; what is written anew takes the first."""
 
 
-def require_value(patch: PodPatch, container: PodContainer, name: str, value: str, why: str) -> None:
+def require_value(patch: PodPatch, container: PodContainer, name: str, value: str, profile: str) -> None:
     """A literal that the profile cannot do without.
 
     Raises:
@@ -21,10 +22,11 @@ def require_value(patch: PodPatch, container: PodContainer, name: str, value: st
     if own is None:
         patch.add_variable(container, name, value)
     elif own.value_from is not None or own.value != value:
-        raise contradiction(container, name, f"{why} needs {value}")
+        message = SETS_DIFFERENTLY.say(container=container.name, variable=name, profile=profile, value=value)
+        raise Refused(Reason.CONTRADICTS_PROFILE, message)
 
 
-def require_reference(patch: PodPatch, container: PodContainer, name: str, sources: Sources, why: str) -> None:
+def require_reference(patch: PodPatch, container: PodContainer, name: str, sources: Sources, profile: str) -> None:
     """A value from elsewhere that the profile cannot do without: from the first of ``sources``, or from any if it does.
 
     Raises:
@@ -34,7 +36,8 @@ def require_reference(patch: PodPatch, container: PodContainer, name: str, sourc
     if own is None:
         patch.add_reference(container, name, sources[0])
     elif not any(map(own.reads, sources)):
-        raise contradiction(container, name, f"{why} takes it from the GPUs that the scheduler chooses")
+        message = SETS_WHAT_FOLLOWS_FROM_GPUS.say(container=container.name, variable=name, profile=profile)
+        raise Refused(Reason.CONTRADICTS_PROFILE, message)
 
 
 def offer_value(patch: PodPatch, container: PodContainer, name: str, value: str) -> None:
@@ -56,12 +59,4 @@ def offer_reference(patch: PodPatch, container: PodContainer, name: str, sources
 
 
 def _left_alone(patch: PodPatch, container: PodContainer, own: EnvVar) -> None:
-    patch.warn(f"container {container.name} sets {own.name} itself; it stays as it is")
-
-
-def contradiction(container: PodContainer, name: str, why: str) -> Refused:
-    """The refusal of a value that the profile cannot live with; values themselves are not repeated."""
-    return Refused(
-        Reason.CONTRADICTS_PROFILE,
-        f"container {container.name} sets {name} itself, but {why}. Remove the variable, or opt out of injection",
-    )
+    patch.warn(LEFT_AS_IT_IS.say(container=container.name, variable=own.name))

@@ -1,10 +1,13 @@
 """What has happened to a node's GPUs and links between two looks at it, for the node's Events."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from webhook.agent.look import Look, counterpart, is_readable, vanished
+from webhook.catalogue import nodes
+from webhook.catalogue.entry import Entry
 from webhook.topology.model import Fabric, Gpu, LostGpu, MigMode, NodeTopology
 
 NOTE_LIMIT = 1024
@@ -23,6 +26,22 @@ class EventReason(StrEnum):
     TOPOLOGY_READABLE = "TopologyReadable"
     GPU_CORDONED = "GpuCordoned"
     GPU_UNCORDONED = "GpuUncordoned"
+
+
+ENTRIES: Mapping[EventReason, Entry] = MappingProxyType(
+    {
+        EventReason.NVLINK_DOWN: nodes.NVLINK_DOWN,
+        EventReason.NVLINK_RESTORED: nodes.NVLINK_RESTORED,
+        EventReason.GPU_LOST: nodes.GPU_LOST,
+        EventReason.GPU_RETURNED: nodes.GPU_RETURNED,
+        EventReason.FABRIC_STATE_CHANGED: nodes.FABRIC_STATE_CHANGED,
+        EventReason.TOPOLOGY_UNREADABLE: nodes.TOPOLOGY_UNREADABLE,
+        EventReason.TOPOLOGY_READABLE: nodes.TOPOLOGY_READABLE,
+        EventReason.GPU_CORDONED: nodes.GPU_CORDONED,
+        EventReason.GPU_UNCORDONED: nodes.GPU_UNCORDONED,
+    }
+)
+"""What an Event of each reason says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +67,10 @@ def changes(now: Look, *, before: NodeTopology | None, readable: NodeTopology | 
     if is_readable(before) and is_readable(now.topology):
         return tuple(_differences(before, now))
     if is_readable(before):
-        return tuple(_events(EventReason.TOPOLOGY_UNREADABLE, [now.topology.problem], warning=True))
+        return tuple(_events(EventReason.TOPOLOGY_UNREADABLE, list(filter(None, [now.topology.problem])), warning=True))
     if not is_readable(now.topology):
         return ()
-    count = f"GPUs: {len(now.topology.gpus)}"
+    count = str(len(now.topology.gpus))
     found = _differences(readable, now) if readable else _faults(now)
     return (*_events(EventReason.TOPOLOGY_READABLE, [count], warning=False), *found)
 
@@ -59,15 +78,16 @@ def changes(now: Look, *, before: NodeTopology | None, readable: NodeTopology | 
 def cordon_events(cordoned: Sequence[str], uncordoned: Sequence[str]) -> tuple[NodeEvent, ...]:
     """What to tell about GPUs, by UUID, that HAMi was told to leave alone, or may use again."""
     return (
-        *_events(EventReason.GPU_CORDONED, [f"HAMi allocates no more of {uuid}" for uuid in cordoned], warning=True),
-        *_events(EventReason.GPU_UNCORDONED, [f"HAMi may allocate {uuid}" for uuid in uncordoned], warning=False),
+        *_events(EventReason.GPU_CORDONED, cordoned, warning=True),
+        *_events(EventReason.GPU_UNCORDONED, uncordoned, warning=False),
     )
 
 
-def _events(reason: EventReason, notes: Sequence[str], *, warning: bool) -> Iterator[NodeEvent]:
-    """One event for all notes, if there are any; what the API server would refuse is cut off."""
-    note = "; ".join(notes).encode("ascii", "replace").decode()
-    if note:
+def _events(reason: EventReason, found: Sequence[str], *, warning: bool) -> Iterator[NodeEvent]:
+    """One event for all that was found, if there is something; what the API server would refuse is cut off."""
+    if found:
+        message = ENTRIES[reason].say(found="; ".join(found))
+        note = str(message).encode("ascii", "replace").decode()
         yield NodeEvent(reason, note if len(note) <= NOTE_LIMIT else note[: NOTE_LIMIT - 3] + "...", warning)
 
 
@@ -130,7 +150,7 @@ def _in_mig_mode(topology: NodeTopology) -> set[str]:
 
 def _fabric_change(before: Fabric | None, now: Fabric) -> Iterator[NodeEvent]:
     if now != before:
-        note = f"The NVLink fabric is {_said(now)}" + (f", before {_said(before)}" if before else "")
+        note = _said(now) + (f", before {_said(before)}" if before else "")
         yield from _events(EventReason.FABRIC_STATE_CHANGED, [note], warning=now.is_faulty)
 
 

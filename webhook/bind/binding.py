@@ -7,6 +7,7 @@ from webhook.bind.injected import injected_profile
 from webhook.bind.outcomes import INVALID, UNAVAILABLE, refused, resolved, unresolved, without_event
 from webhook.bind.pod_to_bind import PodToBind, pod_to_bind, uid_of
 from webhook.bind.resolution import resolve_pod
+from webhook.catalogue.opting import BAD_POD_OPTION, BINDING_NAMESPACE_NOT_KNOWN_YET, POD_NOT_NAMED
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.binding import Binding, BindOutcome, BindReason
@@ -22,7 +23,7 @@ from webhook.resolve.resolve import UnresolvedError
 
 _NOT_INJECTED = BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_INJECTED)
 _POD_GONE = BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
-_NOT_NAMED = "the Binding does not name its pod by metadata.uid, so nothing is said about the pod's GPUs"
+_NOT_NAMED = POD_NOT_NAMED.say()
 
 
 def begin(pod: Pod | None, binding: Binding, namespace: Namespace, policy: AdmitPolicy) -> BindOutcome | PodToBind:
@@ -47,8 +48,8 @@ def begin(pod: Pod | None, binding: Binding, namespace: Namespace, policy: Admit
     try:
         found = _read_pod(pod, binding, namespace, policy)
     except (FormatError, Refused) as error:
-        text = str(error) if is_named else _NOT_NAMED
-        return refused(BindReason.BAD_POD, INVALID, f"pod {namespace.name}/{pod.display_name}: {text}")
+        why = BAD_POD_OPTION.say(problem=error) if is_named else _NOT_NAMED
+        return refused(BindReason.BAD_POD, INVALID, why.about(f"pod {namespace.name}/{pod.display_name}"))
     if is_named or isinstance(found, BindOutcome):
         return found
     # Schedulers know the uid, and a forger would have to guess it.
@@ -67,7 +68,7 @@ def finish(pod: PodToBind, policy: AdmitPolicy, sources: Sources, *, peers: Sequ
     try:
         outcome = resolved(pod, resolve_pod(pod, policy, sources, peers=peers))
     except UnresolvedError as error:
-        outcome = unresolved(pod, BindReason(error.reason.value), str(error), policy)
+        outcome = unresolved(pod, BindReason(error.reason.value), error.message, policy)
     return outcome if pod.is_pending and sources.exists else without_event(outcome)
 
 
@@ -95,8 +96,8 @@ def unreadable(message: str) -> BindOutcome:
 
 def namespace_unknown(namespace: Namespace) -> BindOutcome:
     """The answer where it is not known what the namespace requires."""
-    message = f"namespace {namespace.name} is not known yet, so what it requires of its pods is not either"
-    return refused(BindReason.NAMESPACE_UNKNOWN, UNAVAILABLE, message)
+    message = BINDING_NAMESPACE_NOT_KNOWN_YET.say(namespace=namespace.name)
+    return refused(BindReason.NAMESPACE_UNKNOWN, UNAVAILABLE, str(message))
 
 
 def _read_pod(pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPolicy) -> BindOutcome | PodToBind:

@@ -1,14 +1,16 @@
 """What becomes of a Binding: the annotations, warnings, Event and refusal that follow from what is known."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 
 import msgspec
 
 from webhook.bind.pod_to_bind import PodToBind
+from webhook.catalogue.entry import Message
+from webhook.catalogue.links import REQUIREMENTS_NOT_JUDGED, TOPOLOGY_OF_HAMI, TOPOLOGY_OLD, UNMET
 from webhook.config import AdmitPolicy
 from webhook.model import names
-from webhook.model.binding import BIND_SENTENCES, BindOutcome, BindReason, PodEvent
+from webhook.model.binding import BIND_ENTRIES, BindOutcome, BindReason, PodEvent
 from webhook.model.choices import OnViolation, Profile
 from webhook.model.outcome import Kind
 from webhook.resolve.fabric import fabric_problem
@@ -34,30 +36,34 @@ def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
         reason=BindReason.OBSERVED if observed else BindReason.RESOLVED,
         profile=Profile.OBSERVE if observed else pod.profile,
         annotations={} if observed else _fitting(pod, annotations(resolution, pod.referred)),
-        warnings=[*_doubts(resolution), *filter(None, [between_nodes])],
-        event=PodEvent(_FABRIC_NOT_USED, f"{pod.holder} on node {pod.node}: {between_nodes}")
+        warnings=list(map(str, [*_doubts(resolution), *([between_nodes] if between_nodes else [])])),
+        event=PodEvent(_FABRIC_NOT_USED, between_nodes.about(f"{pod.holder} on node {pod.node}"))
         if between_nodes and not observed
         else None,
         link="" if resolution.doubt else resolution.worst.link.value,
         same_numa=_same_numa(resolution),
         satisfied={"true": True, "false": False}.get(satisfied_text(resolution)) if resolution.requires else None,
     )
-    return _violated(pod, outcome, resolution.unmet) if resolution.unmet and not observed else outcome
+    return (
+        _violated(pod, outcome, UNMET.say(unmet="; ".join(resolution.unmet)))
+        if resolution.unmet and not observed
+        else outcome
+    )
 
 
-def unresolved(pod: PodToBind, reason: BindReason, text: str, policy: AdmitPolicy) -> BindOutcome:
-    """The outcome for a pod of whose GPUs nothing can be said, for this reason; ``text`` has the particulars."""
-    message = f"{pod.holder}: {text}"
+def unresolved(pod: PodToBind, reason: BindReason, why: Message, policy: AdmitPolicy) -> BindOutcome:
+    """The outcome for a pod of whose GPUs nothing can be said, for this reason; ``why`` has the particulars."""
+    message = why.about(pod.holder)
     if pod.is_observed:
         return BindOutcome(kind=Kind.SKIP, reason=BindReason.OBSERVED, profile=Profile.OBSERVE, message=message)
-    event = PodEvent(_NOT_RESOLVED, _note(pod, reason, text))
+    event = PodEvent(_NOT_RESOLVED, _note(pod, reason, why))
     if pod.profile.shares_gpus:
         return BindOutcome(
             kind=Kind.REFUSE, reason=reason, profile=pod.profile, code=CONFLICT, message=message, event=event
         )
     if reason is BindReason.MIG_ALLOCATION and pod.demand.requirements:
         outcome = BindOutcome(kind=Kind.PATCH, reason=reason, profile=pod.profile, annotations=_defaults(pod, policy))
-        return _violated(pod, outcome, (text,), event_text=BIND_SENTENCES[reason])
+        return _violated(pod, outcome, why, event_message=BIND_ENTRIES[reason].say())
     return BindOutcome(
         kind=Kind.DEGRADED,
         reason=reason,
@@ -79,11 +85,11 @@ def without_event(outcome: BindOutcome) -> BindOutcome:
     return msgspec.structs.replace(outcome, event=None) if outcome.event else outcome
 
 
-def _note(pod: PodToBind, reason: BindReason, text: str) -> str:
+def _note(pod: PodToBind, reason: BindReason, why: Message) -> str:
     """What an Event says: nothing that stands in an annotation, because whoever may patch the pod may write those."""
     if reason is BindReason.NODE_UNKNOWN:
-        return f"{pod.holder}: {text}"
-    return f"{pod.holder} on node {pod.node}: {BIND_SENTENCES[reason]}"
+        return why.about(pod.holder)
+    return BIND_ENTRIES[reason].say().about(f"{pod.holder} on node {pod.node}")
 
 
 def _defaults(pod: PodToBind, policy: AdmitPolicy) -> dict[str, str]:
@@ -117,10 +123,12 @@ def _size(found: Mapping[str, str]) -> int:
     return sum([len(text) if text.isascii() else len(text.encode()) for pair in found.items() for text in pair])
 
 
-def _violated(pod: PodToBind, outcome: BindOutcome, unmet: Sequence[str], *, event_text: str = "") -> BindOutcome:
-    """``outcome`` for GPUs that are not what the pod requires; ``event_text`` replaces the message in the Event."""
+def _violated(
+    pod: PodToBind, outcome: BindOutcome, why: Message, *, event_message: Message | None = None
+) -> BindOutcome:
+    """``outcome`` for GPUs that are not what the pod requires; an Event says ``event_message`` in place of ``why``."""
     where = f"{pod.holder} on node {pod.node}"
-    message = f"{where}: {'; '.join(unmet)}"
+    message = why.about(where)
     denied = pod.demand.on_violation is OnViolation.DENY
     return msgspec.structs.replace(
         outcome,
@@ -130,23 +138,20 @@ def _violated(pod: PodToBind, outcome: BindOutcome, unmet: Sequence[str], *, eve
         annotations={} if denied else outcome.annotations | {names.SATISFIED: "false"},
         warnings=outcome.warnings if denied else [*outcome.warnings, message],
         message=message,
-        event=PodEvent(_REQUIREMENT_NOT_MET, f"{where}: {event_text}" if event_text else message),
+        event=PodEvent(_REQUIREMENT_NOT_MET, (event_message or why).about(where)),
         satisfied=False,
     )
 
 
-def _doubts(resolution: Resolution) -> Iterable[str]:
+def _doubts(resolution: Resolution) -> Iterable[Message]:
     """Why the topology may be less than the truth."""
     node = resolution.node
     if resolution.doubt and resolution.requires:
-        yield f"whether the requirements are met is not known: {resolution.doubt}"
+        yield REQUIREMENTS_NOT_JUDGED.say(doubt=resolution.doubt)
     if node.origin is Origin.HAMI:
-        yield (
-            f"the topology of node {node.name} is that of HAMi's annotations: "
-            "the agent has published none that is up to date"
-        )
+        yield TOPOLOGY_OF_HAMI.say(node=node.name)
     if node.stale:
-        yield node.stale
+        yield TOPOLOGY_OLD.say(stale=node.stale)
 
 
 def _same_numa(resolution: Resolution) -> bool | None:

@@ -6,6 +6,15 @@ from math import isinf
 from webhook.allocation.model import Allocation, Device
 from webhook.allocation.read import allocated_node, dialect_of, read_allocation
 from webhook.bind.pod_to_bind import PodToBind, uid_of
+from webhook.catalogue.entry import Message
+from webhook.catalogue.links import (
+    ALLOCATION_TOO_LARGE,
+    ALLOCATION_UNREADABLE,
+    OTHER_NODE,
+    TOPOLOGY_NOT_KNOWN,
+    TOPOLOGY_TOO_OLD,
+    TWO_ALLOCATIONS,
+)
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.errors import FormatError, LimitError
@@ -48,18 +57,18 @@ def _read_allocation(pod: PodToBind, policy: AdmitPolicy) -> Allocation:
     try:
         allocation = read_allocation(pod.annotations, family=family, holder=pod.holder, limits=limits)
     except LimitError as error:
-        raise UnresolvedError(Unresolved.OVER_LIMIT, str(error)) from None
+        raise UnresolvedError(Unresolved.OVER_LIMIT, ALLOCATION_TOO_LARGE.say(problem=error)) from None
     except FormatError as error:
-        raise UnresolvedError(Unresolved.BAD_ALLOCATION, str(error)) from None
+        raise UnresolvedError(Unresolved.BAD_ALLOCATION, ALLOCATION_UNREADABLE.say(problem=error)) from None
     served = pod.annotations.get(names.HAMI_DEVICES_TO_ALLOCATE, "") if family == "hami" else ""
     if served.strip(";") and served != pod.annotations.get(dialect.key):
         # HAMi's scheduler writes one text to both (pkg/scheduler/scheduler.go, Filter), and its plugin reads this one.
-        text = f"{dialect.key} and {names.HAMI_DEVICES_TO_ALLOCATE} name different GPUs: somebody changed one of them"
-        raise UnresolvedError(Unresolved.BAD_ALLOCATION, text)
+        message = TWO_ALLOCATIONS.say(key=dialect.key, other=names.HAMI_DEVICES_TO_ALLOCATE)
+        raise UnresolvedError(Unresolved.BAD_ALLOCATION, message)
     meant = allocated_node(pod.annotations, family=family)
     if meant != pod.node and dialect.node_key and allocation.devices:
-        text = f"the allocation was made for node {printable(meant or '(none)')}, but the pod goes to node {pod.node}"
-        raise UnresolvedError(Unresolved.STALE_ALLOCATION, text)
+        message = OTHER_NODE.say(meant=printable(meant or "(none)"), node=pod.node)
+        raise UnresolvedError(Unresolved.STALE_ALLOCATION, message)
     return allocation
 
 
@@ -75,11 +84,8 @@ def _choose_node(pod: PodToBind, allocation: Allocation, policy: AdmitPolicy, so
     return node
 
 
-def _unknown_node(name: str, sources: Sources) -> str:
+def _unknown_node(name: str, sources: Sources) -> Message:
     if sources.published and sources.age is not None:
         old = "of unknown age" if isinf(sources.age) else f"{sources.age / 60:.0f} minutes old"
-        return (
-            f"the topology of node {name} is {old}, and the pod has no remap container that would verify it. "
-            "Is the agent running there?"
-        )
-    return f"the topology of node {name} is not known. Is the agent running there?"
+        return TOPOLOGY_TOO_OLD.say(node=name, age=old)
+    return TOPOLOGY_NOT_KNOWN.say(node=name)

@@ -57,12 +57,17 @@ SLICE_LOSES_LIMITS = Entry(
     _COMPATIBILITY,
 )
 SLICE = Entry("GT208", "{slices}", 'Ask for {resource} alone, or set gpu.topology/inject: "true" on the pod', _EXPLAIN)
-LIBRARY_PRELOADED = Entry("GT210", "{containers}", _DISABLE, _CONTROL)
+LIBRARY_PRELOADED = Entry(
+    "GT210",
+    "HAMi's library is preloaded into container {container}: {reader} looks {where}, {found}",
+    _DISABLE,
+    _CONTROL,
+)
 LIBRARY_PERHAPS_PRELOADED = Entry(
     "GT211", "it depends on HAMi's version, which is not known here: {versions}", _DISABLE, _CONTROL
 )
 SLICE_KEEPS_LIBRARY = Entry(
-    "GT212", "{containers}", "Ask for whole GPUs first: without HAMi's library a slice has no limits", _CONTROL
+    "GT212", LIBRARY_PRELOADED.text, "Ask for whole GPUs first: without HAMi's library a slice has no limits", _CONTROL
 )
 CONTROL_NOT_DISABLED = Entry(
     "GT213",

@@ -1,5 +1,6 @@
 """An entry of the catalogue, and the message that it becomes for one pod, Binding or node."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -15,10 +16,20 @@ class Message:
     def __str__(self) -> str:
         return f"{self.code}: {self.text}"
 
+    def about(self, holder: str) -> str:
+        """The same, said of an object."""
+        return f"{self.code}: {holder}: {self.text}"
+
     @property
     def advice(self) -> str:
         """The text with what to do about it, for answers that are read without the documents at hand."""
         return f"{self}. {self.fix}" if self.fix else str(self)
+
+
+def join(messages: Sequence[Message]) -> Message:
+    """Several messages of one code as one; at least one."""
+    first = messages[0]
+    return Message(first.code, "; ".join(message.text for message in messages), first.fix)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,3 +71,9 @@ ENV_FILE_BESIDE_ANNOTATIONS = Entry(
     "Create the pod from a manifest without what the webhook added",
     _CONFIGURATION,
 )
+NCCL_FILE_WITHOUT_REMAP = Entry(
+    "GT814",
+    "no remap container, so not set: {variables}",
+    "Leave gpu.topology/remap at auto, or put the variables into all three tables of nccl in the configuration",
+    "nccl-settings.md#class-dependent-settings",
+)

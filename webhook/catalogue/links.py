@@ -110,8 +110,19 @@ NO_UUIDS = Entry(
     _ADD_UUIDS,
     _EXPLAIN,
 )
-NOT_ALLOCATED = Entry("GT323", "{problem}", "Look at the node", _EXPLAIN)
-TOPOLOGY_NOT_READ = Entry("GT324", "{problem}", _RUN_AGENT, _EXPLAIN)
+ALLOCATION_OF_ANOTHER_FAMILY = Entry(
+    "GT323",
+    "the scheduler has given the pod no GPU: annotation {key} is of {scheduler}, but the configuration says that the "
+    "pod's resources are of {family}",
+    "Write resources: family: {other_family} in the configuration, and give it with --config",
+    "configuration.md#resources",
+)
+NODE_NOT_READ = Entry(
+    "GT324",
+    "the topology of node {node} is not known: {problem}",
+    "Have the permission to list ConfigMaps and to get nodes",
+    _EXPLAIN,
+)
 TOPOLOGY_WITHOUT_UUIDS = Entry("GT325", "{teller}, without UUIDs", _ADD_UUIDS, _EXPLAIN)
 NO_GPU_OF_A_NODE = Entry("GT326", "no GPU of a node to look at", page=_EXPLAIN)
 AGE_NOT_KNOWN = Entry(
@@ -122,16 +133,18 @@ AGE_NOT_KNOWN = Entry(
 )
 GPUS_NOT_KNOWN = Entry("GT328", "which GPUs they are is not known", page=_EXPLAIN)
 LINKS_NOT_KNOWN = Entry("GT329", "{doubt}", _RUN_AGENT, _NODE)
-NO_NVLINK_HERE = Entry("GT330", "{pairs}", "Other GPUs of node {node} are joined: {show}", _EXPLAIN)
+NO_NVLINK_HERE = Entry(
+    "GT330", "{gpus} have no NVLink: {shown}", "Other GPUs of node {node} are joined: {show}", _EXPLAIN
+)
 NO_NVLINK_ON_NODE = Entry(
     "GT331",
-    "{pairs}",
+    "{gpus} have no NVLink: {shown}",
     "No two GPUs of node {node} have NVLink: run the pod on another node",
     _EXPLAIN,
 )
 SOME_PAIRS_UNLINKED = Entry(
     "GT332",
-    "{pairs}",
+    "{unlinked} of {pairs} pairs of {gpus} have no NVLink: {shown}",
     "Have GPUs chosen that are all joined: gpuSchedulerPolicy: topology-aware in the values of HAMi's chart, which "
     'publishes pair scores too, and gpu.topology/require-nvlink: "true" with gpu.topology/on-violation: deny',
     _EXPLAIN,
@@ -139,9 +152,7 @@ SOME_PAIRS_UNLINKED = Entry(
 LINKS_FAULTY = Entry("GT333", "{bandwidth}; {faults}", "Have node {node} looked at, or avoid these GPUs", _EXPLAIN)
 JUDGED_LATER = Entry("GT334", "they are judged when the GPUs are known", page="annotations.md#requirements")
 REQUIREMENTS_DOUBTFUL = Entry("GT335", "{doubt}", _RUN_AGENT, "annotations.md#requirements")
-NOT_BOUND = Entry(
-    "GT340", "the pod is not bound yet: its annotations still say what admission wrote{left_alone}", page=_BINDING
-)
+NOT_BOUND = Entry("GT340", "the pod is not bound yet: its annotations still say what admission wrote", page=_BINDING)
 VALUES_NOT_COMPARED = Entry("GT341", "its values cannot be compared with GPUs that are not known", page=_BINDING)
 VALUES_WRONG = Entry("GT342", "{differences}", _BIND_AGAIN, _BINDING)
 REMAP_SEES_OTHERS = Entry(
@@ -150,3 +161,72 @@ REMAP_SEES_OTHERS = Entry(
     _BIND_AGAIN,
     _BINDING,
 )
+
+NONE_TO_SELECTED = Entry(
+    "GT350",
+    "the scheduler has given no GPU to the containers that the pod wants prepared",
+    "Correct gpu.topology/containers, or let the scheduler of the GPUs bind the pod",
+    _BINDING,
+)
+ALLOCATION_UNREADABLE = Entry("GT351", "the allocation cannot be used: {problem}", "Create the pod again", _BINDING)
+ALLOCATION_TOO_LARGE = Entry(
+    "GT352",
+    "{problem}",
+    "Use less, or raise the limit in the configuration of the webhook",
+    "configuration.md#limits",
+)
+NODE_TOO_LARGE = Entry(
+    "GT353", "{problem}", "Raise the limit in the configuration of the webhook", "configuration.md#limits"
+)
+MIG_INSTANCE = Entry(
+    "GT354",
+    "{gpu} [{instance}] is a MIG instance: between those there is no NVLink",
+    "Run the pod on a node whose GPUs are not in MIG mode",
+    _BINDING,
+)
+GPU_IN_MIG_MODE = Entry(
+    "GT355",
+    "{gpu} of node {node} is in MIG mode: there is no NVLink between instances",
+    "Run the pod on a node whose GPUs are not in MIG mode",
+    _BINDING,
+)
+GPU_UNREACHABLE = Entry(
+    "GT356",
+    "{gpu} of node {node} is {label}, which cannot be reached: {problem}",
+    "See the agent's Events and metrics, and restart HAMi's device plugin there",
+    _NODE,
+)
+GPU_NOT_LISTED = Entry(
+    "GT357",
+    "{gpu} was allocated, but node {node} lists other GPUs: {listed}",
+    "See the agent's Events and metrics, and restart HAMi's device plugin there",
+    _NODE,
+)
+NUMBERS_NOT_KNOWN = Entry("GT358", "{problem}. Is the agent running there?", _RUN_AGENT, _NODE)
+NUMBERS_BESIDE_MIG = Entry(
+    "GT359",
+    "node {node} has GPUs in MIG mode, so that CUDA's numbers of the others are not known",
+    "Run the pod on a node without GPUs in MIG mode",
+    _BINDING,
+)
+FABRIC_NOT_USED = Entry(
+    "GT360",
+    "NCCL_CUMEM_ENABLE=0: between nodes the job uses the network, not the NVLink fabric",
+    'Set gpu.topology/host-network: "true" in the peer profiles, else remove the variable, and create the pod again',
+    "nccl-facts.md#nvlink-between-nodes-mnnvl-and-imex-channels",
+)
+NO_IMEX_CHANNEL = Entry(
+    "GT361",
+    "the pod has no IMEX channel of its own: where the node gives it none, NCCL fails on the NVLink fabric",
+    "Give it a ComputeDomain's channel, or set NCCL_MNNVL_ENABLE=0",
+    "nccl-facts.md#nvlink-between-nodes-mnnvl-and-imex-channels",
+)
+NOT_BOUND_AND_OPTED_OUT = Entry(
+    "GT344",
+    "the pod is not bound yet: its annotations still say what admission wrote, and its Binding will be left alone, "
+    "because the namespace or the pod has opted out",
+    "Opt in again, and create the pod again",
+    _BINDING,
+)
+LINKS_NOT_READ = Entry("GT345", "{doubt}", "Have the permission to list ConfigMaps and to get nodes", _EXPLAIN)
+REQUESTS_CONTRADICT = Entry("GT346", "{problem}", "Correct what the message names, and create the pod again", _EXPLAIN)

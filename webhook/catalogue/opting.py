@@ -4,6 +4,10 @@ from webhook.catalogue.entry import Entry
 
 _INJECTION, _INJECT = "gpu.topology/injection", "gpu.topology/inject"
 _AGAIN = "create the pod again: the containers of a pod cannot be changed"
+_UNPREPARED = (
+    "no container of whole GPUs has CUDA_DISABLE_CONTROL as a true literal, NCCL_P2P_LEVEL and NCCL_NVLS_ENABLE: the "
+    "webhook did not prepare the pod{mark}"
+)
 _NAMESPACES, _ANNOTATIONS, _BINDING = "namespaces.md", "annotations.md", "binding.md#1-which-pods"
 
 NOT_A_CREATE = Entry(
@@ -133,6 +137,12 @@ OVER_LIMIT = Entry(
     "configuration.md#limits",
 )
 MORE_WARNINGS = Entry("GT126", "{count} more warnings", page="reasons.md")
+POD_OVER_LIMIT = Entry(
+    "GT142",
+    "{problem}",
+    "Use less of it, or have an administrator raise the limit",
+    "configuration.md#limits",
+)
 NAMESPACE_NOT_KNOWN_YET = Entry(
     "GT127",
     "namespace {namespace} is not known yet; the pod is left as it is",
@@ -209,10 +219,16 @@ BINDING_NAMESPACE_NOT_KNOWN_YET = Entry(
     "cluster-state.md",
 )
 
-BAD_REQUEST = Entry("GT150", "{problem}", "Write a whole number", _ANNOTATIONS)
-BAD_OPTION = Entry("GT151", "{problem}", "Correct the annotation", _ANNOTATIONS)
+BAD_POD_OPTION = Entry(
+    "GT143",
+    "{problem}",
+    "The annotations of the pod or of its namespace were changed after the pod was admitted: correct the value",
+    _ANNOTATIONS,
+)
+BAD_REQUEST = Entry("GT150", "a request cannot be read: {problem}", "Write a whole number", _ANNOTATIONS)
+BAD_OPTION = Entry("GT151", "an option cannot be read: {problem}", "Correct the annotation", _ANNOTATIONS)
 NAMESPACE_NOT_READ = Entry(
-    "GT152", "the namespace is not known here{why}", "Give the namespace with --state or --kubeconfig", "explain.md"
+    "GT152", "the namespace is not known here", "Give the namespace with --state or --kubeconfig", "explain.md"
 )
 NAMESPACE_NOT_PERMITTED = Entry(
     "GT153", "the namespace is not known here: {why}", "Have the permission to get namespaces", "explain.md"
@@ -223,16 +239,22 @@ ONLY_WATCHED = Entry(
     f"Set gpu.topology/profile to another profile and {_AGAIN}",
     _NAMESPACES,
 )
-NOT_PREPARED_SEE_OPTING = Entry("GT155", "{why}", f"See to opted-in, and {_AGAIN}", "injection.md")
+UNREADABLE_NEVER_PREPARED = Entry(
+    "GT160",
+    "a pod whose requests cannot be read is never prepared{mark}",
+    f"See to opted-in, and {_AGAIN}",
+    "injection.md",
+)
+NOT_PREPARED_SEE_OPTING = Entry("GT155", _UNPREPARED, f"See to opted-in, and {_AGAIN}", "injection.md")
 NOT_PREPARED_NAMESPACE_UNKNOWN = Entry(
     "GT156",
-    "{why}",
+    _UNPREPARED,
     f"Look whether the namespace has opted in and the webhook is registered and was running, and {_AGAIN}",
     "troubleshooting.md",
 )
 NOT_PREPARED = Entry(
     "GT157",
-    "{why}",
+    _UNPREPARED,
     f"Look whether the webhook is registered and was running, and {_AGAIN}",
     "troubleshooting.md",
 )

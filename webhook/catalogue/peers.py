@@ -104,8 +104,8 @@ VISIBILITY_NOT_JUDGED = Entry(
     "GT523", "the webhook would refuse the pod: {refusal}", "Correct what the message names", _PAGE
 )
 VISIBILITY_REFUSED = Entry("GT524", "{refusal}", "Correct what the message names", _PAGE)
-BLIND_IN_POD = Entry("GT525", "{containers} own", _POD_PEERS, _PAGE)
-BLIND_ON_NODE = Entry("GT526", "{containers} own", _NODE_PEERS, _PAGE)
+BLIND_IN_POD = Entry("GT525", "{containers}", _POD_PEERS, _PAGE)
+BLIND_ON_NODE = Entry("GT526", "{containers}", _NODE_PEERS, _PAGE)
 NO_GROUP = Entry(
     "GT530",
     "the pod has no group (gpu.topology/group), so its peers are not known",
@@ -168,4 +168,10 @@ NO_HOST_PID = Entry(
 )
 PEERS_WITHOUT_HOST_PID = Entry(
     "GT549", "{pods} on the same node: not in the host's PID namespace", _ALL_NODE_PEERS, _PAGE
+)
+NVLS_NEEDS_SOCKET = Entry(
+    "GT550",
+    "{containers} no NCCL_NVLS_ENABLE=0: NCCL sets NVLink SHARP up over a socket all the same, and ends with an error",
+    _NODE_PEERS,
+    "nccl-facts.md",
 )

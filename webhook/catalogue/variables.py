@@ -73,3 +73,17 @@ UCX_WITHOUT_CUDA_IPC = Entry(
     "Remove the variable, or add cuda_ipc",
     _PAGE,
 )
+NVLS_BETWEEN_PODS = Entry(
+    "GT404",
+    "gpu.topology/nvls: on does not go with profile node-peers without hostNetwork: NCCL hands NVLink SHARP's memory "
+    "to the other ranks of a node over a socket, which pods in different network namespaces do not share, and ends "
+    "with an error",
+    'Use auto, or set gpu.topology/host-network: "true"',
+    "nccl-facts.md",
+)
+OWN_NVLS_BETWEEN_PODS = Entry(
+    "GT405",
+    "container {container}: between pods NCCL ends with an error unless {variable} is {value}",
+    "Remove the variable",
+    "nccl-facts.md",
+)

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from webhook.admit.container import PodContainer
+from webhook.catalogue.cards import LIBRARY_PERHAPS_PRELOADED, LIBRARY_PRELOADED, SLICE_KEEPS_LIBRARY
+from webhook.catalogue.entry import Message, join
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.words import containers, listed
@@ -51,13 +53,14 @@ def control(examined: ExaminedPod) -> Finding:
     wrong = {reader: list(_wrong(examined, reader, _who(examined, reader))) for reader in readers}
     if not any(wrong.values()):
         return holds(CONTROL, _right(examined, readers))
-    remedy = _remedy(examined)
     if all(wrong.values()):
         alike = {tuple(_wrong(examined, reader, _ANY)) for reader in readers}
-        every = [text for texts in wrong.values() for text in texts]
-        return fails(CONTROL, "; ".join(alike.pop() if len(readers) > len(alike) == 1 else every), remedy)
-    sayings = [f"{reader}: {listed(texts) or 'no fault'}" for reader, texts in wrong.items()]
-    return unknown(CONTROL, f"it depends on HAMi's version, which is not known here: {'; '.join(sayings)}", remedy)
+        every = [message for messages in wrong.values() for message in messages]
+        return fails(CONTROL, join(list(alike.pop()) if len(readers) > len(alike) == 1 else every))
+    versions = "; ".join(
+        f"{reader}: {listed(message.text for message in messages) or 'no fault'}" for reader, messages in wrong.items()
+    )
+    return unknown(CONTROL, LIBRARY_PERHAPS_PRELOADED.say(versions=versions))
 
 
 def _readers(examined: ExaminedPod) -> tuple[Reader, ...]:
@@ -89,14 +92,15 @@ def _looks(examined: ExaminedPod, reader: Reader) -> Iterator[_Look]:
             yield _Look(container, positions[position])
 
 
-def _wrong(examined: ExaminedPod, reader: Reader, who: str) -> Iterator[str]:
+def _wrong(examined: ExaminedPod, reader: Reader, who: str) -> Iterator[Message]:
+    asks_for_slices = any(container.request and not container.request.is_whole for container in examined.gpu_containers)
+    entry = SLICE_KEEPS_LIBRARY if asks_for_slices else LIBRARY_PRELOADED
     for look in _looks(examined, reader):
         seen = look.seen
         if seen is None or _is_off(seen, reader):
             continue
         where = "there" if seen is look.served else f"at container {seen.name}"
-        said = f"HAMi's library is preloaded into container {look.served.name}"
-        yield f"{said}: {who} looks {where}, {_found(examined, seen)}"
+        yield entry.say(container=look.served.name, reader=who, where=where, found=_found(examined, seen))
 
 
 def _is_off(seen: PodContainer, reader: Reader) -> bool:
@@ -127,12 +131,3 @@ def _right(examined: ExaminedPod, readers: Sequence[Reader]) -> str:
     who = _who(examined, readers[0]) if len(readers) == 1 else "whichever version of HAMi it is, it"
     asking = containers(examined.gpu_containers)
     return f"{who} finds {names.ENV_DISABLE_CONTROL} set for {asking} and preloads nothing"
-
-
-def _remedy(examined: ExaminedPod) -> str:
-    if any(container.request and not container.request.is_whole for container in examined.gpu_containers):
-        return "Ask for whole GPUs first: without HAMi's library a slice has no limits"
-    return (
-        f'Let the webhook do it, or write {names.ENV_DISABLE_CONTROL}: "true" as a literal into every container, init '
-        "containers too; setting it inside a running container changes nothing"
-    )

@@ -12,6 +12,8 @@ from webhook.allocation.model import Device
 from webhook.bind.injected import injected_profile
 from webhook.bind.pod_to_bind import PodToBind, pod_to_bind
 from webhook.bind.resolution import peer_devices, resolve_pod
+from webhook.catalogue.entry import Message
+from webhook.catalogue.opting import BAD_OPTION
 from webhook.explain.evidence import Evidence, node_of
 from webhook.model import names
 from webhook.model.choices import Profile
@@ -30,7 +32,7 @@ class Unknown(msgspec.Struct, frozen=True):
     """Why nothing is known of the pod's GPUs."""
 
     reason: Unresolved
-    text: str
+    message: Message
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,8 +65,8 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
     mark_problem: str
     """Why the mark cannot be read; empty if it can, or if there is none."""
     requests: PodRequests
-    requests_problem: str
-    """Why a request for GPUs cannot be read; empty if all can."""
+    requests_problem: Message | None
+    """Why a request for GPUs cannot be read; ``None`` if all can."""
     options: Options
     """The defaults of the configuration where an option cannot be read."""
     profile: Profile
@@ -169,12 +171,12 @@ def examine(evidence: Evidence) -> ExaminedPod:
     )
 
 
-def _requests(evidence: Evidence) -> tuple[PodRequests, str]:
+def _requests(evidence: Evidence) -> tuple[PodRequests, Message | None]:
     policy = evidence.policy
     try:
-        return read_requests(evidence.pod, policy.resources, policy.default_count), ""
+        return read_requests(evidence.pod, policy.resources, policy.default_count), None
     except Refused as refused:
-        return PodRequests([], mig=False), refused.message
+        return PodRequests([], mig=False), refused.found
 
 
 def _mark(evidence: Evidence) -> tuple[Mark | None, str]:
@@ -222,8 +224,10 @@ def _meets_other_pods(evidence: Evidence, options: Options, requests: PodRequest
     return any(variable.name == names.ENV_NCCL_HOSTID for spec in asking for variable in spec.env or ())
 
 
-def _admission(evidence: Evidence, requests: PodRequests, requests_problem: str, profile: Profile) -> Admission:
-    subject, refusal = (None, requests_problem) if requests_problem else _subject(evidence, requests, profile)
+def _admission(
+    evidence: Evidence, requests: PodRequests, requests_problem: Message | None, profile: Profile
+) -> Admission:
+    subject, refusal = (None, requests_problem.advice) if requests_problem else _subject(evidence, requests, profile)
     return Admission(profile=profile, subject=subject, refusal=refusal, steps=try_steps(subject) if subject else {})
 
 
@@ -234,7 +238,7 @@ def _subject(evidence: Evidence, requests: PodRequests, profile: Profile) -> tup
     except Refused as refused:
         return None, refused.message
     except FormatError as error:
-        return None, str(error)
+        return None, BAD_OPTION.say(problem=error).advice
 
 
 def _resolve(
@@ -246,9 +250,9 @@ def _resolve(
         pod = _pod_to_bind(evidence, requests, options, profile)
         return resolve_pod(pod, evidence.policy, evidence.sources, peers=_peers(evidence)), None
     except Refused as refused:
-        return None, Unknown(Unresolved.NO_ALLOCATION, refused.message)
+        return None, Unknown(Unresolved.NO_ALLOCATION, refused.found)
     except UnresolvedError as error:
-        return None, Unknown(error.reason, str(error))
+        return None, Unknown(error.reason, error.message)
 
 
 def _pod_to_bind(evidence: Evidence, requests: PodRequests, options: Options, profile: Profile) -> PodToBind:

@@ -3,14 +3,22 @@
 from collections.abc import Iterator
 
 from webhook.admit.steps.compatibility import idle_init_containers
+from webhook.catalogue.cards import (
+    IDLE_INIT_CONTAINER,
+    IDLE_INIT_CONTAINER_PERHAPS,
+    IDLE_REMAP_CONTAINER,
+    INIT_GPUS_OF_HAMI,
+    INIT_GPUS_PERHAPS_NOT_SCHEDULED,
+    PRIVILEGED_DENIED,
+    PRIVILEGED_PERHAPS_DENIED,
+)
+from webhook.catalogue.entry import Message
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.words import containers, listed
 from webhook.model import names
 
 INIT_FAULT, PRIVILEGED, INIT_GPUS = "init-container-fault", "privileged", "init-container-gpus"
-
-_VERSION = "Say which HAMi runs: --hami-version"
 
 
 def faults(examined: ExaminedPod) -> Iterator[Finding]:
@@ -27,35 +35,33 @@ def _init_fault(examined: ExaminedPod) -> Finding:
     idle = idle_init_containers(examined.containers)
     if not idle:
         return holds(INIT_FAULT, "no init container without a GPU comes to an end before the others start")
-    said = f"init container {listed(idle)} asks for no GPU and ends"
+    ending = listed(idle)
     if examined.cluster.hami is None:
-        return unknown(INIT_FAULT, f"{said}; HAMi 2.10.0 would then offer the pod's cards to others", _VERSION)
+        return unknown(INIT_FAULT, IDLE_INIT_CONTAINER_PERHAPS.say(containers=ending))
     if examined.cluster.has_init_container_fault:
-        text = f"{said}: {examined.hami} then offers the pod's cards to others"
-        return fails(INIT_FAULT, text, _remedy(idle))
-    return holds(INIT_FAULT, f"{said}, which {examined.hami} bears")
+        return fails(INIT_FAULT, _of_idle(idle, hami=str(examined.cluster.hami)))
+    return holds(INIT_FAULT, f"init container {ending} asks for no GPU and ends, which {examined.hami} bears")
 
 
-def _remedy(idle: list[str]) -> str:
-    """Of the fault; our own container is a sidecar, which never ends, where the webhook knows of it."""
+def _of_idle(idle: list[str], *, hami: str) -> Message:
+    """The remap container is a sidecar, which never ends, where the webhook knows of the fault."""
     others = [name for name in idle if not name.startswith(names.REMAP_CONTAINER)]
     if len(others) == len(idle):
-        return "Upgrade HAMi, or give the pod no such init container"
-    told = "Tell the webhook HAMi's version (cluster.hamiVersion in its configuration) and create the pod again"
-    told = f"{told}: {names.REMAP_CONTAINER} is then a sidecar, which does not end"
-    return f"{told}, and with it there is no fault of {listed(others)} either" if others else told
+        return IDLE_INIT_CONTAINER.say(containers=listed(idle), hami=hami)
+    besides = f", and with it there is no fault of {listed(others)} either" if others else ""
+    return IDLE_REMAP_CONTAINER.say(containers=listed(idle), hami=hami, others=besides)
 
 
 def _privileged(examined: ExaminedPod) -> Finding:
     found = [container for container in examined.containers if container.spec.is_privileged]
     if not found:
         return not_needed(PRIVILEGED, "no container is privileged")
-    said = f"{containers(found)}: privileged"
+    privileged = containers(found)
     if examined.cluster.hami is None:
-        return unknown(PRIVILEGED, f"{said}, which HAMi 2.10 and later refuse in pods with GPUs", _VERSION)
+        return unknown(PRIVILEGED, PRIVILEGED_PERHAPS_DENIED.say(containers=privileged))
     if examined.cluster.denies_privileged:
-        return fails(PRIVILEGED, f"{said}, which {examined.hami} refuses in pods with GPUs", "Do without it")
-    return holds(PRIVILEGED, f"{said}, which {examined.hami} lets pass")
+        return fails(PRIVILEGED, PRIVILEGED_DENIED.say(containers=privileged, hami=examined.cluster.hami))
+    return holds(PRIVILEGED, f"{privileged}: privileged, which {examined.hami} lets pass")
 
 
 def _init_gpus(examined: ExaminedPod) -> Finding:
@@ -63,8 +69,7 @@ def _init_gpus(examined: ExaminedPod) -> Finding:
     if not found:
         return not_needed(INIT_GPUS, "no init container asks for GPUs")
     if examined.cluster.hami is None:
-        return unknown(INIT_GPUS, f"{containers(found)}: HAMi before 2.9 does not schedule its GPUs", _VERSION)
+        return unknown(INIT_GPUS, INIT_GPUS_PERHAPS_NOT_SCHEDULED.say(containers=containers(found)))
     if not examined.cluster.serves_init_containers:
-        said = f"{containers(found)}: {examined.hami} does not schedule its GPUs"
-        return fails(INIT_GPUS, said, "Upgrade HAMi, or ask for the GPUs in another container")
+        return fails(INIT_GPUS, INIT_GPUS_OF_HAMI.say(containers=containers(found), hami=examined.cluster.hami))
     return holds(INIT_GPUS, f"{containers(found)}: {examined.hami} schedules its GPUs")

@@ -5,13 +5,37 @@ from itertools import combinations
 
 from webhook.allocation.read import DIALECTS
 from webhook.bind.binding import may_be_opted_in
+from webhook.catalogue.entry import Message
+from webhook.catalogue.links import (
+    AGE_NOT_KNOWN,
+    ALLOCATION_OF_ANOTHER_FAMILY,
+    GPUS_NOT_KNOWN,
+    LINKS_FAULTY,
+    LINKS_NOT_KNOWN,
+    LINKS_NOT_READ,
+    NO_GPU_OF_A_NODE,
+    NO_NVLINK_HERE,
+    NO_NVLINK_ON_NODE,
+    NO_UUIDS,
+    NODE_NOT_KNOWN,
+    NODE_NOT_READ,
+    NOT_BOUND,
+    NOT_BOUND_AND_OPTED_OUT,
+    NOT_SCHEDULED,
+    REMAP_SEES_OTHERS,
+    REQUESTS_CONTRADICT,
+    SOME_PAIRS_UNLINKED,
+    TOPOLOGY_OLD,
+    TOPOLOGY_WITHOUT_UUIDS,
+    VALUES_NOT_COMPARED,
+    VALUES_WRONG,
+)
 from webhook.explain.cards import WHOLE_CARDS
-from webhook.explain.examined import ExaminedPod
+from webhook.explain.examined import ExaminedPod, Unknown
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.variables import shuts_p2p
-from webhook.explain.words import HAVE, clause, gpus, listed
+from webhook.explain.words import gpus, listed
 from webhook.model import names
-from webhook.model.binding import BIND_SENTENCES, BindReason
 from webhook.model.errors import shorten
 from webhook.model.references import referred_annotations
 from webhook.resolve.node import KnownNode, Origin
@@ -31,15 +55,6 @@ ALLOCATION, NODE, LINKS, BANDWIDTH, REQUIREMENTS, TOLD = (
 )
 PAIRS_SHOWN = 6
 
-_REMEDIES = {
-    Unresolved.NO_ALLOCATION: "Look whether the scheduler of these GPUs has scheduled the pod: spec.schedulerName",
-    Unresolved.STALE_ALLOCATION: "Create the pod again",
-    Unresolved.BAD_ALLOCATION: "Create the pod again",
-    Unresolved.MIG_ALLOCATION: "Run the pod on a node whose GPUs are not in MIG mode",
-    Unresolved.OVER_LIMIT: "Use less, or raise the limit in the configuration of the webhook",
-    Unresolved.NODE_UNKNOWN: "Run the agent on the node, or give its topology with --topology or --state",
-}
-_ADD_UUIDS = "Add the output of nvidia-smi -L to the topology"
 _NOT_KNOWN = (Unresolved.NO_ALLOCATION, Unresolved.NODE_UNKNOWN)
 """What says nothing about the GPUs themselves."""
 
@@ -55,7 +70,7 @@ def links(examined: ExaminedPod) -> Iterator[Finding]:
         for gpu_set in examined.resolution.sets:
             yield from _set(examined, examined.resolution.node, gpu_set)
     else:
-        yield unknown(LINKS, "which GPUs they are is not known")
+        yield unknown(LINKS, GPUS_NOT_KNOWN.say())
     yield _requirements(examined)
     yield _written_at_binding(examined)
 
@@ -66,37 +81,31 @@ def _allocation(examined: ExaminedPod) -> Finding:
         return holds(ALLOCATION, f"node {examined.evidence.node} gives {listed(shares)}")
     missing = examined.unresolved
     if missing is None:
-        return unknown(ALLOCATION, "the pod is not scheduled yet: which GPUs it gets is open")
+        return unknown(ALLOCATION, NOT_SCHEDULED.say())
     if missing.reason is Unresolved.NODE_UNKNOWN:
-        return unknown(ALLOCATION, f"GPUs of node {examined.evidence.node}, of which nothing is known")
+        return unknown(ALLOCATION, NODE_NOT_KNOWN.say(node=examined.evidence.node))
     if _lacks_uuids(examined):
-        said = f"what is known of node {examined.evidence.node} has no UUIDs, and the scheduler names GPUs by theirs"
-        return unknown(ALLOCATION, said, _ADD_UUIDS)
-    said = missing.text
-    if missing.reason not in (Unresolved.NO_ALLOCATION, Unresolved.STALE_ALLOCATION):  # which say it all
-        said = f"{clause(BIND_SENTENCES[BindReason(missing.reason.value)])}: {said}"
-    remedy = _remedy(examined, missing.reason)
+        return unknown(ALLOCATION, NO_UUIDS.say(node=examined.evidence.node))
+    message = _particulars(examined, missing)
     if missing.reason in _NOT_KNOWN:
-        return unknown(ALLOCATION, said, remedy)
-    return fails(ALLOCATION, said, remedy, stops=missing.reason is Unresolved.MIG_ALLOCATION)
+        return unknown(ALLOCATION, message)
+    return fails(ALLOCATION, message, stops=missing.reason is Unresolved.MIG_ALLOCATION)
 
 
-def _remedy(examined: ExaminedPod, reason: Unresolved) -> str:
-    if examined.actual.refusal and examined.unresolved and examined.unresolved.text == examined.actual.refusal:
-        return "Correct what the message names, and create the pod again"
-    annotations_of_pod = examined.evidence.pod.annotations
-    other = next((dialect for dialect in DIALECTS if annotations_of_pod.get(dialect.key, "").strip(";")), None)
-    if reason is Unresolved.NO_ALLOCATION and other and other.family != examined.family:
-        return (
-            f"Annotation {other.key} is of {other.family.capitalize()}, but the configuration says that the pod's "
-            f"resources are of {examined.family}: write resources: family: {other.family} there, and give it with "
-            "--config"
+def _particulars(examined: ExaminedPod, missing: Unknown) -> Message:
+    """Why nothing is known of the GPUs, and what helps this pod."""
+    message = missing.message
+    if examined.actual.refusal and message.advice == examined.actual.refusal:
+        return REQUESTS_CONTRADICT.say(problem=message.text)
+    written = examined.evidence.pod.annotations
+    other = next((dialect for dialect in DIALECTS if written.get(dialect.key, "").strip(";")), None)
+    if missing.reason is Unresolved.NO_ALLOCATION and other and other.family != examined.family:
+        return ALLOCATION_OF_ANOTHER_FAMILY.say(
+            key=other.key, scheduler=other.family.capitalize(), family=examined.family, other_family=other.family
         )
-    if reason is Unresolved.GPU_UNKNOWN:
-        return f"Look at the node: {_show(examined)}"
-    if reason is Unresolved.NODE_UNKNOWN and examined.evidence.reading.node_problem:
-        return f"{HAVE} to list ConfigMaps and to get nodes"
-    return _REMEDIES[reason]
+    if missing.reason is Unresolved.GPU_UNKNOWN:
+        return Message(message.code, message.text, f"Look at the node: {_show(examined)}")
+    return message
 
 
 def _show(examined: ExaminedPod) -> str:
@@ -122,17 +131,18 @@ def _node(examined: ExaminedPod) -> Finding:
         missing = examined.unresolved
         if missing and missing.reason is Unresolved.NODE_UNKNOWN:
             problem = reading.node_problem
-            said = f"the topology of node {examined.evidence.node} is not known: {problem}" if problem else missing.text
-            return unknown(NODE, said, _remedy(examined, missing.reason))
+            if problem:
+                return unknown(NODE, NODE_NOT_READ.say(node=examined.evidence.node, problem=problem))
+            return unknown(NODE, missing.message)
         if _lacks_uuids(examined):
-            return unknown(NODE, f"{_teller(examined, examined.evidence.node)}, without UUIDs", _ADD_UUIDS)
-        return unknown(NODE, "no GPU of a node to look at")
+            return unknown(NODE, TOPOLOGY_WITHOUT_UUIDS.say(teller=_teller(examined, examined.evidence.node)))
+        return unknown(NODE, NO_GPU_OF_A_NODE.say())
     node = examined.resolution.node
     if node.origin is Origin.AGENT and reading.age_problem:
-        said = f"{_teller(examined, node.name)}; how long ago is not known: {reading.age_problem}"
-        return unknown(NODE, said, f"{HAVE} to get Leases, or look whether the agent runs")
+        message = AGE_NOT_KNOWN.say(teller=_teller(examined, node.name), problem=reading.age_problem)
+        return unknown(NODE, message)
     if node.stale:
-        return unknown(NODE, node.stale, _REMEDIES[Unresolved.NODE_UNKNOWN])
+        return unknown(NODE, TOPOLOGY_OLD.say(stale=node.stale))
     if node.origin is Origin.HAMI and not reading.node_teller:
         if reading.node_problem:
             said = f"HAMi's annotations of node {node.name} tell it; what the agent knows was not read"
@@ -156,10 +166,15 @@ def _set(examined: ExaminedPod, node: KnownNode, gpu_set: GpuSet) -> Iterator[Fi
         yield not_needed(LINKS, f"{gpus(members)} is by itself")
         return
     if node.doubt(gpu_set):
-        yield unknown(LINKS, node.doubt(gpu_set), _remedy(examined, Unresolved.NODE_UNKNOWN))
+        yield unknown(LINKS, _doubt(examined, node.doubt(gpu_set)))
         return
     yield _joined(examined, node, gpu_set, members)
     yield _bandwidth(node, gpu_set, members)
+
+
+def _doubt(examined: ExaminedPod, doubt: str) -> Message:
+    """Why links are not known, and how they can be."""
+    return (LINKS_NOT_READ if examined.evidence.reading.node_problem else LINKS_NOT_KNOWN).say(doubt=doubt)
 
 
 def _joined(examined: ExaminedPod, node: KnownNode, gpu_set: GpuSet, members: Sequence[Gpu]) -> Finding:
@@ -169,23 +184,17 @@ def _joined(examined: ExaminedPod, node: KnownNode, gpu_set: GpuSet, members: Se
         return holds(LINKS, f"every pair of {gpus(members)} has NVLink: link class {gpu_set.link}")
     shown = [f"GPU{a}-GPU{b} ({node.gpu_set((a, b)).link})" for a, b in apart[:PAIRS_SHOWN]]
     more = [f"{len(apart) - PAIRS_SHOWN} more"] if len(apart) > PAIRS_SHOWN else []
-    said = f"{len(apart)} of {len(pairs)} pairs of {gpus(members)} have no NVLink: {listed(shown + more)}"
-    if len(pairs) == 1:
-        said = f"{gpus(members)} have no NVLink: {shown[0]}"
+    unlinked = listed(shown + more)
     if len(apart) < len(pairs):
-        remedy = (
-            "Have GPUs chosen that are all joined: gpuSchedulerPolicy: topology-aware in the values of HAMi's chart, "
-            "which publishes pair scores too, and "
-            f'{names.PREFIX}require-nvlink: "true" with {names.PREFIX}on-violation: deny'
-        )
-        return fails(LINKS, said, remedy)
+        message = SOME_PAIRS_UNLINKED.say(unlinked=len(apart), pairs=len(pairs), gpus=gpus(members), shown=unlinked)
+        return fails(LINKS, message)
     if any(
         node.gpu_set(pair).every_pair_has_nvlink for pair in combinations([gpu.index for gpu in node.topology.gpus], 2)
     ):
-        remedy = f"Other GPUs of node {node.name} are joined: {_show(examined)}"
+        message = NO_NVLINK_HERE.say(gpus=gpus(members), shown=unlinked, node=node.name, show=_show(examined))
     else:
-        remedy = f"No two GPUs of node {node.name} have NVLink: run the pod on another node"
-    return fails(LINKS, said, remedy, stops=True)
+        message = NO_NVLINK_ON_NODE.say(gpus=gpus(members), shown=unlinked, node=node.name)
+    return fails(LINKS, message, stops=True)
 
 
 def _bandwidth(node: KnownNode, gpu_set: GpuSet, members: Sequence[Gpu]) -> Finding:
@@ -198,7 +207,7 @@ def _bandwidth(node: KnownNode, gpu_set: GpuSet, members: Sequence[Gpu]) -> Find
     )
     faults = list(_faults(node, members))
     if faults:
-        return fails(BANDWIDTH, f"{said}; {'; '.join(faults)}", f"Have node {node.name} looked at, or avoid these GPUs")
+        return fails(BANDWIDTH, LINKS_FAULTY.say(bandwidth=said, faults="; ".join(faults), node=node.name))
     return holds(BANDWIDTH, said)
 
 
@@ -222,11 +231,8 @@ def _requirements(examined: ExaminedPod) -> Finding:
     if examined.resolution.unmet:
         return fails(REQUIREMENTS, "; ".join(examined.resolution.unmet), "Have other GPUs chosen, or require less")
     if examined.resolution.doubt:
-        return unknown(REQUIREMENTS, examined.resolution.doubt, _remedy(examined, Unresolved.NODE_UNKNOWN))
+        return unknown(REQUIREMENTS, _doubt(examined, examined.resolution.doubt))
     return holds(REQUIREMENTS, "what the pod requires of its GPUs is met")
-
-
-_BIND_AGAIN = "Look whether the webhook is registered for pods/binding and was running, and create the pod again"
 
 
 def _written_at_binding(examined: ExaminedPod) -> Finding:
@@ -235,14 +241,12 @@ def _written_at_binding(examined: ExaminedPod) -> Finding:
         return not_needed(TOLD, "only pods that the webhook prepared are told")
     pod = examined.evidence.pod
     if not examined.is_bound:
-        said = "the pod is not bound yet: its annotations still say what admission wrote"
-        if not may_be_opted_in(pod, examined.evidence.namespace):
-            said = f"{said}, and its Binding will be left alone, because the namespace or the pod has opted out"
-        return unknown(TOLD, said)
+        is_opted_in = may_be_opted_in(pod, examined.evidence.namespace)
+        return unknown(TOLD, (NOT_BOUND if is_opted_in else NOT_BOUND_AND_OPTED_OUT).say())
     referred = referred_annotations(pod) - {names.NODE_TOPOLOGY}
     present = pod.annotations
     if examined.resolution is None:
-        return unknown(TOLD, "its values cannot be compared with GPUs that are not known")
+        return unknown(TOLD, VALUES_NOT_COMPARED.say())
     wanted = annotations(examined.resolution, referred)
     wrong = {key: value for key, value in wanted.items() if key in referred and present.get(key) != value}
     misread = {key: value for key, value in wanted.items() if key in FOR_PEOPLE and present.get(key, value) != value}
@@ -257,7 +261,7 @@ def _written_at_binding(examined: ExaminedPod) -> Finding:
         return not_needed(TOLD, f"{said}; no container reads that, but people do: {changed} may have changed since")
     if not examined.profile.shares_gpus or wrong.keys() <= {names.NCCL_P2P_LEVEL}:
         return _written_at_binding_of_exclusive(present, said, wrong.get(names.VISIBLE_UUIDS))
-    return fails(TOLD, said, _BIND_AGAIN, stops=_shows_nothing(examined))
+    return fails(TOLD, VALUES_WRONG.say(differences=said), stops=_shows_nothing(examined))
 
 
 def _written_at_binding_of_exclusive(present: Mapping[str, str], said: str, wanted: str | None) -> Finding:
@@ -269,8 +273,7 @@ def _written_at_binding_of_exclusive(present: Mapping[str, str], said: str, want
     if wanted and shown == names.NO_VISIBLE_DEVICE:
         said = f"{said}; the remap container is shown no GPU, so it verifies nothing"
     elif wanted and set(shown.split(",")) != set(wanted.split(",")):
-        said = f"{said}; the remap container is shown other GPUs than the pod's, and stops the pod (exit code 12)"
-        return fails(TOLD, said, _BIND_AGAIN)
+        return fails(TOLD, REMAP_SEES_OTHERS.say(differences=said))
     if shuts_p2p(present.get(names.NCCL_P2P_LEVEL, "")):
         return not_needed(TOLD, f"{said}; what that does, {names.ENV_NCCL_P2P_LEVEL} says")
     return not_needed(TOLD, f"{said}; NCCL uses NVLink with the present values too")

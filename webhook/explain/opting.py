@@ -1,6 +1,6 @@
 """Is the pod one of ours, did the webhook prepare it, and is everything there that it would write?"""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 from jsonpointer import unescape
@@ -8,14 +8,27 @@ from jsonpointer import unescape
 from webhook import __version__
 from webhook.admit.permissions import check_permissions
 from webhook.admit.trial import StepTrial
+from webhook.catalogue.entry import Message
+from webhook.catalogue.opting import (
+    BAD_OPTION,
+    NAMESPACE_NOT_PERMITTED,
+    NAMESPACE_NOT_READ,
+    NO_LONGER_PREPARED,
+    NOT_PREPARED,
+    NOT_PREPARED_NAMESPACE_UNKNOWN,
+    NOT_PREPARED_SEE_OPTING,
+    ONLY_WATCHED,
+    UNREADABLE_NEVER_PREPARED,
+    WOULD_BE_REFUSED,
+)
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, Verdict, fails, holds, not_needed, unknown
-from webhook.explain.words import HAVE, clause, counted, listed
+from webhook.explain.words import counted, listed
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError
 from webhook.model.options import is_output
-from webhook.model.outcome import SENTENCES, Reason, Refused
+from webhook.model.outcome import ENTRIES, Reason, Refused
 from webhook.model.patch import Operation
 from webhook.model.pod import Namespace
 from webhook.printable import fitted, printable
@@ -33,27 +46,10 @@ NEEDED = (
 )
 """The steps without which NVLink is lost; the others tune, verify and tell."""
 
-_AGAIN = "create the pod again: the containers of a pod cannot be changed"
-
-_UNPREPARED = (
-    f"no container of whole GPUs has {names.ENV_DISABLE_CONTROL} as a true literal, {names.ENV_NCCL_P2P_LEVEL} and "
-    f"{names.ENV_NCCL_NVLS_ENABLE}: the webhook did not prepare the pod"
-)
-
 _VERSION_LIMIT = 64
 """Characters of what the mark says of the version."""
 
 _WATCHED = "in profile observe the webhook only watches; profile"
-
-_REMEDIES: Mapping[Reason, str] = {
-    Reason.NAMESPACE_UNKNOWN: "Give the namespace with --state or --kubeconfig",
-    Reason.NAMESPACE_NOT_ENABLED: f"An administrator sets the label {names.INJECTION}: enabled on the namespace",
-    Reason.OPTED_OUT: f'Remove the label {names.INJECTION}: disabled or the annotation {names.INJECT}: "false"',
-    Reason.MIG_REQUEST: "Ask for whole GPUs",
-    Reason.VGPU_SLICE: f'Set {names.INJECT}: "true" on the pod; it then gets, and is accounted for, whole cards',
-    Reason.NOT_REQUESTED: f'Set {names.INJECT}: "true" on the pod',
-}
-
 
 _OWN_REASONS = (Reason.OPTED_OUT, Reason.VGPU_SLICE)
 """For which admission leaves a pod alone, whatever its namespace says."""
@@ -73,7 +69,7 @@ def opting(examined: ExaminedPod) -> Iterator[Finding]:
 def _left_alone(examined: ExaminedPod) -> Iterator[Finding]:
     """A pod that asks for no GPU, or for MIG devices only: admission skips it, and refuses nothing."""
     reason = Reason.MIG_REQUEST if examined.requests.mig else Reason.NO_GPU_REQUEST
-    sentence = clause(SENTENCES[reason])
+    sentence = ENTRIES[reason].text
     yield not_needed(OPTED_IN, sentence)
     yield not_needed(INJECTED, f"the webhook prepares no such pod{_marked(examined)}")
     yield not_needed(PREPARED, f"the webhook would leave it as it is: {sentence}")
@@ -82,13 +78,13 @@ def _left_alone(examined: ExaminedPod) -> Iterator[Finding]:
 def _opted_in(examined: ExaminedPod) -> Finding:
     evidence = examined.evidence
     if examined.requests_problem:
-        return fails(OPTED_IN, examined.requests_problem, "Write a whole number")
+        return fails(OPTED_IN, examined.requests_problem)
     try:
         skip = early_skip_reason(evidence.pod, evidence.namespace) or skip_reason(
             evidence.pod, evidence.namespace, examined.requests, evidence.policy.defaults.inject
         )
     except FormatError as error:
-        return fails(OPTED_IN, str(error), "Correct the annotation")
+        return fails(OPTED_IN, BAD_OPTION.say(problem=error))
     if skip is None:
         asks = any(key in evidence.pod.annotations for key in (names.INJECT, names.PROFILE))
         why = "the pod asks for it" if asks else f"the pod asks for {counted(examined.gpus, 'GPU')}"
@@ -97,29 +93,27 @@ def _opted_in(examined: ExaminedPod) -> Finding:
 
 
 def _skipped(examined: ExaminedPod, skip: Skip) -> Finding:
-    sentence = clause(SENTENCES[skip.reason])
+    message = ENTRIES[skip.reason].say()
     if skip.reason is Reason.NAMESPACE_UNKNOWN:
-        return _of_unknown_namespace(examined, skip)
+        return _of_unknown_namespace(examined)
     if examined.injected:
         said = "the pod's containers are prepared; those of a pod like it would not be now"
-        return not_needed(OPTED_IN, f"{said}: {sentence}")
+        return not_needed(OPTED_IN, f"{said}: {message.text}")
     if examined.alone and skip.reason is Reason.NOT_REQUESTED:
         peers = f"if containers or pods are to reach each other's GPUs, set {names.PROFILE}"
         return not_needed(OPTED_IN, f"no container asks for two GPUs, and the pod did not ask for injection; {peers}")
-    return fails(OPTED_IN, sentence, _REMEDIES.get(skip.reason, ""))
+    return fails(OPTED_IN, message)
 
 
-def _of_unknown_namespace(examined: ExaminedPod, skip: Skip) -> Finding:
-    remedy = _REMEDIES[skip.reason]
+def _of_unknown_namespace(examined: ExaminedPod) -> Finding:
     problem = examined.evidence.reading.namespace_problem
-    sentence = f"the namespace is not known here{': ' if problem else ''}{problem}"
-    if problem:
-        remedy = f"{HAVE} to get namespaces"
+    message = NAMESPACE_NOT_PERMITTED.say(why=problem) if problem else NAMESPACE_NOT_READ.say()
     own = _own_reason(examined)
     if own is not None and not examined.injected:
-        sentence = f"{sentence}; whatever it says, {clause(SENTENCES[own])}"
-        remedy = f"{_REMEDIES[own]}. {remedy}"
-    return unknown(OPTED_IN, sentence, remedy)
+        reason = ENTRIES[own].say()
+        text, fix = f"{message.text}; whatever it says, {reason.text}", f"{reason.fix}. {message.fix}"
+        message = Message(reason.code, text, fix)
+    return unknown(OPTED_IN, message)
 
 
 def _own_reason(examined: ExaminedPod) -> Reason | None:
@@ -139,22 +133,21 @@ def _injected(examined: ExaminedPod, taken: Finding) -> Finding:
     if examined.injected:
         return holds(INJECTED, f"the containers are prepared for profile {examined.injected_as}{_marked(examined)}")
     if examined.is_observed:
-        said = f"profile observe: the webhook only watches the pod{_marked(examined)}"
-        return fails(INJECTED, said, f"Set {names.PROFILE} to another profile and {_AGAIN}")
+        return fails(INJECTED, ONLY_WATCHED.say(mark=_marked(examined)))
     return _not_injected(examined, taken)
 
 
 def _not_injected(examined: ExaminedPod, taken: Finding) -> Finding:
-    why = "a pod whose requests cannot be read is never prepared" if examined.requests_problem else _UNPREPARED
-    said = f"{why}{_marked(examined)}"
+    mark = _marked(examined)
+    if examined.requests_problem:
+        return fails(INJECTED, UNREADABLE_NEVER_PREPARED.say(mark=mark))
     if examined.alone and taken.verdict is not Verdict.HOLDS:
-        return not_needed(INJECTED, said)
+        return not_needed(INJECTED, NOT_PREPARED.say(mark=mark).text)
     if taken.fails or (taken.verdict is Verdict.UNKNOWN and _own_reason(examined) is not None):
-        return fails(INJECTED, said, f"See to {OPTED_IN}, and {_AGAIN}")
+        return fails(INJECTED, NOT_PREPARED_SEE_OPTING.say(mark=mark))
     if taken.verdict is Verdict.UNKNOWN:
-        remedy = f"Look whether the namespace has opted in and the webhook is registered and was running, and {_AGAIN}"
-        return fails(INJECTED, said, remedy)
-    return fails(INJECTED, said, f"Look whether the webhook is registered and was running, and {_AGAIN}")
+        return fails(INJECTED, NOT_PREPARED_NAMESPACE_UNKNOWN.say(mark=mark))
+    return fails(INJECTED, NOT_PREPARED.say(mark=mark))
 
 
 def _marked(examined: ExaminedPod) -> str:
@@ -174,21 +167,20 @@ def _marked(examined: ExaminedPod) -> str:
 def _prepared(examined: ExaminedPod) -> Finding:
     admission = examined.actual
     if admission.refusal:
-        said = f"the webhook would refuse the pod: {admission.refusal}"
-        return fails(PREPARED, said, "Correct what the message names")
+        return fails(PREPARED, WOULD_BE_REFUSED.say(refusal=admission.refusal))
     if admission.subject is None:
         return not_needed(PREPARED, "the webhook would leave it as it is: no container is selected")
     if examined.injected:
         return _still_prepared(examined)
     if examined.requests.mig:
-        return not_needed(PREPARED, f"the webhook would leave it as it is: {clause(SENTENCES[Reason.MIG_REQUEST])}")
+        return not_needed(PREPARED, f"the webhook would leave it as it is: {ENTRIES[Reason.MIG_REQUEST].text}")
     is_watched = examined.options.profile is Profile.OBSERVE
     refusals = [*_permissions(examined), *(step.refusal for step in admission.steps.values() if step.refusal)]
     if refusals:
         said = "; ".join(dict.fromkeys(refusals))
         if is_watched:
             return not_needed(PREPARED, f"{_WATCHED} {admission.profile} would refuse it: {said}")
-        return fails(PREPARED, f"the webhook would refuse the pod: {said}", "Correct what the message names")
+        return fails(PREPARED, WOULD_BE_REFUSED.say(refusal=said))
     purposes = [step.purpose for name, step in admission.steps.items() if step.operations and name != "mark"]
     does = "; ".join(purposes) or "change nothing"
     if is_watched:
@@ -209,7 +201,7 @@ def _permissions(examined: ExaminedPod) -> Iterator[str]:
 def _still_prepared(examined: ExaminedPod) -> Finding:
     lacking = list(dict.fromkeys(text for name in NEEDED for text in lacks(examined, name)))
     if lacking:
-        return fails(PREPARED, "; ".join(lacking), f"Find out who changed it, and {_AGAIN}")
+        return fails(PREPARED, NO_LONGER_PREPARED.say(lacking="; ".join(lacking)))
     return holds(PREPARED, "everything is there that this profile needs")
 
 

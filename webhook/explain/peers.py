@@ -10,12 +10,40 @@ from collections.abc import Iterator
 
 from webhook.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
 from webhook.bind.fabric import read_fabric_use
+from webhook.catalogue.entry import Entry
+from webhook.catalogue.peers import (
+    ABSTRACT_SOCKET_OFF,
+    BLIND_IN_POD,
+    BLIND_ON_NODE,
+    GROUP_ALONE,
+    GROUP_NOT_KNOWN,
+    GROUP_NOT_READ,
+    GROUP_NOT_SCHEDULED,
+    GROUP_ON_OTHER_NODES,
+    HOST_HASHES_DIFFER,
+    HOST_ID_NOT_NODE,
+    HOST_IDS_DIFFER,
+    NO_GROUP,
+    NO_HOST_ID,
+    NO_HOST_IPC,
+    NO_HOST_PID,
+    NVLS_NEEDS_SOCKET,
+    OWN_NETWORK,
+    PEER_NOT_SCHEDULED,
+    PEERS_WITHOUT_HOST_IPC,
+    PEERS_WITHOUT_HOST_PID,
+    PID_NAMESPACES_DIFFER,
+    SHM_COVERED,
+    SHM_DIFFERS,
+    VISIBILITY_NOT_JUDGED,
+    VISIBILITY_REFUSED,
+)
 from webhook.explain.evidence import group_of, node_of
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.opting import missing
 from webhook.explain.variables import fails_between_pods
-from webhook.explain.words import HAVE, containers, listed, says
+from webhook.explain.words import containers, listed, says
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.pod import Container, EnvVar, Pod, PodSpec
@@ -33,9 +61,6 @@ PEERS, SAME_NODE, HOST_HASH, SHARED_MEMORY, NETWORK, PID, VISIBILITY = (
 FABRIC = "nvlink-fabric"
 ABSTRACT_SOCKET = "NCCL_IPC_USE_ABSTRACT_SOCKET"
 
-_NODE_PEERS = f"Set {names.PROFILE}: node-peers and create the pod again"
-_POD_PEERS = f"Set {names.PROFILE}: pod-peers and create the pod again"
-
 
 def peers(examined: ExaminedPod) -> Iterator[Finding]:
     """What the profile says about peers; one finding where there are none."""
@@ -46,14 +71,14 @@ def peers(examined: ExaminedPod) -> Iterator[Finding]:
         yield _memory_of_pod(examined)
         yield holds(NETWORK, "containers of one pod share it")
         yield _pid_of_pod(examined)
-        yield _visibility(examined, _POD_PEERS)
+        yield _visibility(examined, BLIND_IN_POD)
     else:
         yield _same_node(examined)
         yield _hash_of_node(examined)
         yield _memory_of_node(examined)
         yield _network_of_node(examined)
         yield _pid_of_node(examined)
-        yield _visibility(examined, _NODE_PEERS)
+        yield _visibility(examined, BLIND_ON_NODE)
     yield from _fabric(examined)
 
 
@@ -70,13 +95,10 @@ def _fabric(examined: ExaminedPod) -> Iterator[Finding]:
         )
     elif use.is_off:
         yield not_needed(FABRIC, f"{names.ENV_NCCL_MNNVL_ENABLE}=0 turns NVLink to other nodes off")
-    elif use.cumem_is_off:
-        remedy = f'Set {names.PREFIX}host-network: "true"' if examined.profile.shares_gpus else "Remove the variable"
-        yield fails(FABRIC, problem, f"{remedy} and create the pod again")
-    elif problem:
-        yield unknown(FABRIC, problem, f"Give it a ComputeDomain's channel, or set {names.ENV_NCCL_MNNVL_ENABLE}=0")
-    else:
+    elif problem is None:
         yield holds(FABRIC, "NVLink to other nodes: nothing in the pod is against it")
+    else:
+        yield fails(FABRIC, problem) if use.cumem_is_off else unknown(FABRIC, problem)
 
 
 def _none(examined: ExaminedPod) -> Finding:
@@ -104,8 +126,7 @@ def _own_shm(examined: ExaminedPod) -> str:
 def _hash_of_pod(examined: ExaminedPod) -> Finding:
     values = {_host_id(container.own_env.get(names.ENV_NCCL_HOSTID)) for container in examined.gpu_containers}
     if len(values) > 1:
-        said = f"{containers(examined.gpu_containers)} have different values of {names.ENV_NCCL_HOSTID}"
-        return fails(HOST_HASH, f"{said}: to NCCL they are on different nodes", f"Remove {names.ENV_NCCL_HOSTID}")
+        return fails(HOST_HASH, HOST_IDS_DIFFER.say(containers=containers(examined.gpu_containers)))
     return holds(HOST_HASH, "containers of one pod have one host name")
 
 
@@ -120,8 +141,7 @@ def _memory_of_pod(examined: ExaminedPod) -> Finding:
     volumes = {container.mounts.get(names.SHARED_MEMORY_PATH) for container in examined.gpu_containers}
     if len(volumes) > 1:
         shown = listed(sorted(volume or "no volume" for volume in volumes))
-        said = f"containers have different devices at {names.SHARED_MEMORY_PATH} ({shown}), so NCCL drops P2P"
-        return fails(SHARED_MEMORY, said, f"Mount one volume at {names.SHARED_MEMORY_PATH} in all of them")
+        return fails(SHARED_MEMORY, SHM_DIFFERS.say(volumes=shown))
     volume = next(iter(volumes), None)
     if volume:
         return holds(SHARED_MEMORY, f"all mount volume {volume} at {names.SHARED_MEMORY_PATH}")
@@ -132,15 +152,15 @@ def _memory_of_pod(examined: ExaminedPod) -> Finding:
 def _pid_of_pod(examined: ExaminedPod) -> Finding:
     if examined.spec.share_process_namespace or examined.spec.host_pid:
         return holds(PID, "its containers share one PID namespace")
-    return fails(PID, "each container has a PID namespace of its own, so CUDA IPC between them fails", _POD_PEERS)
+    return fails(PID, PID_NAMESPACES_DIFFER.say())
 
 
-def _visibility(examined: ExaminedPod, remedy: str) -> Finding:
+def _visibility(examined: ExaminedPod, blind_entry: Entry) -> Finding:
     step = examined.steps.get("visibility")
     if step is None:
-        return unknown(VISIBILITY, f"the webhook would refuse the pod: {examined.fitting.refusal}")
+        return unknown(VISIBILITY, VISIBILITY_NOT_JUDGED.say(refusal=examined.fitting.refusal))
     if step.refusal:
-        return fails(VISIBILITY, step.refusal, "Correct what the message names")
+        return fails(VISIBILITY, VISIBILITY_REFUSED.say(refusal=step.refusal))
     paths = [operation.path for operation in missing(step)]
     blind = [
         container
@@ -148,7 +168,8 @@ def _visibility(examined: ExaminedPod, remedy: str) -> Finding:
         if any(path.startswith(container.path + "/") for path in paths)
     ]
     if blind:
-        return fails(VISIBILITY, f"{says(blind, 'sees no GPUs but its', 'see no GPUs but their')} own", remedy)
+        found = says(blind, "sees no GPUs but its own", "see no GPUs but their own")
+        return fails(VISIBILITY, blind_entry.say(containers=found))
     whose = "all GPUs of the pod" if examined.profile is Profile.POD_PEERS else "all GPUs of the node"
     said = says(examined.gpu_containers, f"sees {whose} and uses its own", f"see {whose} and use their own")
     return holds(VISIBILITY, said)
@@ -158,28 +179,25 @@ def _same_node(examined: ExaminedPod) -> Finding:
     evidence = examined.evidence
     group = group_of(evidence.pod, evidence.namespace, evidence.policy)
     if not group:
-        said = f"the pod has no group ({names.GROUP}), so its peers are not known"
-        return unknown(SAME_NODE, said, f"Set {names.GROUP} on all of them")
+        return unknown(SAME_NODE, NO_GROUP.say())
     if evidence.others is None:
         problem = evidence.reading.group_problem
         if problem:
-            said, remedy = f"the other pods of group {group} could not be read: {problem}", f"{HAVE} to list pods"
-            return unknown(SAME_NODE, said, remedy)
-        return unknown(SAME_NODE, f"the other pods of group {group} are not known here")
+            return unknown(SAME_NODE, GROUP_NOT_READ.say(group=group, problem=problem))
+        return unknown(SAME_NODE, GROUP_NOT_KNOWN.say(group=group))
     if not evidence.others:
-        return unknown(SAME_NODE, f"there is no other pod of group {group}")
+        return unknown(SAME_NODE, GROUP_ALONE.say(group=group))
     if not evidence.node:
-        return unknown(SAME_NODE, "the pod is not scheduled yet")
+        return unknown(SAME_NODE, PEER_NOT_SCHEDULED.say())
     away = [
         (other.display_name, node_of(other)) for other in evidence.others if node_of(other) not in ("", evidence.node)
     ]
     if away:
         told = listed(f"{name} is on node {node}" for name, node in away)
-        remedy = f"Set {names.GROUP} with {names.PREFIX}colocate: required on all of them"
-        return fails(SAME_NODE, f"{told}, this pod on {evidence.node}", remedy)
+        return fails(SAME_NODE, GROUP_ON_OTHER_NODES.say(others=told, node=evidence.node))
     here = listed(other.display_name for other in evidence.others if node_of(other) == evidence.node)
     if not here:
-        return unknown(SAME_NODE, f"the other pods of group {group} are not scheduled yet")
+        return unknown(SAME_NODE, GROUP_NOT_SCHEDULED.say(group=group))
     return holds(SAME_NODE, f"{here} of group {group} on node {evidence.node} too")
 
 
@@ -193,16 +211,13 @@ def _hash_of_node(examined: ExaminedPod) -> Finding:
     if not examined.spec.host_network:
         without = [container for container in examined.gpu_containers if names.ENV_NCCL_HOSTID not in container.own_env]
         if without:
-            said = f"{says(without, 'has', 'have')} no {names.ENV_NCCL_HOSTID}: to NCCL the pod is a node of its own"
-            return fails(HOST_HASH, said, _NODE_PEERS)
+            return fails(HOST_HASH, NO_HOST_ID.say(containers=says(without, "has", "have")))
         other = [container for container in examined.gpu_containers if not _names_node(container.own_env)]
         if other:
-            said = f"{says(other, 'has', 'have')} a {names.ENV_NCCL_HOSTID} that is not the name of the node"
-            return fails(HOST_HASH, f"{said} (fieldRef spec.nodeName)", _NODE_PEERS)
+            return fails(HOST_HASH, HOST_ID_NOT_NODE.say(containers=says(other, "has", "have")))
     others = [other.display_name for other in _here(examined) if _hash_kind(other) != _hash_kind(examined.evidence.pod)]
     if others:
-        said = f"{listed(others)} on the same node: another host hash than this pod"
-        return fails(HOST_HASH, said, "Create all pods of the group with the same profile and options")
+        return fails(HOST_HASH, HOST_HASHES_DIFFER.say(pods=listed(others)))
     how = "the host network gives it" if examined.spec.host_network else f"{names.ENV_NCCL_HOSTID} is"
     return holds(HOST_HASH, f"{how} the name of the node")
 
@@ -233,17 +248,14 @@ def _variable(container: Container, name: str) -> EnvVar | None:
 
 def _memory_of_node(examined: ExaminedPod) -> Finding:
     if not examined.spec.host_ipc:
-        said = f"the pod is not in the host's IPC namespace: {names.SHARED_MEMORY_PATH} is its own, so NCCL drops P2P"
-        return fails(SHARED_MEMORY, said, _NODE_PEERS)
+        return fails(SHARED_MEMORY, NO_HOST_IPC.say())
     mounted = [container for container in examined.gpu_containers if names.SHARED_MEMORY_PATH in container.mounts]
     if mounted:
         volume = mounted[0].mounts[names.SHARED_MEMORY_PATH]
-        said = f"{says(mounted, 'mounts', 'mount')} volume {volume} over the host's {names.SHARED_MEMORY_PATH}"
-        return fails(SHARED_MEMORY, f"{said}, so NCCL drops P2P between pods", "Remove the mount")
+        return fails(SHARED_MEMORY, SHM_COVERED.say(containers=says(mounted, "mounts", "mount"), volume=volume))
     others = [other.display_name for other in _here(examined) if not (other.spec or PodSpec()).host_ipc]
     if others:
-        said = f"{listed(others)} on the same node: not in the host's IPC namespace"
-        return fails(SHARED_MEMORY, said, "Create all pods of the group with profile node-peers")
+        return fails(SHARED_MEMORY, PEERS_WITHOUT_HOST_IPC.say(pods=listed(others)))
     return holds(SHARED_MEMORY, f"{names.SHARED_MEMORY_PATH} is the host's")
 
 
@@ -256,18 +268,13 @@ def _network_of_node(examined: ExaminedPod) -> Finding:
             container for container in examined.gpu_containers if names.ENV_NCCL_NVLS_ENABLE not in container.own_env
         ]
         if sharp and fails_between_pods(examined):
-            said = f"{says(sharp, 'has', 'have')} no {names.ENV_NCCL_NVLS_ENABLE}=0: NCCL sets NVLink SHARP up over a"
-            return fails(NETWORK, f"{said} socket all the same, and ends with an error", _NODE_PEERS)
+            return fails(NETWORK, NVLS_NEEDS_SOCKET.say(containers=says(sharp, "has", "have")))
         return holds(
             NETWORK, f"{names.ENV_NCCL_CUMEM_ENABLE}=0: NCCL passes CUDA IPC handles, for which it does not matter"
         )
     if all(_is_literal(env.get(ABSTRACT_SOCKET), "0") for env in settings):
-        said = f"{ABSTRACT_SOCKET}=0: NCCL 2.29 and later meets in the directory of temporary files"
-        return unknown(NETWORK, said, "Let the pods share that directory, or use the host's network")
-    said = (
-        f"own network namespace, and no {names.ENV_NCCL_CUMEM_ENABLE}=0: NCCL's sockets for memory handles do not meet"
-    )
-    return fails(NETWORK, said, _NODE_PEERS)
+        return unknown(NETWORK, ABSTRACT_SOCKET_OFF.say())
+    return fails(NETWORK, OWN_NETWORK.say())
 
 
 def _is_literal(variable: EnvVar | None, text: str) -> bool:
@@ -276,10 +283,8 @@ def _is_literal(variable: EnvVar | None, text: str) -> bool:
 
 def _pid_of_node(examined: ExaminedPod) -> Finding:
     if not examined.spec.host_pid:
-        said = "the pod is not in the host's PID namespace, so CUDA IPC with other pods fails"
-        return fails(PID, said, _NODE_PEERS)
+        return fails(PID, NO_HOST_PID.say())
     others = [other.display_name for other in _here(examined) if not (other.spec or PodSpec()).host_pid]
     if others:
-        said = f"{listed(others)} on the same node: not in the host's PID namespace"
-        return fails(PID, said, "Create all pods of the group with profile node-peers")
+        return fails(PID, PEERS_WITHOUT_HOST_PID.say(pods=listed(others)))
     return holds(PID, "the pod is in the host's PID namespace")

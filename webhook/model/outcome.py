@@ -134,6 +134,7 @@ class Refused(Exception):
 
     def __init__(self, reason: Reason, message: Message | str) -> None:
         self.reason = reason
+        self.found = message if isinstance(message, Message) else Message("", message)
         self.message = message.advice if isinstance(message, Message) else message
         super().__init__(self.message)
 
@@ -154,4 +155,4 @@ def fit_all(texts: Sequence[str]) -> list[str]:
     """As many of these warnings as a person reads, each :func:`fit`, and how many there are more."""
     if len(texts) <= MAX_WARNINGS:
         return [fit(text) for text in texts]
-    return [*map(fit, texts[: MAX_WARNINGS - 1]), f"{len(texts) - MAX_WARNINGS + 1} more warnings"]
+    return [*map(fit, texts[: MAX_WARNINGS - 1]), str(opting.MORE_WARNINGS.say(count=len(texts) - MAX_WARNINGS + 1))]

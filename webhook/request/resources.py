@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from webhook.catalogue.cards import TWO_FAMILIES
+from webhook.catalogue.opting import BAD_REQUEST
 from webhook.config import ResourceNames
 from webhook.model import names
 from webhook.model.errors import FormatError
@@ -95,11 +97,10 @@ def family_of(containers: Sequence[ContainerRequest]) -> str:
             found.setdefault(container.request.names.family, container)
     if len(found) > 1:
         first, second = list(found.items())[:2]
-        raise Refused(
-            Reason.BAD_RESOURCE,
-            f"container {first[1].name} asks for GPUs of {first[0]}, container {second[1].name} for GPUs of "
-            f"{second[0]}: no scheduler gives a pod both. Use the resource names of one of them",
+        message = TWO_FAMILIES.say(
+            first=first[1].name, first_family=first[0], second=second[1].name, second_family=second[0]
         )
+        raise Refused(Reason.BAD_RESOURCE, message)
     return next(iter(found), "")
 
 
@@ -155,4 +156,4 @@ def _whole_number(container: Container, resource: str, value: Quantity) -> int:
     try:
         return parse_count(value, source=f"resource {resource} of container {container.name}")
     except FormatError as error:
-        raise Refused(Reason.BAD_RESOURCE, str(error)) from None
+        raise Refused(Reason.BAD_RESOURCE, BAD_REQUEST.say(problem=error)) from None

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from webhook.catalogue.opting import NO_SUCH_CONTAINER
 from webhook.model import names
 from webhook.model.errors import shorten
 from webhook.model.options import Options
@@ -24,10 +25,10 @@ def select_containers(
         return asking
     if names.CONTAINERS in pod.annotations and not asking.issuperset(selected):
         unknown = [name for name in selected if name not in asking]
-        raise Refused(
-            Reason.UNKNOWN_CONTAINER,
-            f"annotation {names.CONTAINERS} on pod {namespace.name}/{pod.display_name}: "
-            f"expected names of containers that ask for GPUs ({', '.join(sorted(asking))}), "
-            f"found {shorten(', '.join(unknown))}",
+        message = NO_SUCH_CONTAINER.say(
+            pod=f"{namespace.name}/{pod.display_name}",
+            asking=", ".join(sorted(asking)),
+            unknown=shorten(", ".join(unknown)),
         )
+        raise Refused(Reason.UNKNOWN_CONTAINER, message)
     return asking.intersection(selected)

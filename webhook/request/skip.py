@@ -2,6 +2,8 @@
 
 import msgspec
 
+from webhook.catalogue.cards import MIG_LEFT_ALONE
+from webhook.catalogue.opting import ASKS_WITHOUT_GPU, NAMESPACE_NOT_KNOWN_YET
 from webhook.model import names
 from webhook.model.options import parse_option
 from webhook.model.outcome import Reason
@@ -20,8 +22,8 @@ _NOT_ENABLED = Skip(Reason.NAMESPACE_NOT_ENABLED)
 _MIRROR_POD = Skip(Reason.MIRROR_POD)
 _OPTED_OUT = Skip(Reason.OPTED_OUT)
 _NO_GPU = Skip(Reason.NO_GPU_REQUEST)
-_NO_GPU_BUT_ASKED = Skip(Reason.NO_GPU_REQUEST, "gpu-topology: no container asks for a GPU")
-_MIG = Skip(Reason.MIG_REQUEST, "gpu-topology: MIG devices have no NVLink; the pod is left as it is")
+_NO_GPU_BUT_ASKED = Skip(Reason.NO_GPU_REQUEST, str(ASKS_WITHOUT_GPU.say()))
+_MIG = Skip(Reason.MIG_REQUEST, str(MIG_LEFT_ALONE.say()))
 _SLICE = Skip(Reason.VGPU_SLICE)
 _NOT_REQUESTED = Skip(Reason.NOT_REQUESTED)
 
@@ -29,8 +31,7 @@ _NOT_REQUESTED = Skip(Reason.NOT_REQUESTED)
 def early_skip_reason(pod: Pod, namespace: Namespace) -> Skip | None:
     """Why the pod is skipped whatever its containers request; ``None`` if that depends on their requests."""
     if not namespace.known:
-        text = f"gpu-topology: namespace {namespace.name} is not known yet; the pod is left as it is"
-        return Skip(Reason.NAMESPACE_UNKNOWN, text)
+        return Skip(Reason.NAMESPACE_UNKNOWN, str(NAMESPACE_NOT_KNOWN_YET.say(namespace=namespace.name)))
     if not namespace.injection_enabled:
         return _NOT_ENABLED
     if names.CONFIG_MIRROR in pod.annotations:

@@ -7,6 +7,8 @@ handles then need an IMEX channel, without which NCCL ends with an error. Source
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from webhook.catalogue.entry import Message
+from webhook.catalogue.links import FABRIC_NOT_USED, NO_IMEX_CHANNEL
 from webhook.model import names
 from webhook.topology.model import NodeTopology
 
@@ -36,12 +38,12 @@ def reaches_other_nodes(topology: NodeTopology) -> bool:
     return fabric is not None and fabric.state == "completed" and not fabric.is_faulty and bool(fabric.cluster_uuid)
 
 
-def fabric_problem(use: FabricUse, topology: NodeTopology) -> str:
-    """Why the job does not use NVLink between nodes, or fails there, in a sentence; empty if nothing says so."""
+def fabric_problem(use: FabricUse, topology: NodeTopology) -> Message | None:
+    """Why the job does not use NVLink between nodes, or fails there; ``None`` if nothing says so."""
     if not use.spans_nodes or use.is_off or not reaches_other_nodes(topology):
-        return ""
+        return None
     if use.cumem_is_off:
-        return f"{names.ENV_NCCL_CUMEM_ENABLE}=0: between nodes the job uses the network, not the NVLink fabric"
+        return FABRIC_NOT_USED.say()
     if not use.has_channel:
-        return "the pod has no IMEX channel of its own: where the node gives it none, NCCL fails on the NVLink fabric"
-    return ""
+        return NO_IMEX_CHANNEL.say()
+    return None

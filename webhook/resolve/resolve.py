@@ -7,6 +7,19 @@ from typing import NamedTuple
 
 from webhook.allocation.assignment import assign
 from webhook.allocation.model import Allocation, Device
+from webhook.catalogue.entry import Message
+from webhook.catalogue.links import (
+    ALLOCATION_UNREADABLE,
+    GPU_IN_MIG_MODE,
+    GPU_NOT_LISTED,
+    GPU_UNREACHABLE,
+    MIG_INSTANCE,
+    NO_ALLOCATION,
+    NODE_TOO_LARGE,
+    NONE_TO_SELECTED,
+    NUMBERS_BESIDE_MIG,
+    NUMBERS_NOT_KNOWN,
+)
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError, GpuTopologyError
@@ -33,11 +46,11 @@ class Unresolved(StrEnum):
 
 
 class UnresolvedError(GpuTopologyError):
-    """Nothing can be said about the pod's GPUs; the text says why and what to do."""
+    """Nothing can be said about the pod's GPUs; the message says why and what to do."""
 
-    def __init__(self, reason: Unresolved, text: str) -> None:
-        self.reason = reason
-        super().__init__(text)
+    def __init__(self, reason: Unresolved, message: Message) -> None:
+        self.reason, self.message = reason, message
+        super().__init__(message.text)
 
 
 class ContainerGpus(NamedTuple):
@@ -94,7 +107,7 @@ def check_size(node: KnownNode, limits: NodeLimits) -> None:
     """Raises UnresolvedError if the node is too large for anything to be reckoned."""
     excess = node.excess(limits)
     if excess:
-        raise UnresolvedError(Unresolved.OVER_LIMIT, excess)
+        raise UnresolvedError(Unresolved.OVER_LIMIT, NODE_TOO_LARGE.say(problem=excess))
 
 
 def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers: Sequence[Device] = ()) -> Resolution:
@@ -112,8 +125,7 @@ def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers
     dealt = _deal(demand, allocation)
     selected = [(container, _allocated_gpus(devices, node)) for container, devices in dealt if container.selected]
     if not selected:
-        text = "the scheduler has given no GPU to the containers that the pod wants prepared"
-        raise UnresolvedError(Unresolved.NO_ALLOCATION, text)
+        raise UnresolvedError(Unresolved.NO_ALLOCATION, NONE_TO_SELECTED.say())
     shares, node_wide = demand.profile.shares_gpus, demand.profile is Profile.NODE_PEERS
     if len(selected) == 1:
         every = selected[0][1].gpus
@@ -150,15 +162,15 @@ def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers
 
 def _deal(demand: GpuDemand, allocation: Allocation) -> list[tuple[GpuContainer, tuple[Device, ...]]]:
     if not any(allocation.segments):
-        raise UnresolvedError(Unresolved.NO_ALLOCATION, "the scheduler has given the pod no GPU")
+        raise UnresolvedError(Unresolved.NO_ALLOCATION, NO_ALLOCATION.say())
     try:
         dealt = assign(allocation, demand.containers)
     except FormatError as error:
-        raise UnresolvedError(Unresolved.BAD_ALLOCATION, str(error)) from None
+        raise UnresolvedError(Unresolved.BAD_ALLOCATION, ALLOCATION_UNREADABLE.say(problem=error)) from None
     for _, devices in dealt:
         if instance := next(filter(_MIG, devices), None):
-            text = f"{instance.uuid} [{instance.mig}] is a MIG instance: between those there is no NVLink"
-            raise UnresolvedError(Unresolved.MIG_ALLOCATION, text)
+            message = MIG_INSTANCE.say(gpu=instance.uuid, instance=instance.mig)
+            raise UnresolvedError(Unresolved.MIG_ALLOCATION, message)
     return dealt
 
 
@@ -175,30 +187,29 @@ def _not_allocatable(device: Device, node: KnownNode) -> UnresolvedError | None:
     if gpu is None:
         return UnresolvedError(Unresolved.GPU_UNKNOWN, _unknown(device, node))
     if gpu.mig_mode is MigMode.ENABLED:
-        text = f"{gpu.label} {gpu.uuid} of node {node.name} is in MIG mode: there is no NVLink between instances"
-        return UnresolvedError(Unresolved.MIG_ALLOCATION, text)
+        message = GPU_IN_MIG_MODE.say(gpu=f"{gpu.label} {gpu.uuid}", node=node.name)
+        return UnresolvedError(Unresolved.MIG_ALLOCATION, message)
     return None
 
 
-def _unknown(device: Device, node: KnownNode) -> str:
+def _unknown(device: Device, node: KnownNode) -> Message:
     named = device.uuid or f"the GPU with minor number {device.minor}"
     lost = next((gpu for gpu in node.topology.lost if device.uuid and gpu.uuid == device.uuid), None)
     if lost:
-        return f"{named} of node {node.name} is {lost.label}, which cannot be reached: {lost.problem}"
+        return GPU_UNREACHABLE.say(gpu=named, node=node.name, label=lost.label, problem=lost.problem)
     listed = ", ".join(f"{gpu.label} {gpu.uuid}" for gpu in node.topology.gpus) or "none"
-    return f"{named} was allocated, but node {node.name} lists other GPUs: {listed}"
+    return GPU_NOT_LISTED.say(gpu=named, node=node.name, listed=listed)
 
 
 def _visible(every: tuple[Gpu, ...], node: KnownNode, node_wide: bool) -> tuple[Gpu, ...]:
     """What a container sees that shares its GPUs, in CUDA's order: all of the node or all of the pod."""
     if node.numbering_problem and (node_wide or len(every) > 1):
-        raise UnresolvedError(Unresolved.NODE_UNKNOWN, f"{node.numbering_problem}. Is the agent running there?")
+        raise UnresolvedError(Unresolved.NODE_UNKNOWN, NUMBERS_NOT_KNOWN.say(problem=node.numbering_problem))
     if not node_wide:
         return every
     if node.has_mig:
         # CUDA counts MIG instances and whole GPUs in a way that no documentation promises.
-        text = f"node {node.name} has GPUs in MIG mode, so that CUDA's numbers of the others are not known"
-        raise UnresolvedError(Unresolved.MIG_ALLOCATION, text)
+        raise UnresolvedError(Unresolved.MIG_ALLOCATION, NUMBERS_BESIDE_MIG.say(node=node.name))
     return node.in_cuda_order
 
 

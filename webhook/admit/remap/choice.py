@@ -10,6 +10,7 @@ import msgspec
 
 from webhook.admit.container import PodContainer
 from webhook.admit.volumes import empty_dir_name
+from webhook.catalogue.installation import NO_SIDECARS, REMAP_CONTAINER_WITH_GPU
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Carrier
@@ -103,10 +104,7 @@ def choose_carrier(asked: Carrier, cluster: ClusterFacts) -> Carrier:
     """
     no_sidecars = cluster.kubernetes is not None and not cluster.has_native_sidecars
     if asked is Carrier.SIDECAR and no_sidecars:
-        raise Refused(
-            Reason.CARRIER_UNAVAILABLE,
-            f"{names.PREFIX}remap: sidecar needs Kubernetes 1.29 or later, this is {cluster.kubernetes}. Use auto",
-        )
+        raise Refused(Reason.CARRIER_UNAVAILABLE, NO_SIDECARS.say(kubernetes=cluster.kubernetes))
     if asked is not Carrier.AUTO:
         return asked
     if cluster.hami is not None and not cluster.has_init_container_fault:
@@ -128,11 +126,7 @@ def _find_existing(containers: Sequence[PodContainer], spec: PodSpec) -> Existin
 def _refuse_gpus(container: PodContainer) -> None:
     """Ours never asks for GPUs: what follows from such a request would not hold once it is brought to our form."""
     if container.request:
-        raise Refused(
-            Reason.CONTRADICTS_PROFILE,
-            f"init container {container.name} is the remap container, which asks for no GPU, but it has a GPU "
-            "request. Remove the container from the pod: admission adds its own",
-        )
+        raise Refused(Reason.CONTRADICTS_PROFILE, REMAP_CONTAINER_WITH_GPU.say(container=container.name))
 
 
 def _choose_files_volume(volumes: Mapping[str, Volume], others: Sequence[PodContainer]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
+from webhook.catalogue.peers import GROUP_LABEL_DIFFERS
 from webhook.model import names
 from webhook.model.choices import Colocate
 from webhook.model.outcome import Reason, Refused
@@ -24,11 +25,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         return
     own = subject.pod.labels.get(names.GROUP)
     if own not in (None, group):
-        raise Refused(
-            Reason.CONTRADICTS_PROFILE,
-            f'pod {subject.name} has the label {names.GROUP}: "{own}", but its annotation of that name says "{group}". '
-            "Remove the label",
-        )
+        raise Refused(Reason.CONTRADICTS_PROFILE, GROUP_LABEL_DIFFERS.say(pod=subject.name, label=own, group=group))
     if own is None:
         patch.label(names.GROUP, group)
     affinity = (subject.spec.affinity.pod_affinity if subject.spec.affinity else None) or PodAffinity()

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
+from webhook.catalogue.cards import CARDS_OFFERED_TO_OTHERS, INIT_GPUS_NOT_SCHEDULED, PRIVILEGED_REFUSED
+from webhook.catalogue.opting import MORE_UNKNOWN_ANNOTATIONS, PERHAPS_MEANT, UNKNOWN_ANNOTATION
 from webhook.model import names
 from webhook.model.choices import Carrier
 from webhook.model.options import probably_meant
@@ -30,21 +32,21 @@ def plan(subject: Subject, patch: PodPatch) -> None:
 def _unknown_annotations(unknown: Sequence[str], patch: PodPatch) -> None:
     for key in unknown[:_NAMED]:
         meant = probably_meant(key)
-        patch.warn(f"unknown annotation {key}" + (f"; did you mean {meant}?" if meant else ""))
+        patch.warn(PERHAPS_MEANT.say(key=key, meant=meant) if meant else UNKNOWN_ANNOTATION.say(key=key))
     if unknown[_NAMED:]:
-        patch.warn(f"{len(unknown) - _NAMED} more unknown annotations")
+        patch.warn(MORE_UNKNOWN_ANNOTATIONS.say(count=len(unknown) - _NAMED))
 
 
 def _privileged(subject: Subject, patch: PodPatch) -> None:
     for container in subject.containers:
         if container.spec.is_privileged:
-            patch.warn(f"HAMi {subject.cluster.hami} refuses GPU pods with a privileged container: {container.name}")
+            patch.warn(PRIVILEGED_REFUSED.say(hami=subject.cluster.hami, container=container.name))
 
 
 def _gpus_of_init_containers(subject: Subject, patch: PodPatch) -> None:
     for container in subject.containers:
         if container.is_init and container.request:
-            patch.warn(f"HAMi {subject.cluster.hami} does not schedule GPUs for init containers: {container.name}")
+            patch.warn(INIT_GPUS_NOT_SCHEDULED.say(hami=subject.cluster.hami, container=container.name))
 
 
 def idle_init_containers(containers: Sequence[PodContainer], *, added: Sequence[str] = ()) -> list[str]:
@@ -65,5 +67,5 @@ def _init_container_fault(subject: Subject, patch: PodPatch) -> None:
     ours = (names.REMAP_CONTAINER,) if subject.remap.carrier is Carrier.INIT else ()
     idle = idle_init_containers(subject.containers, added=ours)
     if idle:
-        text = f"HAMi {subject.cluster.hami} offers this pod's cards to others once init container {idle[0]} finishes"
-        patch.warn(text, Reason.INIT_CONTAINER_FAULT)
+        message = CARDS_OFFERED_TO_OTHERS.say(hami=subject.cluster.hami, container=idle[0])
+        patch.warn(message, Reason.INIT_CONTAINER_FAULT)

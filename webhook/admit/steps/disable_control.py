@@ -7,7 +7,7 @@ another one than it really serves (the first one, or an init container): hence e
 
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
-from webhook.admit.variables import contradiction
+from webhook.catalogue.cards import CONTROL_NOT_DISABLED, SLICE_LOSES_LIMITS, SLICE_WITH_PEERS
 from webhook.model import names
 from webhook.model.outcome import Reason, Refused
 from webhook.request.hami_control import disables_control
@@ -24,7 +24,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         if names.ENV_DISABLE_CONTROL not in container.env:
             patch.add_variable(container, names.ENV_DISABLE_CONTROL, "true")
         elif not disables_control(container.entries):
-            raise contradiction(container, names.ENV_DISABLE_CONTROL, "whole cards need the literal true")
+            raise Refused(Reason.CONTRADICTS_PROFILE, CONTROL_NOT_DISABLED.say(container=container.name))
 
 
 def _refuse_mixed_cards(subject: Subject) -> None:
@@ -32,13 +32,9 @@ def _refuse_mixed_cards(subject: Subject) -> None:
     if not slices:
         return
     if subject.profile.shares_gpus:
-        why = f"profile {subject.profile} would show its card to the others"
+        message = SLICE_WITH_PEERS.say(container=slices[0], profile=subject.profile)
     elif not subject.cluster.tells_containers_apart:
-        why = f"HAMi {subject.cluster.hami or 'of unknown version'} may lift its limits with the others'"
+        message = SLICE_LOSES_LIMITS.say(container=slices[0], hami=subject.cluster.hami or "of unknown version")
     else:
         return
-    raise Refused(
-        Reason.MIXED_CARDS,
-        f"annotation {names.CONTAINERS} leaves container {slices[0]} its vGPU slice, but {why}. "
-        "Put it into a pod of its own",
-    )
+    raise Refused(Reason.MIXED_CARDS, message)

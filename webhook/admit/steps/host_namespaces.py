@@ -6,6 +6,7 @@ namespace's. Sources: UCX src/uct/cuda/cuda_ipc/cuda_ipc_iface.c, NCCL src/init.
 
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
+from webhook.catalogue.peers import NO_SHARED_PID, POD_SECURITY, SHARED_PID_WITH_HOST_PID, WITHOUT_HOST_NAMESPACE
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.outcome import Reason, Refused
@@ -24,8 +25,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
             patch.set_spec(field, True, replaces=present[field] is not None)
     for field in host.withheld:
         option = f"host-{field.removeprefix('host').lower()}"
-        text = f"without {option} pods of profile {subject.profile} cannot reach each other's GPU memory"
-        patch.warn(text, Reason.NAMESPACE_WITHHELD)
+        patch.warn(WITHOUT_HOST_NAMESPACE.say(option=option, profile=subject.profile), Reason.NAMESPACE_WITHHELD)
     if "hostNetwork" in host.ours and spec.dns_policy in (None, "ClusterFirst"):
         # A pod in the host network otherwise loses cluster DNS: https://kubernetes.io/docs/concepts/services-networking/dns-pod-service
         patch.set_spec("dnsPolicy", "ClusterFirstWithHostNet", replaces=spec.dns_policy is not None)
@@ -37,18 +37,10 @@ def _one_pid_namespace(subject: Subject, patch: PodPatch) -> None:
     own = subject.spec.share_process_namespace
     if subject.host.pid:
         if own:
-            raise Refused(
-                Reason.CONTRADICTS_PROFILE,
-                f"pod {subject.name} sets shareProcessNamespace, which Kubernetes does not allow with hostPID. "
-                "Remove one of them",
-            )
+            raise Refused(Reason.CONTRADICTS_PROFILE, SHARED_PID_WITH_HOST_PID.say(pod=subject.name))
     elif subject.profile is Profile.POD_PEERS and not own:
         if own is False:
-            raise Refused(
-                Reason.CONTRADICTS_PROFILE,
-                f"pod {subject.name} sets shareProcessNamespace: false, but CUDA IPC between containers of profile "
-                "pod-peers needs one PID namespace. Remove the field, or choose profile exclusive",
-            )
+            raise Refused(Reason.CONTRADICTS_PROFILE, NO_SHARED_PID.say(pod=subject.name))
         patch.set_spec("shareProcessNamespace", True)
 
 
@@ -57,4 +49,4 @@ def _pod_security(subject: Subject, patch: PodPatch) -> None:
     level = subject.namespace.labels.get(names.POD_SECURITY_ENFORCE)
     if subject.host.ours and level in _LEVELS_WITHOUT_HOST_NAMESPACES:
         fields = ", ".join(subject.host.ours)
-        patch.warn(f"Pod Security level {level} of namespace {subject.namespace.name} will reject {fields}")
+        patch.warn(POD_SECURITY.say(level=level, namespace=subject.namespace.name, fields=fields))

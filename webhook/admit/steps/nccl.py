@@ -10,6 +10,7 @@ import msgspec
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.admit.variables import offer_reference, offer_value
+from webhook.catalogue.variables import NVLS_BETWEEN_PODS, OWN_NVLS_BETWEEN_PODS
 from webhook.model import names
 from webhook.model.choices import Nvls, P2pLevel
 from webhook.model.outcome import Reason, Refused
@@ -20,10 +21,6 @@ from webhook.resolve.nccl import NVLS_OFF, P2P_DEFAULT, nvls_until_bind, splits_
 PURPOSE = "set NCCL up for the links between its GPUs"
 
 _NVLS_VALUES = {Nvls.ON: "1", Nvls.OFF: NVLS_OFF}
-_SPLIT_NVLS = (
-    "NCCL hands NVLink SHARP's memory to the other ranks of a node over a socket, which pods in different network "
-    "namespaces do not share, and ends with an error"
-)
 
 
 class NcclVariable(msgspec.Struct, frozen=True):
@@ -48,8 +45,8 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         if variable.key:
             _offer_bound(subject, patch, variable)
         else:
-            for one in subject.gpu_containers:
-                offer_value(patch, one, variable.name, variable.value)
+            for container in subject.gpu_containers:
+                offer_value(patch, container, variable.name, variable.value)
 
 
 def _judge_nvls(subject: Subject, patch: PodPatch) -> None:
@@ -57,24 +54,20 @@ def _judge_nvls(subject: Subject, patch: PodPatch) -> None:
     if not splits_nvls(subject.profile, host_network=subject.host.network):
         return
     if subject.options.nvls is Nvls.ON:
-        raise Refused(
-            Reason.CONTRADICTS_PROFILE,
-            f"{names.PREFIX}nvls: on does not go with profile node-peers without hostNetwork: {_SPLIT_NVLS}. "
-            f'Use auto, or set {names.PREFIX}host-network: "true"',
-        )
-    for one in subject.gpu_containers:
-        own = one.env.get(names.ENV_NCCL_NVLS_ENABLE)
+        raise Refused(Reason.CONTRADICTS_PROFILE, NVLS_BETWEEN_PODS.say())
+    for container in subject.gpu_containers:
+        own = container.env.get(names.ENV_NCCL_NVLS_ENABLE)
         if own is not None and own.value_from is None and own.value != NVLS_OFF:
-            patch.warn(f"container {one.name}: between pods NCCL ends with an error unless {own.name} is {NVLS_OFF}")
+            patch.warn(OWN_NVLS_BETWEEN_PODS.say(container=container.name, variable=own.name, value=NVLS_OFF))
 
 
 def _offer_bound(subject: Subject, patch: PodPatch, variable: NcclVariable) -> None:
     sources = subject.sources(variable.key, variable.name)
     annotation = annotation_reference(variable.key)
     referred = False
-    for one in subject.gpu_containers:
-        own = one.env.get(variable.name)
-        offer_reference(patch, one, variable.name, sources)
+    for container in subject.gpu_containers:
+        own = container.env.get(variable.name)
+        offer_reference(patch, container, variable.name, sources)
         referred = referred or (sources[0] == annotation if own is None else own.reads(annotation))
     if referred:
         patch.annotate(variable.key, subject.allocated.get(variable.key, variable.value))
@@ -111,12 +104,12 @@ def _level(subject: Subject) -> P2pLevel:
     if subject.options.nccl_p2p_level is P2pLevel.AUTO:
         return P2pLevel.AUTO
     annotation = annotation_reference(names.NCCL_P2P_LEVEL)
-    for one in subject.containers:
-        for variable in one.env.values():
+    for container in subject.containers:
+        for variable in container.env.values():
             if variable.reads(annotation):
                 return P2pLevel.AUTO
     return subject.options.nccl_p2p_level
 
 
 def _spans_nodes(subject: Subject) -> bool:
-    return spans_nodes(subject.pod.labels, {name for one in subject.gpu_containers for name in one.env})
+    return spans_nodes(subject.pod.labels, {name for container in subject.gpu_containers for name in container.env})

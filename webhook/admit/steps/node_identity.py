@@ -23,7 +23,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     if subject.profile is not Profile.NODE_PEERS or subject.host.network:
         return
     for container in subject.gpu_containers:
-        require_reference(patch, container, names.ENV_NCCL_HOSTID, (NODE_NAME,), "profile node-peers")
+        require_reference(patch, container, names.ENV_NCCL_HOSTID, (NODE_NAME,), Profile.NODE_PEERS)
         require_value(
             patch, container, names.ENV_NCCL_CUMEM_ENABLE, LEGACY_IPC, "profile node-peers without hostNetwork"
         )

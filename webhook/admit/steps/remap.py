@@ -16,6 +16,15 @@ from webhook.admit.remap.container import RemapContainer, View, encode_container
 from webhook.admit.subject import Subject
 from webhook.admit.variables import offer_value
 from webhook.admit.volumes import numbered
+from webhook.catalogue.installation import (
+    ENV_FILE_BESIDE_ANNOTATIONS,
+    ENV_FILE_NEEDS_KUBERNETES,
+    ENV_FILE_NEEDS_LABEL,
+    ENV_FILE_WITHOUT_REMAP,
+    MOUNTS_OVER_FILES,
+    NCCL_FILE_WITHOUT_REMAP,
+    NO_REMAP_CONTAINER,
+)
 from webhook.model import names
 from webhook.model.choices import OnViolation, Profile
 from webhook.model.outcome import Reason, Refused
@@ -30,10 +39,9 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     _environment(subject, patch)
     if not subject.remap.is_added:
         if options.topology_file and names.TOPOLOGY_FILE_OPTION in subject.pod.annotations:
-            text = "no topology file: this HAMi and Kubernetes allow no remap container"
-            patch.warn(text, Reason.NO_TOPOLOGY_FILE)
+            patch.warn(NO_REMAP_CONTAINER.say(), Reason.NO_TOPOLOGY_FILE)
         if subject.policy.nccl_tables.partial:
-            patch.warn(f"no remap container, so not set: {', '.join(subject.policy.nccl_tables.partial)}")
+            patch.warn(NCCL_FILE_WITHOUT_REMAP.say(variables=", ".join(subject.policy.nccl_tables.partial)))
         return
     volume = subject.remap.files_volume
     if volume not in subject.volumes:
@@ -43,11 +51,8 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         if mounted is None:
             patch.add_mount(container, volume, names.FILES_PATH, read_only=True)
         elif mounted != volume:
-            raise Refused(
-                Reason.MOUNT_PATH_TAKEN,
-                f"container {container.name} mounts volume {mounted} at {names.FILES_PATH}, where the topology file "
-                f'has to be. Mount it elsewhere, or set {names.REMAP}: "binding"',
-            )
+            message = MOUNTS_OVER_FILES.say(container=container.name, volume=mounted)
+            raise Refused(Reason.MOUNT_PATH_TAKEN, message)
         if options.topology_file:
             offer_value(patch, container, names.ENV_NCCL_TOPO_FILE, names.TOPOLOGY_FILE)
         if subject.policy.nccl_tables.partial:
@@ -68,14 +73,14 @@ def _environment(subject: Subject, patch: PodPatch) -> None:
     if subject.policy.remap.environment != "file" or subject.remap.reads_file:
         return
     if not subject.remap.is_added:
-        why = "needs a remap container, which this pod does not get"
+        message = ENV_FILE_WITHOUT_REMAP.say()
     elif not subject.cluster.has_env_files:
-        why = f"needs Kubernetes 1.35, this is {subject.cluster.kubernetes or 'one of unknown version'}"
+        message = ENV_FILE_NEEDS_KUBERNETES.say(kubernetes=subject.cluster.kubernetes or "one of unknown version")
     elif not subject.namespace.allows(names.ALLOW_NODE_GPUS):
-        why = f"changes nothing: the namespace is not labelled {names.ALLOW_NODE_GPUS}"
+        message = ENV_FILE_NEEDS_LABEL.say()
     else:
-        why = "changes nothing in pods that read the annotations already"
-    patch.warn(f"remap.environment: file {why}")
+        message = ENV_FILE_BESIDE_ANNOTATIONS.say()
+    patch.warn(message)
 
 
 def _container(subject: Subject, name: str, volume: str) -> RemapContainer:

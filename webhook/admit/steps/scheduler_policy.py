@@ -7,6 +7,7 @@ default of the whole cluster; there pods need no annotation, and everywhere else
 
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
+from webhook.catalogue.cards import EIGHT_IN_ONE_NUMA_NODE, NO_PAIR_SCORES
 from webhook.model import names
 from webhook.model.choices import Policy
 
@@ -31,9 +32,9 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         elif subject.cluster.is_safely_topology_aware:
             patch.annotate(names.HAMI_SCHEDULER_POLICY, TOPOLOGY_AWARE)
     elif annotations[names.HAMI_SCHEDULER_POLICY] == TOPOLOGY_AWARE and subject.cluster.has_topology_aware_fault:
-        patch.warn("topology-aware: HAMi before 2.10 gives the pod no GPUs on nodes without pair scores")
+        patch.warn(NO_PAIR_SCORES.say())
     if policy is Policy.SINGLE_NUMA:
         if names.NUMA_BIND not in annotations:
             patch.annotate(names.NUMA_BIND, "true")
         if largest >= GPUS_OF_A_NODE:
-            patch.warn("policy single-numa: eight GPUs do not fit into one NUMA node of a two-socket machine")
+            patch.warn(EIGHT_IN_ONE_NUMA_NODE.say())

@@ -8,6 +8,7 @@ from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.admit.volumes import provide_empty_dir
+from webhook.catalogue.peers import DIFFERENT_SHM_DEVICES, TWO_SHM_VOLUMES
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.outcome import Reason, Refused
@@ -27,12 +28,16 @@ def plan(subject: Subject, patch: PodPatch) -> None:
             found[volume] = None
     volumes = list(found)
     if subject.profile is Profile.NODE_PEERS and subject.host.ipc and volumes:
-        raise _refused(subject, f"volume {volumes[0]}", "pods then have different devices there, and NCCL drops P2P")
+        message = DIFFERENT_SHM_DEVICES.say(pod=subject.name, volume=volumes[0], profile=subject.profile)
+        raise Refused(Reason.CONTRADICTS_PROFILE, message)
     if subject.host.ipc:
         return
     if subject.profile is Profile.POD_PEERS and volumes:
         if len(volumes) > 1:
-            raise _refused(subject, f"volumes {volumes[0]} and {volumes[1]}", "peers need one and the same")
+            message = TWO_SHM_VOLUMES.say(
+                pod=subject.name, first=volumes[0], second=volumes[1], profile=subject.profile
+            )
+            raise Refused(Reason.CONTRADICTS_PROFILE, message)
         _mount(patch, bare, volumes[0])
     elif bare:
         size = subject.options.shm_size
@@ -43,11 +48,3 @@ def plan(subject: Subject, patch: PodPatch) -> None:
 def _mount(patch: PodPatch, bare: list[PodContainer], volume: str) -> None:
     for container in bare:
         patch.add_mount(container, volume, names.SHARED_MEMORY_PATH)
-
-
-def _refused(subject: Subject, what: str, why: str) -> Refused:
-    return Refused(
-        Reason.CONTRADICTS_PROFILE,
-        f"pod {subject.name} mounts {what} at {names.SHARED_MEMORY_PATH}, but in profile {subject.profile} {why}. "
-        f"Remove the mount",
-    )

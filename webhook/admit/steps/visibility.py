@@ -9,6 +9,7 @@ show no GPU, so that a pod which bypassed bind stops instead of running on someo
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.admit.variables import require_reference, require_value
+from webhook.catalogue.peers import OTHER_DEVICE_LIST_STRATEGY, PASSING_GPU_CONTAINER
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.outcome import Reason, Refused
@@ -23,11 +24,8 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         return
     strategy = subject.policy.device_list_strategy
     if strategy != "envvar":
-        raise Refused(
-            Reason.DEVICE_LIST_STRATEGY,
-            f"profile {subject.profile} needs the device list strategy envvar, this cluster has {strategy}: "
-            f"the container's own list of GPUs would have no effect",
-        )
+        message = OTHER_DEVICE_LIST_STRATEGY.say(profile=subject.profile, strategy=strategy)
+        raise Refused(Reason.DEVICE_LIST_STRATEGY, message)
     _refuse_passing_containers(subject)
     _variables(subject, patch)
     for key in subject.visible_device_keys.values():
@@ -39,16 +37,12 @@ def plan(subject: Subject, patch: PodPatch) -> None:
 def _refuse_passing_containers(subject: Subject) -> None:
     for container in subject.gpu_containers:
         if container.is_init and not container.is_native_sidecar:
-            raise Refused(
-                Reason.CONTRADICTS_PROFILE,
-                f"init container {container.name} asks for GPUs, which others get once it finishes, but profile "
-                f"{subject.profile} would go on showing them to its peers. Leave it out with {names.CONTAINERS}, or "
-                "choose profile exclusive",
-            )
+            message = PASSING_GPU_CONTAINER.say(container=container.name, profile=subject.profile)
+            raise Refused(Reason.CONTRADICTS_PROFILE, message)
 
 
 def _variables(subject: Subject, patch: PodPatch) -> None:
-    profile = f"profile {subject.profile}"
+    profile = subject.profile
     keys = subject.visible_device_keys
     for container in subject.gpu_containers:
         require_value(patch, container, names.ENV_CUDA_DEVICE_ORDER, "PCI_BUS_ID", profile)

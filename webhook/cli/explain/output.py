@@ -35,6 +35,7 @@ def _document(group: str, finding: Finding) -> dict[str, str | bool]:
         "verdict": finding.verdict.value,
         "evidence": finding.evidence,
         "remedy": finding.remedy,
+        "code": finding.code,
         "stops": finding.stops,
     }
 
@@ -46,7 +47,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
         yield group.title
         for finding in group.findings:
-            yield f"{next(number):3}. {_MARKS[finding.verdict]:<4} {finding.condition}: {finding.evidence}"
+            code = f" ({finding.code})" if finding.code else ""
+            yield f"{next(number):3}. {_MARKS[finding.verdict]:<4} {finding.condition}: {finding.evidence}{code}"
             if finding.remedy:
                 yield f"{_INDENT}-> {finding.remedy}"
     yield ""
