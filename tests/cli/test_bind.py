@@ -84,7 +84,7 @@ def test_a_binding_that_would_be_refused_ends_with_1_and_the_reason(tmp_path: Pa
     done = gpu_topology("bind", "-f", manifest, "--node", "dgx1-v100", "--state", STATE)
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        "refused: pod inference/train: the allocation was made for node h20-node-1, "
+        "refused: GT312: pod inference/train: the allocation was made for node h20-node-1, "
         "but the pod goes to node dgx1-v100\n"
     )
 
@@ -102,7 +102,7 @@ def test_a_requirement_that_is_not_met_is_told_as_json_too() -> None:
         "link": "NVSwitch",
         "satisfied": False,
         "message": (
-            "pod inference/train on node h20-node-1: min-bandwidth 500: GPU0 and GPU1 have 370.8 GB/s (NVL), "
+            "GT310: pod inference/train on node h20-node-1: min-bandwidth 500: GPU0 and GPU1 have 370.8 GB/s (NVL), "
             "the link class is NVSwitch"
         ),
         "warnings": [],
@@ -112,7 +112,7 @@ def test_a_requirement_that_is_not_met_is_told_as_json_too() -> None:
 
 def test_a_pod_that_was_not_injected_is_left_alone() -> None:
     done = gpu_topology("bind", "-f", "-", "--state", STATE, stdin=pod())
-    assert (done.code, done.err) == (0, "skipped: The pod was not prepared by us.\n")
+    assert (done.code, done.err) == (0, "skipped: The webhook did not prepare the pod.\n")
     assert "annotations" not in yaml.safe_load(done.out)["metadata"]
 
 
@@ -120,7 +120,8 @@ def test_what_nobody_knows_of_the_node_is_told() -> None:
     done = gpu_topology("bind", "-f", "-", stdin=injected(pod()))
     assert done.code == 0
     assert done.err == (
-        "warning: pod inference/train: the topology of node h20-node-1 is not known. Is the agent running there?\n"
+        "warning: GT314: pod inference/train: "
+        "the topology of node h20-node-1 is not known. Is the agent running there?\n"
     )
 
 

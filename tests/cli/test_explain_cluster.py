@@ -161,7 +161,10 @@ def test_what_may_not_be_read_is_left_out_with_a_note(cluster: Cluster) -> None:
     assert "gpu-topology: left out: get namespace team-a: you may not (403)\n" in done.err
     assert "gpu-topology: left out: get node h20-node-1: you may not (403)\n" in done.err
     assert "the version of the API server: expected a version" in done.err
-    assert "  1. ?    opted-in: the namespace is not known here: get namespace team-a: you may not (403)\n" in done.out
+    assert (
+        "  1. ?    opted-in: the namespace is not known here: get namespace team-a: you may not (403) (GT153)\n"
+        in done.out
+    )
     assert "-> Have the permission to get namespaces\n" in done.out
     assert "--kubeconfig" not in done.out
 
@@ -174,7 +177,7 @@ def test_config_maps_that_may_not_be_read_do_not_stand_for_a_missing_agent(clust
     }
     done = cluster.explain()
     problem = "list ConfigMaps with gpu.topology/node=h20-node-1: you may not (403)"
-    assert f"?    node-topology: the topology of node h20-node-1 is not known: {problem}\n" in done.out
+    assert f"?    node-topology: the topology of node h20-node-1 is not known: {problem} (GT324)\n" in done.out
     assert "-> Have the permission to list ConfigMaps and to get nodes\n" in done.out
     assert "agent" not in done.out
 

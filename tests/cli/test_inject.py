@@ -285,7 +285,10 @@ spec: {POD}
 def test_a_refused_pod_ends_with_1_and_the_reason_on_stderr_alone(output: str) -> None:
     done = gpu_topology("inject", "-f", "-", "--state", STATE, "-o", output, stdin=REFUSED + "---\n" + SEVERAL)
     assert (done.code, done.out) == (1, "")
-    wanted = 'annotation gpu.topology/nvls on pod ml-workloads/bad: expected one of auto, on, off, found "sure"'
+    wanted = (
+        "GT151: an option cannot be read: annotation gpu.topology/nvls on pod ml-workloads/bad: "
+        'expected one of auto, on, off, found "sure". Correct the annotation'
+    )
     assert f"refused: Pod bad: {wanted}\n" in done.err
 
 
@@ -293,7 +296,9 @@ def test_a_warning_goes_to_stderr_and_the_result_to_stdout() -> None:
     text = REFUSED.replace("gpu.topology/nvls: sure", "gpu.topology/nvsl: auto")
     done = gpu_topology("inject", "-f", "-", "--state", STATE, stdin=text)
     assert done.code == 0
-    assert done.err == "warning: Pod bad: unknown annotation gpu.topology/nvsl; did you mean gpu.topology/nvls?\n"
+    assert (
+        done.err == "warning: Pod bad: GT118: unknown annotation gpu.topology/nvsl; did you mean gpu.topology/nvls?\n"
+    )
     assert yaml.safe_load(done.out)["kind"] == "Pod"
 
 

@@ -15,7 +15,8 @@ from webhook.topology.model import MigMode, NodeTopology
 STATE = ROOT / "examples" / "state"
 SHOW = ("topology", "show", "--state", STATE, "--node", "dgx1-v100")
 WORKLOAD = ROOT / "examples" / "workloads" / "05-torchrun-job.yaml"
-COMMANDS = [SHOW, (*SHOW, "-o", "svg"), ("--help",), ("--version",), ("inject", "-f", WORKLOAD), ("agent", "--help")]
+VERSIONS = ("inject", "--hami-version", "2.9.0", "--kubernetes-version", "1.33")
+COMMANDS = [SHOW, (*SHOW, "-o", "svg"), ("--help",), ("--version",), (*VERSIONS, "-f", WORKLOAD), ("agent", "--help")]
 full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
 
 

@@ -18,6 +18,7 @@ from tests.topology.machines import a100_pcie_bridged
 from webhook.model.binding import PodEvent
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import PodsUnreadable
+from webhook.model.outcome import fit
 from webhook.model.pod import Namespace
 from webhook.resolve.node import KnownNode, Origin, Sources
 
@@ -345,7 +346,7 @@ def test_reviews_of_pods_are_answered_while_a_binding_waits_for_its_pod(log: IO[
 
 def test_without_a_topology_an_exclusive_pod_is_bound_with_a_warning_and_an_event() -> None:
     result = ask(KnownPods(injected(0, 1)), state=KnownCluster({}))
-    said = "pod ml-workloads/train: the topology of node a100-pcie is not known. Is the agent running there?"
+    said = "GT314: pod ml-workloads/train: the topology of node a100-pcie is not known. Is the agent running there?"
     assert result.response == {
         "uid": UID,
         "allowed": True,
@@ -360,7 +361,8 @@ def test_without_a_topology_a_pod_that_would_see_no_gpu_is_refused_with_409() ->
     assert result.response["allowed"] is False
     assert result.status == {
         "status": "Failure",
-        "message": "pod ml-workloads/train: the topology of node a100-pcie is not known. Is the agent running there?",
+        "message": "GT314: pod ml-workloads/train: "
+        "the topology of node a100-pcie is not known. Is the agent running there?",
         "reason": "Conflict",
         "code": 409,
     }
@@ -368,7 +370,7 @@ def test_without_a_topology_a_pod_that_would_see_no_gpu_is_refused_with_409() ->
 
 def test_a_topology_that_is_out_of_date_still_serves_an_exclusive_pod_with_a_warning() -> None:
     result = ask(KnownPods(injected(0, 1)), state=KnownCluster({"a100-pcie": OLD_NODE}))
-    assert result.response["warnings"] == ["the agent of node a100-pcie has not been heard of for 17 minutes"]
+    assert result.response["warnings"] == ["GT317: the agent of node a100-pcie has not been heard of for 17 minutes"]
     assert result.patch[0]["value"]["gpu.topology/link"] == "NVLink"
 
 
@@ -395,9 +397,9 @@ def test_an_allocation_of_an_earlier_attempt_on_another_node_is_not_used() -> No
 
 def test_a_requirement_that_is_not_met_is_said_to_everybody_and_the_pod_is_bound() -> None:
     result = ask(KnownPods(injected(1, 2, require_nvlink="true")))
-    said = f"pod ml-workloads/train on node a100-pcie: require-nvlink: {WORST}"
+    said = f"GT310: pod ml-workloads/train on node a100-pcie: require-nvlink: {WORST}"
     assert result.audit == {"outcome": "degraded", "reason": "requirement-not-met", "profile": "exclusive"}
-    assert result.response["warnings"] == [said]
+    assert result.response["warnings"] == [fit(said)]
     assert result.patch[0]["value"]["gpu.topology/satisfied"] == "false"
     assert result.told == [("ml-workloads", "train", POD_UID, PodEvent("RequirementNotMet", said))]
     (line,) = result.lines
@@ -410,7 +412,7 @@ def test_a_requirement_that_is_not_met_with_deny_refuses_the_binding_with_403_an
     assert result.response["allowed"] is False
     assert result.status == {
         "status": "Failure",
-        "message": f"pod ml-workloads/train on node a100-pcie: require-nvlink: {WORST}",
+        "message": f"GT310: pod ml-workloads/train on node a100-pcie: require-nvlink: {WORST}",
         "reason": "Forbidden",
         "code": 403,
     }

@@ -64,14 +64,14 @@ def test_a_pod_is_read_at_the_api_server_and_its_event_is_written_there(
 ) -> None:
     pod = json.dumps(injected(0, 1, node="nowhere")).encode()
     response, received, _ = asyncio.run(play(api_server(pod), tmp_path, start_server, requests=2))
-    assert response["warnings"] == [f"pod ml-workloads/train: {UNKNOWN}"]
+    assert response["warnings"] == [f"GT314: pod ml-workloads/train: {UNKNOWN}"]
     read, written = received
     assert (read.method, read.target) == ("GET", "/api/v1/namespaces/ml-workloads/pods/train")
     assert read.headers["user-agent"].startswith("gpu-topology-webhook/")
     assert (written.method, written.target) == ("POST", "/apis/events.k8s.io/v1/namespaces/ml-workloads/events")
     event = json.loads(written.body)
     assert (event["type"], event["reason"]) == ("Warning", "NotResolved")
-    assert event["note"] == f"pod ml-workloads/train: {UNKNOWN}"
+    assert event["note"] == f"GT314: pod ml-workloads/train: {UNKNOWN}"
     assert event["regarding"]["uid"] == "0a6f8d0e-0d5b-4b63-9a0e-3f8b0f7d9c11"
 
 

@@ -189,6 +189,8 @@ gpu_topology_cache_filled{cache="leases"} 0.0
 gpu_topology_nodes{topology="fresh"} 40.0
 gpu_topology_nodes{topology="old"} 2.0
 gpu_topology_nodes{topology="missing"} 0.0
+# HELP gpu_topology_unmatched_schedulers Accounts of HAMi's schedulers whose Bindings the webhook is not asked about.
+# TYPE gpu_topology_unmatched_schedulers gauge
 # HELP gpu_topology_webhook_api_errors_total Requests of the webhook to the API server that failed.
 # TYPE gpu_topology_webhook_api_errors_total counter
 gpu_topology_webhook_api_errors_total{kind="away",resource="nodes"} 3.0

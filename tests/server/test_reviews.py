@@ -78,7 +78,7 @@ def test_a_pod_that_is_injected_is_logged_with_its_warnings() -> None:
         "outcome": "patch",
         "reason": "injected",
         "profile": "exclusive",
-        "warnings": ["unknown annotation gpu.topology/min-bandwith; did you mean gpu.topology/min-bandwidth?"],
+        "warnings": ["GT118: unknown annotation gpu.topology/min-bandwith; did you mean gpu.topology/min-bandwidth?"],
         "dryRun": True,
     }
 
@@ -86,7 +86,9 @@ def test_a_pod_that_is_injected_is_logged_with_its_warnings() -> None:
 def test_a_refused_pod_is_logged_with_the_reason() -> None:
     _, _, (line,) = answer(review(pod(annotations={"gpu.topology/nvls": "sure"})))
     assert (line["outcome"], line["reason"]) == ("refuse", "bad-annotation")
-    assert line["error"].startswith("annotation gpu.topology/nvls on pod ml-workloads/train: expected")
+    assert line["error"].startswith(
+        "GT151: an option cannot be read: annotation gpu.topology/nvls on pod ml-workloads/train: expected"
+    )
 
 
 @pytest.mark.parametrize("operation", ["UPDATE", "DELETE", "CONNECT"])
@@ -115,7 +117,7 @@ def test_a_pod_of_an_unknown_namespace_is_left_alone_with_a_warning() -> None:
     _, body, (line,) = answer(review(pod(), "nowhere"))
     response = json.loads(body)["response"]
     assert "patch" not in response
-    assert response["warnings"] == ["gpu-topology: namespace nowhere is not known yet; the pod is left as it is"]
+    assert response["warnings"] == ["GT127: namespace nowhere is not known yet; the pod is left as it is"]
     assert line["reason"] == "namespace-unknown"
 
 

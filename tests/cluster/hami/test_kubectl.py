@@ -86,7 +86,7 @@ def test_a_dry_run_tells_of_mistakes_and_of_refusals(new_team: NewTeam, kubectl:
     misspelt = four_gpus("misspelt", **{"min-bandwith": "100"})
     warned = kubectl("apply", place, "--dry-run=server", "-f", "-", manifest=misspelt)
     assert (warned.returncode, warned.stdout) == (0, "pod/misspelt created (server dry run)\n")
-    said = "unknown annotation gpu.topology/min-bandwith; did you mean gpu.topology/min-bandwidth?"
+    said = "GT118: unknown annotation gpu.topology/min-bandwith; did you mean gpu.topology/min-bandwidth?"
     assert warned.stderr == f"Warning: {said}\n"
     refused = kubectl("apply", place, *DRY_RUN, "-f", "-", manifest=four_gpus("peer", profile="node-peers"))
     assert (refused.returncode, refused.stdout) == (1, "")
