@@ -59,9 +59,9 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     _, policy = read_settings(config)
     policy, known = overruled(policy, given), read_state(state)
     done = []
-    for one in read_files(file, recursive=recursive):
-        injection = inject_manifest(one.text, one.source, policy, known, default_namespace=namespace)
-        done.append((one, injection))
+    for manifest in read_files(file, recursive=recursive):
+        injection = inject_manifest(manifest.text, manifest.source, policy, known, default_namespace=namespace)
+        done.append((manifest, injection))
     for line in _notes(done):
         complain(line)
     facts = (known.cluster() if known else given).overruled_by(policy.versions)

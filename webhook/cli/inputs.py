@@ -53,7 +53,7 @@ def read_pod_file(file: str, default_namespace: str) -> tuple[Pod, str]:
     """
     (manifest,) = read_files([file], recursive=False)
     source = manifest.source
-    documents = [one.value for one in Manifest(manifest.text, source).documents]
+    documents = [document.value for document in Manifest(manifest.text, source).documents]
     kinds = [document.get("kind") if isinstance(document, dict) else None for document in documents]
     if kinds != ["Pod"]:
         found = ", ".join(printable(kind) if isinstance(kind, str) else "something else" for kind in kinds)

@@ -147,6 +147,6 @@ def _remedy(said: str, text: str, line: int) -> str:
     lines = text.split("\n")
     if "'\\t'" in said:
         return ". Indent with blanks: YAML takes no tabs"
-    if any("{{" in one for one in lines[max(0, line - 1) : line + 1]):
+    if any("{{" in text for text in lines[max(0, line - 1) : line + 1]):
         return ". If this is a template, render it first, for example with helm template"
     return ""

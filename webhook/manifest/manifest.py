@@ -103,7 +103,7 @@ class Manifest:
         if len(values) > 1:
             raise ManifestError(f"{self._source} line {part.line}: expected lines of their own between documents (---)")
         self._pieces.extend(
-            Document(one, part.body, is_json=False, source=self._source, line=part.line) for one in values
+            Document(value, part.body, is_json=False, source=self._source, line=part.line) for value in values
         )
         if not values:
             self._pieces.append(part.body)

@@ -58,7 +58,9 @@ def _cut(text: str) -> Iterator[str]:
 def _is_only_directives(text: str) -> bool:
     """Whether the document that these lines belong to is still to come: ``%YAML 1.2`` stands before its ``---``."""
     lines = text.splitlines()
-    return any(one.startswith("%") for one in lines) and all(one.startswith(("%", "#")) or not one for one in lines)
+    return any(line.startswith("%") for line in lines) and all(
+        line.startswith(("%", "#")) or not line for line in lines
+    )
 
 
 def _part(text: str, line: int) -> Part:

@@ -78,17 +78,17 @@ def find_templates(document: Any) -> list[Template]:
     Lists of them, and kinds that this program does not know. An object of another kind than Pod is no template itself,
     such as KServe's ServingRuntime: what stands in its metadata is no pod's.
     """
-    return [template for one in find_objects(document) for template in _walk(one.value, one.keys, one)]
+    return [template for found in find_objects(document) for template in _walk(found.value, found.keys, found)]
 
 
-def find_bare_containers(one: ManifestObject) -> Iterator[Keys]:
+def find_bare_containers(found: ManifestObject) -> Iterator[Keys]:
     """Where an object has containers without being, or having there, a pod template; the ways from the document.
 
     Found by structure: a list ``containers`` of mappings outside templates, as in KServe's InferenceService, or a
     mapping ``mainContainer``, as in Dynamo's DynamoGraphDeployment; and limits or requests of GPUs, which both also
     have without naming a container.
     """
-    yield from _bare(one.value, one.keys)
+    yield from _bare(found.value, found.keys)
 
 
 def _walk(value: Any, keys: Keys, owner: ManifestObject) -> Iterator[Template]:
@@ -119,14 +119,16 @@ def _bare(value: Any, keys: Keys) -> Iterator[Keys]:
 
 def _is_bare(value: Mapping[str, Any]) -> bool:
     containers = value.get("containers")
-    has_containers = isinstance(containers, list) and containers and all(isinstance(o, Mapping) for o in containers)
+    has_containers = (
+        isinstance(containers, list) and containers and all(isinstance(container, Mapping) for container in containers)
+    )
     return bool(has_containers) or isinstance(value.get("mainContainer"), Mapping) or _asks(value)
 
 
 def _asks(resources: Mapping[str, Any]) -> bool:
     """Whether that asks for GPUs: by a resource of a vendor, or Dynamo's own word ``gpu``."""
     lists = [resources.get("limits"), resources.get("requests")]
-    keys = [key for one in lists if isinstance(one, Mapping) for key in one if isinstance(key, str)]
+    keys = [key for amounts in lists if isinstance(amounts, Mapping) for key in amounts if isinstance(key, str)]
     return any(key == "gpu" or "gpu" in key.partition("/")[2] for key in keys)
 
 

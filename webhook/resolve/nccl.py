@@ -66,19 +66,19 @@ def _link_table(sets: Sequence[GpuSet], node: KnownNode) -> str | None:
     """The table of the configuration that holds for these sets; ``None`` where it is not known how GPUs are linked."""
     if any(map(node.doubt, sets)):
         return None
-    return max((_table(one, node) for one in sets), key=LINK_TABLES.index)
+    return max((_table(gpu_set, node) for gpu_set in sets), key=LINK_TABLES.index)
 
 
-def _table(one: GpuSet, node: KnownNode) -> str:
-    if one.link is LinkClass.SINGLE:
+def _table(gpu_set: GpuSet, node: KnownNode) -> str:
+    if gpu_set.link is LinkClass.SINGLE:
         # It has no pair, but the ranks of other pods or nodes that it works with are of its kind.
-        return NVSWITCH if node.switched.issuperset(one.gpus) else PCIE
-    return _TABLES.get(one.link, PCIE)
+        return NVSWITCH if node.switched.issuperset(gpu_set.gpus) else PCIE
+    return _TABLES.get(gpu_set.link, PCIE)
 
 
 def _nvls(sets: Sequence[GpuSet], node: KnownNode, demand: GpuDemand, table: str) -> str:
     if splits_nvls(demand.profile, host_network=demand.host_network):
         return NVLS_OFF
     configured = demand.nccl.variables.get(names.ENV_NCCL_NVLS_ENABLE, {}).get(table)
-    capable = table == NVSWITCH and all(node.with_nvls.issuperset(one.gpus) for one in sets)
+    capable = table == NVSWITCH and all(node.with_nvls.issuperset(gpu_set.gpus) for gpu_set in sets)
     return configured or (NVLS_DEFAULT if capable else NVLS_OFF)

@@ -98,8 +98,8 @@ def scheduler_accounts(answer: bytes) -> frozenset[str]:
         FormatError: it is none.
     """
     return frozenset(
-        f"system:serviceaccount:{one.metadata.namespace}:{one.spec.template.spec.service_account_name}"
-        for one in _deployments(answer, "schedulers of HAMi")
+        f"system:serviceaccount:{deployment.metadata.namespace}:{deployment.spec.template.spec.service_account_name}"
+        for deployment in _deployments(answer, "schedulers of HAMi")
     )
 
 

@@ -82,24 +82,24 @@ class Injection(msgspec.Struct, frozen=True):
     @property
     def refused(self) -> bool:
         """Whether some pod would not be allowed."""
-        return any(not one.outcome.allowed for one in self.templates)
+        return any(not template.outcome.allowed for template in self.templates)
 
     @property
     def version_dependent(self) -> frozenset[str]:
         """What of it depends on versions that are not known."""
-        return frozenset[str]().union(*(one.version_dependent for one in self.templates))
+        return frozenset[str]().union(*(template.version_dependent for template in self.templates))
 
     def patches(self) -> list[list[Operation]]:
         """The patch of each document, empty where nothing changes."""
         patches: list[list[Operation]] = [[] for _ in range(self.documents)]
-        for one in self.templates:
-            patches[one.document].extend(one.operations)
+        for template in self.templates:
+            patches[template.document].extend(template.operations)
         return patches
 
     def notes(self) -> Iterator[str]:
         """What became of the pods, one line each, where that is not simply an injection."""
-        for one in self.templates:
-            yield from one.notes()
+        for template in self.templates:
+            yield from template.notes()
         yield from self.elsewhere
 
 
@@ -119,19 +119,20 @@ def inject_manifest(
         ManifestError: ``text`` is not YAML, or a pod template has a field of another type than in a pod.
     """
     manifest = Manifest(text, source)
-    templates = [(i, found) for i, one in enumerate(manifest.documents) for found in find_templates(one.value)]
+    documents = manifest.documents
+    templates = [(index, found) for index, document in enumerate(documents) for found in find_templates(document.value)]
     injected = [
         _inject(index, template, source, policy, state, default_namespace, tries_versions=number < _TRIED)
         for number, (index, template) in enumerate(templates)
     ]
     changes: dict[int, list[Injected]] = {}
-    for one in injected:
-        if one.outcome.operations:
-            changes.setdefault(one.document, []).append(one)
+    for template in injected:
+        if template.outcome.operations:
+            changes.setdefault(template.document, []).append(template)
     after = manifest.text({index: partial(_apply, several) for index, several in changes.items()})
-    objects = [found for one in manifest.documents for found in find_objects(one.value)]
-    elsewhere = [note for one in objects for note in pods_made_elsewhere(one)]
-    return Injection(len(manifest.documents), injected, after, manifest.is_json, elsewhere)
+    objects = [found for document in documents for found in find_objects(document.value)]
+    elsewhere = [note for found in objects for note in pods_made_elsewhere(found)]
+    return Injection(len(documents), injected, after, manifest.is_json, elsewhere)
 
 
 def apply_in_place(document: Any, operations: list[Operation]) -> Any:
@@ -153,11 +154,11 @@ def read_pod(pod_json: bytes, template: Template, source: str) -> Pod:
 
 
 def _apply(injected: list[Injected], document: Any) -> None:
-    for one in injected:
+    for template in injected:
         node = document
-        for key in one.template.keys:
+        for key in template.template.keys:
             node = node[key]
-        apply_in_place(node, one.outcome.operations)
+        apply_in_place(node, template.outcome.operations)
 
 
 def _inject(  # noqa: PLR0913 - where a pod stands, and what a decision is made of

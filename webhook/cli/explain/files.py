@@ -75,10 +75,12 @@ def _pods_of_files(files: Sequence[ManifestFile]) -> _Found:
     Raises:
         ManifestError: there is something, but no Pod, or a field has another type than in a pod.
     """
-    documents = [(one.source, document.value) for one in files for document in Manifest(one.text, one.source).documents]
+    documents = [
+        (file.source, document.value) for file in files for document in Manifest(file.text, file.source).documents
+    ]
     pods = [found for source, document in documents for found in _pods(document, source)]
     if documents and not pods:
-        every = [one.value for _, document in documents for one in find_objects(document)]
+        every = [found.value for _, document in documents for found in find_objects(document)]
         if every:
             remedy = "Give the Pods themselves: kubectl get pods -l KEY=VALUE -o yaml"
             raise ManifestError(f"{_sources(files)}: expected Pods, found {_kind(every[0])}. {remedy}")
@@ -96,7 +98,7 @@ def _pods(document: Any, source: str) -> _Found:
     Raises:
         ManifestError: a field has another type than in a pod.
     """
-    texts = [to_json(one.value, source) for one in find_objects(document) if one.kind == "Pod"]
+    texts = [to_json(found.value, source) for found in find_objects(document) if found.kind == "Pod"]
     return [(text, read_pod(text, source)) for text in texts]
 
 

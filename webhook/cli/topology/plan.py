@@ -234,8 +234,8 @@ def _print_text(text: "Text") -> None:
 
 def _report_unmet(choices: Mapping[str, "Choice"]) -> None:
     """Say which constraints were given up, and end with exit code 1 if there are any."""
-    unmet = [(node, one) for node, choice in choices.items() for one in choice.unmet]
-    for node, one in unmet:
-        complain(f"gpu-topology: node {node}: {one.constraint} is not met: {one.evidence}")
+    unmet = [(node, given_up) for node, choice in choices.items() for given_up in choice.unmet]
+    for node, given_up in unmet:
+        complain(f"gpu-topology: node {node}: {given_up.constraint} is not met: {given_up.evidence}")
     if unmet:
         raise typer.Exit(UNMET)

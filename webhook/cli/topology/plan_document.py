@@ -30,7 +30,7 @@ def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:
         "terms": {name: round(value, 4) for name, value in asdict(choice.terms).items()},
         "loss": round(choice.loss, 4),
         "exact": choice.exact,
-        "unmet": [{"constraint": one.constraint.value, "evidence": one.evidence} for one in choice.unmet],
+        "unmet": [{"constraint": unmet.constraint.value, "evidence": unmet.evidence} for unmet in choice.unmet],
     }
 
 
