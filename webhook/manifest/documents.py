@@ -112,7 +112,7 @@ def load_yaml(yaml: YAML, text: str, source: str, *, line: int = 1) -> list[Any]
 
     Args:
         yaml: How to load.
-        text: Written by anybody.
+        text: From an untrusted author.
         source: How messages call it.
         line: The number of its first line.
 

@@ -113,7 +113,7 @@ class KnownNode:
 
     @cached_property
     def unread(self) -> frozenset[int]:
-        """Indices of the GPUs whose NVLinks nobody knows: that none are listed does not mean that there are none."""
+        """Indices of the GPUs whose NVLinks are not known: that none are listed does not mean that there are none."""
         gpus = self.topology.gpus
         if self.from_hami and self.topology.problem and not any(gpu.nvlinks for gpu in gpus):
             return frozenset(gpu.index for gpu in gpus)
