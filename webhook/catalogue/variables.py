@@ -74,7 +74,7 @@ UCX_WITHOUT_CUDA_IPC = Entry(
     _PAGE,
 )
 NVLS_BETWEEN_PODS = Entry(
-    "GT404",
+    "GT430",
     "gpu.topology/nvls: on does not go with profile node-peers without hostNetwork: NCCL hands NVLink SHARP's memory "
     "to the other ranks of a node over a socket, which pods in different network namespaces do not share, and ends "
     "with an error",
@@ -82,7 +82,7 @@ NVLS_BETWEEN_PODS = Entry(
     "nccl-facts.md",
 )
 OWN_NVLS_BETWEEN_PODS = Entry(
-    "GT405",
+    "GT431",
     "container {container}: between pods NCCL ends with an error unless {variable} is {value}",
     "Remove the variable",
     "nccl-facts.md",
