@@ -240,7 +240,7 @@ ONLY_WATCHED = Entry(
     _NAMESPACES,
 )
 UNREADABLE_NEVER_PREPARED = Entry(
-    "GT160",
+    "GT144",
     "a pod whose requests cannot be read is never prepared{mark}",
     f"See to opted-in, and {_AGAIN}",
     "injection.md",
