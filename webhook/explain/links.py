@@ -241,13 +241,13 @@ def _written_at_binding(examined: ExaminedPod) -> Finding:
         return unknown(TOLD, said)
     referred = referred_annotations(pod) - {names.NODE_TOPOLOGY}
     present = pod.annotations
-    if examined.resolution is None:
+    if examined.at_binding is None:
         return unknown(TOLD, "its values cannot be compared with GPUs that are not known")
-    wanted = annotations(examined.resolution, referred)
+    wanted = annotations(examined.at_binding, referred)
     wrong = {key: value for key, value in wanted.items() if key in referred and present.get(key) != value}
     misread = {key: value for key, value in wanted.items() if key in FOR_PEOPLE and present.get(key, value) != value}
     if not wrong and not misread:
-        return holds(TOLD, _for_people(examined, examined.resolution))
+        return holds(TOLD, _for_people(examined, examined.at_binding))
     said = "; ".join(
         f"{key} is {shorten(present.get(key, ''))}, and should be {shorten(value)}"
         for key, value in (wrong | misread).items()
@@ -289,4 +289,5 @@ def _for_people(examined: ExaminedPod, resolution: Resolution) -> str:
     told = examined.evidence.pod.annotations.get(names.LINK)
     if told is None:
         return "the webhook did not answer its Binding, but no value that the pod has is wrong"
-    return f"what the pod was told fits its GPUs: link class {resolution.worst.link}"
+    links = "how they are linked is not known" if resolution.doubt else f"link class {resolution.worst.link}"
+    return f"what the pod was told fits its GPUs: {links}"
