@@ -8,6 +8,7 @@ from webhook.bind.binding import may_be_opted_in
 from webhook.explain.cards import WHOLE_CARDS
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.explain.reviews import binding_reviews
 from webhook.explain.variables import shuts_p2p
 from webhook.explain.words import HAVE, clause, gpus, listed
 from webhook.model import names
@@ -58,6 +59,7 @@ def links(examined: ExaminedPod) -> Iterator[Finding]:
         yield unknown(LINKS, "which GPUs they are is not known")
     yield _requirements(examined)
     yield _written_at_binding(examined)
+    yield from binding_reviews(examined)
 
 
 def _allocation(examined: ExaminedPod) -> Finding:
