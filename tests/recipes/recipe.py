@@ -2,7 +2,8 @@
 
 ``manifest.yaml`` is what a person writes. ``situation.yaml`` says where it runs: ``namespace`` (labels, annotations),
 ``cluster`` (versions), ``config`` (of the webhook), ``machine`` (one of ``tests.topology.machines``) or ``register``
-(HAMi's annotations of a Node), and ``allocated``, HAMi's annotation for each pod by the name of its owner.
+(HAMi's annotations of a Node), ``allocated``, HAMi's annotation for each pod by the name of its owner, and
+``passed_by``, the accounts of schedulers whose Bindings do not reach the webhook.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from tests.topology import machines
 from webhook.bind.binding import begin, finish
 from webhook.bind.pod_to_bind import PodToBind
 from webhook.bind.resolution import peer_devices
-from webhook.explain.evidence import Evidence, containers_with_env_from, group_of, node_of
+from webhook.explain.evidence import BindingReviews, Evidence, containers_with_env_from, group_of, node_of
 from webhook.explain.explain import explain
 from webhook.explain.findings import Report
 from webhook.manifest.pods import to_json
@@ -115,7 +116,8 @@ class Recipe:
         pod = self.scheduled(owner)
         if owner not in self._situation.get("allocated", {}):
             return pod
-        annotations = pod["metadata"]["annotations"] | self.binding(owner).annotations
+        told = {} if self._reviews else self.binding(owner).annotations
+        annotations = pod["metadata"]["annotations"] | told
         metadata = pod["metadata"] | {"annotations": annotations}
         return pod | {"metadata": metadata, "spec": pod["spec"] | {"nodeName": self.node}}
 
@@ -137,8 +139,15 @@ class Recipe:
                 node=node_of(pod),
                 others=tuple(decoded(other) for other in self._others(owner)),
                 env_from=containers_with_env_from(to_json(manifest)),
+                reviews=self._reviews,
             )
         )
+
+    @property
+    def _reviews(self) -> BindingReviews | None:
+        if "passed_by" not in self._situation:
+            return None
+        return BindingReviews(configuration="gpu-topology-webhook", passed_by=tuple(self._situation["passed_by"]))
 
     def _namespace_of(self, owner: str) -> Namespace:
         return self.namespace(self.one(owner).namespace)
