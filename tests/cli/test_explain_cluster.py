@@ -13,13 +13,16 @@ import pytest
 
 from tests.agent.looks import nowhere
 from tests.cli.command import Done, gpu_topology
-from tests.explain.situations import H20, on
+from tests.explain.situations import H20, injected, on
 from tests.pods import Manifest, pod
+from tests.state.test_detected import deployment
 from tests.topology import machines
 from webhook.model.lease import micro_time
 from webhook.topology.document import format_topology
 
 GROUP = {"gpu.topology/group": "serving"}
+SCHEDULERS = "/apis/apps/v1/deployments app.kubernetes.io/component=hami-scheduler"
+REGISTRATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/gpu-topology-webhook"
 REGISTER = "".join(f"{H20[index]},10,97871,100,NVIDIA-NVIDIA H20,0,true,{index},hami-core:" for index in range(8))
 
 
@@ -220,4 +223,70 @@ def test_a_pod_that_does_not_exist_is_a_sentence(cluster: Cluster) -> None:
 def test_a_pod_without_a_node_asks_for_none(cluster: Cluster) -> None:
     add_pod(cluster, pod())
     cluster.explain()
-    assert cluster.asked == ["/api/v1/namespaces/team-a/pods/train", "/api/v1/namespaces/team-a", "/version"]
+    assert [target.partition("?")[0] for target in cluster.asked] == [
+        "/api/v1/namespaces/team-a/pods/train",
+        "/api/v1/namespaces/team-a",
+        "/apis/apps/v1/deployments",
+        "/version",
+        REGISTRATION,
+    ]
+
+
+def test_hamis_version_is_that_of_its_scheduler(cluster: Cluster) -> None:
+    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
+    cluster.objects[SCHEDULERS] = {"items": [deployment("projecthami/hami:v2.8.1")]}
+    assert "control: HAMi's library is preloaded into container train: HAMi 2.8.1 looks there" in cluster.explain().out
+    assert "HAMi 2.9.0 looks there" in cluster.explain("team-a/train", "--hami-version", "2.9.0").out
+
+
+def test_a_scheduler_that_does_not_tell_its_version_leaves_it_open(cluster: Cluster) -> None:
+    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
+    cluster.objects[SCHEDULERS] = {"items": [deployment("projecthami/hami:latest")]}
+    done = cluster.explain()
+    assert "left out: version of HAMi: Deployment kube-system/hami-scheduler" in done.err
+    assert "HAMi, whichever version it is, looks there" in done.out
+
+
+@pytest.mark.parametrize(
+    ("account", "said"),
+    [
+        ("hami-scheduler", "ok   binding-reviewed: the API server asks the webhook about Bindings by system:service"),
+        ("my-hami-scheduler", "FAIL binding-reviewed: the API server does not ask the webhook about Bindings by sys"),
+    ],
+)
+def test_a_scheduler_whose_bindings_do_not_reach_the_webhook_is_named(
+    cluster: Cluster, account: str, said: str
+) -> None:
+    add_pod(cluster, on(injected(pod()), "h20-node-1", list(H20[:2])))
+    scheduler = deployment("projecthami/hami:v2.9.0")
+    scheduler["spec"]["template"]["spec"]["serviceAccountName"] = account
+    cluster.objects[SCHEDULERS] = {"items": [scheduler]}
+    listed = "request.userInfo.username in ['system:serviceaccount:kube-system:hami-scheduler']"
+    bindings = {"name": "bindings.gpu.topology", "matchConditions": [{"name": "by", "expression": listed}]}
+    cluster.objects[REGISTRATION] = {"webhooks": [bindings]}
+    done = cluster.explain()
+    assert said in done.out, done.out
+    assert ("schedulers of the webhook's chart: kube-system/my-hami-scheduler." in done.out) is ("my-" in account)
+
+
+def test_a_webhook_that_is_not_registered_under_its_name_is_said(cluster: Cluster, tmp_path: Path) -> None:
+    add_pod(cluster, on(injected(pod()), "h20-node-1", list(H20[:2])))
+    cluster.objects[SCHEDULERS] = {"items": [deployment("projecthami/hami:v2.9.0")]}
+    done = cluster.explain()
+    assert "MutatingWebhookConfiguration" not in done.err
+    assert "?    binding-reviewed: there is no MutatingWebhookConfiguration gpu-topology-webhook" in done.out
+    config = tmp_path / "config.yaml"
+    config.write_text("certificates: {webhookConfiguration: ours}\n")
+    cluster.objects[REGISTRATION.replace("gpu-topology-webhook", "ours")] = {
+        "webhooks": [{"name": "bindings.gpu.topology"}]
+    }
+    assert "ok   binding-reviewed" in cluster.explain("team-a/train", "--config", str(config)).out
+
+
+@pytest.mark.parametrize("path", [SCHEDULERS, REGISTRATION])
+def test_a_registration_that_may_not_be_read_is_not_taken_for_none(cluster: Cluster, path: str) -> None:
+    add_pod(cluster, on(injected(pod()), "h20-node-1", list(H20[:2])))
+    cluster.objects[path] = None
+    done = cluster.explain()
+    assert "?    binding-reviewed: whether Bindings of HAMi's scheduler reach the webhook is not known: " in done.out
+    assert "-> Have the permissions to list Deployments and to get MutatingWebhookConfigurations\n" in done.out

@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from kubernetes.client import CoreV1Api, V1Node, V1ObjectMeta
+from kubernetes.client import AppsV1Api, CoreV1Api, V1Node, V1ObjectMeta
 
 from tests.agent.waking import wake
 from tests.cli.command import Done, gpu_topology
@@ -16,6 +18,7 @@ from tests.cluster.accounts import permitted, without
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.registration import PERMISSIONS, created, gpu_pod, registered
 from tests.cluster.scheduling import allocate, bind
+from tests.state.test_detected import deployment
 from tests.topology.machines import h20
 from webhook.agent.log import AgentLog
 from webhook.agent.publication import PublishOptions
@@ -50,9 +53,9 @@ class Site:
         allocate(self.admin, self.namespace, name, *containers, node=self.node)
         bind(self.admin, self.namespace, name, node=self.node)
 
-    def explain(self, name: str) -> Done:
+    def explain(self, name: str, *options: str) -> Done:
         pod = f"{self.namespace}/{name}"
-        return gpu_topology("explain", pod, "--kubeconfig", self.kubeconfig, "--hami-version", "2.9.0")
+        return gpu_topology("explain", pod, "--kubeconfig", self.kubeconfig, *(options or ("--hami-version", "2.9.0")))
 
 
 MakeSite = Callable[[tuple[Permission, ...]], Site]
@@ -117,6 +120,45 @@ def test_a_pod_that_is_injected_and_bound_has_everything(site: Site, tmp_path: P
     assert "FAIL" not in done.out
 
 
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_scheduler_of_hami_in_a_namespace_of_its_own_is_seen_to_reach_the_webhook_or_not(
+    site: Site, tmp_path: Path, *, is_named: bool
+) -> None:
+    account = f"system:serviceaccount:{site.namespace}:default"
+    config = tmp_path / "config.yaml"
+    config.write_text(f"certificates: {{webhookConfiguration: gpu-topology-webhook-{site.namespace}}}\n")
+    scheduler = account if is_named else "system:serviceaccount:hami-system:hami-scheduler"
+    with (
+        hami_scheduler(site.admin, site.namespace),
+        registered(site.control_plane, site.namespace, tmp_path, topology=site.topology, scheduler=scheduler),
+    ):
+        site.create("train", {})
+        done = site.explain("train", "--config", str(config))
+    assert done.err == ""
+    assert "HAMi 2.9.0 finds CUDA_DISABLE_CONTROL" in done.out
+    if is_named:
+        assert f"ok   binding-reviewed: the API server asks the webhook about Bindings by {account}" in done.out
+    else:
+        assert f"binding-reviewed: the API server does not ask the webhook about Bindings by {account}" in done.out
+        assert f"admission.bindings.schedulers of the webhook's chart: {site.namespace}/default." in done.out
+
+
+@contextmanager
+def hami_scheduler(admin: CoreV1Api, namespace: str) -> Iterator[None]:
+    """The Deployment of HAMi's scheduler 2.9.0, which runs as the service account ``default``."""
+    labels = {"app": "hami"}
+    manifest: Any = {"apiVersion": "apps/v1", "kind": "Deployment"} | deployment("projecthami/hami:v2.9.0")
+    manifest["metadata"]["namespace"] = namespace
+    manifest["spec"]["selector"] = {"matchLabels": labels}
+    manifest["spec"]["template"]["metadata"] = {"labels": labels}
+    apps = AppsV1Api(admin.api_client)
+    apps.create_namespaced_deployment(namespace, manifest)
+    try:
+        yield
+    finally:
+        apps.delete_namespaced_deployment("hami-scheduler", namespace)
+
+
 def test_a_pod_that_was_not_injected_is_explained_too(site: Site) -> None:
     site.create("slow", {})
     site.bind("slow", (2, 5))
@@ -171,6 +213,13 @@ def test_without_the_permission_to_get_the_pod_there_is_nothing_to_explain(make_
             "get Lease {namespace}/gpu-topology-{node}",
             "node-topology: the agent of node {node} published",
         ),
+        ("deployments", "list", "list Deployments of HAMi's scheduler", "binding-reviewed: only"),
+        (
+            "mutatingwebhookconfigurations",
+            "get",
+            "get MutatingWebhookConfiguration gpu-topology-webhook",
+            "binding-reviewed: only",
+        ),
     ],
 )
 def test_what_may_not_be_read_is_left_out_with_a_sentence(
@@ -204,4 +253,6 @@ def test_what_was_taken_away_is_all_that_is_needed() -> None:
         ("nodes", ("get",)),
         ("configmaps", ("list",)),
         ("leases", ("get",)),
+        ("deployments", ("list",)),
+        ("mutatingwebhookconfigurations", ("get",)),
     ]

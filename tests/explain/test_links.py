@@ -19,6 +19,7 @@ from webhook.topology.model import Fabric, MigMode
 
 DGX1 = known(machines.dgx1_v100())
 L40S = known(machines.l40s())
+TO_H20 = Binding(Metadata(name="train", namespace="team-a"), Target("h20-node-1"))
 PEERS = {"gpu.topology/profile": "pod-peers"}
 
 
@@ -227,8 +228,7 @@ def test_a_binding_that_the_webhook_did_not_see_leaves_peers_without_gpus() -> N
 def test_what_bind_writes_is_what_the_pod_should_say() -> None:
     manifest = peers()
     unbound = decoded(manifest | {"spec": {**manifest["spec"], "nodeName": ""}})
-    binding = Binding(Metadata(name="train", namespace="team-a"), Target("h20-node-1"))
-    case = begin(unbound, binding, ALL_ALLOWED, policy())
+    case = begin(unbound, TO_H20, ALL_ALLOWED, policy())
     assert isinstance(case, PodToBind)
     outcome = finish(case, policy(), known(machines.h20()))
     manifest["metadata"]["annotations"] |= outcome.annotations
@@ -286,8 +286,7 @@ def bound_peers() -> Manifest:
     """A pod of peers with everything that bind writes."""
     manifest = peers()
     unbound = decoded(manifest | {"spec": {**manifest["spec"], "nodeName": ""}})
-    binding = Binding(Metadata(name="train", namespace="team-a"), Target("h20-node-1"))
-    case = begin(unbound, binding, ALL_ALLOWED, policy())
+    case = begin(unbound, TO_H20, ALL_ALLOWED, policy())
     assert isinstance(case, PodToBind)
     manifest["metadata"]["annotations"] |= finish(case, policy(), known(machines.h20())).annotations
     return manifest
@@ -313,6 +312,20 @@ def test_what_the_first_pod_of_a_group_was_told_may_be_older_than_the_others() -
     report = told(annotated(bound_peers(), **{"ring-order": "0,1", "group": "pd"}))
     _, evidence = said(report, "told-at-binding")
     assert evidence.endswith("people do: the node, or which pods of its group are there, may have changed since")
+
+
+@pytest.mark.parametrize(("more", "verdict"), [({}, "holds"), ({"require-nvlink": "true"}, "not-needed")])
+def test_others_of_the_group_change_what_the_pod_was_told_only_where_it_requires_something(
+    more: dict[str, str], verdict: str
+) -> None:
+    asked = annotated(pod(), profile="node-peers", group="pd", **more)
+    first, second = (on(injected(asked), "h20-node-1", list(cards)) for cards in (H20[:2], H20[2:4]))
+    begun = begin(decoded(first | {"spec": first["spec"] | {"nodeName": ""}}), TO_H20, ALL_ALLOWED, policy())
+    assert isinstance(begun, PodToBind)
+    first["metadata"]["annotations"] |= finish(begun, policy(), known(machines.h20())).annotations
+    report = told(first, others=(second,))
+    assert said(report, "told-at-binding")[0] == verdict
+    assert "GPU0, GPU1, GPU2 and GPU3" in finding(report, "links").evidence
 
 
 def test_a_level_without_p2p_is_not_said_to_do_no_harm() -> None:

@@ -241,6 +241,15 @@ def test_ucx_needs_cuda_ipc_among_peers(value: str, profile: str, verdict: str) 
     assert finding(told(manifest, ALL_ALLOWED), "UCX_TLS").verdict == verdict
 
 
+@pytest.mark.parametrize(("profile", "is_limited"), [("exclusive", True), ("pod-peers", False), ("node-peers", False)])
+def test_that_ucx_may_use_cuda_ipc_opens_no_way_to_others_in_exclusive(profile: str, is_limited: bool) -> None:
+    env = [{"name": "UCX_TLS", "value": "cuda_ipc,tcp"}]
+    manifest = pod(container(env=env), annotations={"gpu.topology/profile": profile})
+    verdict, evidence = said(told(manifest, ALL_ALLOWED), "UCX_TLS")
+    assert verdict == "holds"
+    assert ("reaches no other container or pod" in evidence) is is_limited
+
+
 @pytest.mark.parametrize(
     ("value", "spec", "verdict"),
     [("0", {}, "holds"), ("2", {}, "fails"), ("1", {}, "fails"), ("2", {"hostNetwork": True}, "holds")],

@@ -279,3 +279,30 @@ def machines(draw: st.DrawFn) -> tuple[str, Contents]:
 def test_a_valid_file_is_clean_and_read_as_it_was_written(machine: tuple[str, Contents]) -> None:
     text, contents = machine
     assert check(text) == Report((), contents)
+
+
+HAND_MADE = """\
+<system version="1">
+  <cpu numaid="0" affinity="0x1" arch="x86_64" vendor="AuthenticAMD">
+    <pci busid="0000:01:00.0" class="0x030200" link_speed="16 GT/s" link_width="16">
+      <gpu dev="0" sm="80" rank="0"/>
+    </pci>
+    <pci busid="0000:09:00.0" class="0x030200" link_speed="16 GT/s" link_width="16">
+      <gpu dev="1" sm="80" rank="1"/>
+    </pci>
+  </cpu>
+  <nvlink><link gpu="0" tgpu="1" count="12" bw="300"/></nvlink>
+</system>
+"""
+"""As schedulers write it that list the links beside the GPUs."""
+
+
+def test_a_file_that_lists_links_beside_the_gpus_gives_nccl_none() -> None:
+    report = check(HAND_MADE)
+    assert report.contents.gpus == (GpuEntry("0000:01:00.0"), GpuEntry("0000:09:00.0"))
+    _, beside = verdicts(report, Severity.MISREADS)
+    assert 'found "nvlink": NCCL skips it with everything in it' in beside
+
+
+def test_such_a_file_with_a_comment_in_the_words_of_a_shell_is_refused() -> None:
+    assert 'found "# NCCL Topology File"' in aborts(f"# NCCL Topology File\n{HAND_MADE}")

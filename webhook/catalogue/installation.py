@@ -3,6 +3,7 @@
 from webhook.catalogue.entry import Entry
 
 _REMAP, _CONFIGURATION = "injection.md#3-the-remap-container", "configuration.md#remap"
+_SCHEDULERS = "troubleshooting.md#bindings-of-a-scheduler-do-not-reach-the-webhook"
 
 NO_TOPOLOGY_FILE = Entry(
     "GT801",
@@ -76,4 +77,43 @@ NCCL_FILE_WITHOUT_REMAP = Entry(
     "no remap container, so not set: {variables}",
     "Leave gpu.topology/remap at auto, or put the variables into all three tables of nccl in the configuration",
     "nccl-settings.md#class-dependent-settings",
+)
+SCHEDULER_PASSES_BY = Entry(
+    "GT820",
+    "the API server does not ask the webhook about Bindings by {accounts}: pods of HAMi's scheduler keep the values of "
+    "admission, and those of the peer profiles stop at their start",
+    "Add to admission.bindings.schedulers of the webhook's chart: {schedulers}. Create the pod again after that",
+    _SCHEDULERS,
+)
+SCHEDULER_MAY_PASS_BY = Entry(
+    "GT821",
+    "the API server does not ask the webhook about Bindings by {accounts}, but about those by {others}: which of them "
+    "schedules this pod is not known",
+    "Add to admission.bindings.schedulers of the webhook's chart: {schedulers}",
+    _SCHEDULERS,
+)
+SCHEDULER_CONDITION_UNREAD = Entry(
+    "GT822",
+    "whether the API server asks the webhook about Bindings by {accounts} is decided by a match condition that does "
+    "not only list names",
+    "Read the match conditions: kubectl get mutatingwebhookconfiguration {configuration} -o yaml",
+    _SCHEDULERS,
+)
+BINDINGS_NOT_REGISTERED = Entry(
+    "GT823",
+    "there is no MutatingWebhookConfiguration {configuration}, so whose Bindings reach the webhook is not known",
+    "See whether the webhook is installed; if it is registered by another name, give its configuration with --config",
+    _SCHEDULERS,
+)
+SCHEDULERS_NOT_FOUND = Entry(
+    "GT824",
+    "no Deployment has the label of HAMi's scheduler, so who schedules this pod is not known",
+    "See that admission.bindings.schedulers of the webhook's chart names the account of your scheduler",
+    _SCHEDULERS,
+)
+REGISTRATION_NOT_READ = Entry(
+    "GT825",
+    "whether Bindings of HAMi's scheduler reach the webhook is not known: {problem}",
+    "Have the permissions to list Deployments and to get MutatingWebhookConfigurations",
+    _SCHEDULERS,
 )

@@ -30,6 +30,23 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Why the other pods of the group could not be read."""
 
 
+class BindingReviews(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the API server asks the webhook about the Bindings of HAMi's schedulers."""
+
+    configuration: str
+    """Name of the MutatingWebhookConfiguration."""
+    is_registered: bool = True
+    """Whether there is one."""
+    asked: tuple[str, ...] = ()
+    """User names of schedulers about whose Bindings it asks."""
+    passed_by: tuple[str, ...] = ()
+    """Those about whose Bindings it does not."""
+    unclear: tuple[str, ...] = ()
+    """Those for which that cannot be told from here."""
+    problem: str = ""
+    """Why nothing is known; empty if something is."""
+
+
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """A pod and what is around it."""
 
@@ -46,6 +63,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     env_from: frozenset[str] = frozenset()
     """Names of the containers with ``envFrom``."""
     reading: Reading = Reading()
+    reviews: BindingReviews | None = None
+    """``None`` where there is no cluster to ask."""
 
 
 def node_of(pod: Pod) -> str:

@@ -81,6 +81,8 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
     """Those that ask for GPUs, without those that ``gpu.topology/containers`` leaves out."""
     resolution: Resolution | None
     """What follows from its GPUs."""
+    at_binding: Resolution | None
+    """The same as the webhook answers its Binding with: the group matters only to a requirement there."""
     unresolved: Unknown | None
     """Why it is not known, where the pod has a node."""
 
@@ -148,7 +150,7 @@ def examine(evidence: Evidence) -> ExaminedPod:
     subject = fitting.subject
     containers = subject.containers if subject else [inspect(container, ()) for container in requests.containers]
     asking = subject.gpu_containers if subject else [container for container in containers if container.request]
-    resolution, unresolved = _resolve(evidence, requests, options, profile) if asking else (None, None)
+    resolution, at_binding, unresolved = _resolve(evidence, requests, options, profile) if asking else (None,) * 3
     return ExaminedPod(
         evidence=evidence,
         holder=f"{evidence.namespace.name}/{evidence.pod.display_name}",
@@ -167,6 +169,7 @@ def examine(evidence: Evidence) -> ExaminedPod:
         containers=tuple(containers),
         gpu_containers=tuple(asking),
         resolution=resolution,
+        at_binding=at_binding,
         unresolved=unresolved,
     )
 
@@ -243,16 +246,20 @@ def _subject(evidence: Evidence, requests: PodRequests, profile: Profile) -> tup
 
 def _resolve(
     evidence: Evidence, requests: PodRequests, options: Options, profile: Profile
-) -> tuple[Resolution | None, Unknown | None]:
+) -> tuple[Resolution | None, Resolution | None, Unknown | None]:
+    """What follows from its GPUs and its peers', with what its Binding is answered, or why neither is known."""
     if not evidence.node:
-        return None, None
+        return None, None, None
     try:
         pod = _pod_to_bind(evidence, requests, options, profile)
-        return resolve_pod(pod, evidence.policy, evidence.sources, peers=_peers(evidence)), None
+        peers = _peers(evidence)
+        resolution = resolve_pod(pod, evidence.policy, evidence.sources, peers=peers)
+        by_itself = bool(peers) and pod.group is None
+        return resolution, resolve_pod(pod, evidence.policy, evidence.sources) if by_itself else resolution, None
     except Refused as refused:
-        return None, Unknown(Unresolved.NO_ALLOCATION, refused.found)
+        return None, None, Unknown(Unresolved.NO_ALLOCATION, refused.found)
     except UnresolvedError as error:
-        return None, Unknown(error.reason, error.message)
+        return None, None, Unknown(error.reason, error.message)
 
 
 def _pod_to_bind(evidence: Evidence, requests: PodRequests, options: Options, profile: Profile) -> PodToBind:

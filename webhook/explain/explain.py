@@ -12,6 +12,7 @@ from webhook.explain.findings import Finding, Group, Reach, Report, Verdict
 from webhook.explain.links import ALLOCATION, LINKS, links
 from webhook.explain.opting import INJECTED, OPTED_IN, PREPARED, opting
 from webhook.explain.peers import peers
+from webhook.explain.reviews import REVIEWED
 from webhook.explain.variables import variables
 from webhook.explain.words import listed
 from webhook.model.choices import Profile
@@ -29,8 +30,8 @@ _GROUPS: tuple[tuple[str, _Conditions, bool], ...] = (
 )
 """Title, conditions, and whether they matter only where NVLink has something to join."""
 
-_PREPARATION = frozenset({OPTED_IN, INJECTED, PREPARED})
-"""What the webhook does can be done by hand."""
+_PREPARATION = frozenset({OPTED_IN, INJECTED, PREPARED, REVIEWED})
+"""What the webhook does can be done by hand, and what it wrote at the Binding is a condition of its own."""
 
 
 def explain(evidence: Evidence) -> Report:
@@ -104,7 +105,8 @@ def _conclusion(examined: ExaminedPod, reach: Reach, findings: list[Finding]) ->
         return f"{unprepared}NVLink may be lost, or slower than it could be: {reasons}."
     if examined.requests_problem:
         return "What the pod asks for cannot be read."
-    doubts = listed(dict.fromkeys(finding.condition for finding in findings if finding.verdict is Verdict.UNKNOWN))
+    open_ones = (finding for finding in findings if finding.verdict is Verdict.UNKNOWN)
+    doubts = listed(dict.fromkeys(finding.condition for finding in open_ones if finding.condition != REVIEWED))
     if examined.resolution is None or reach is Reach.UNKNOWN:
         return f"{unprepared}Nothing that is known stops NCCL from using NVLink; not known: {doubts or ALLOCATION}."
     worst = examined.resolution.worst

@@ -33,6 +33,7 @@ from webhook.catalogue.links import (
 from webhook.explain.cards import WHOLE_CARDS
 from webhook.explain.examined import ExaminedPod, Unknown
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.explain.reviews import binding_reviews
 from webhook.explain.variables import shuts_p2p
 from webhook.explain.words import gpus, listed
 from webhook.model import names
@@ -73,6 +74,7 @@ def links(examined: ExaminedPod) -> Iterator[Finding]:
         yield unknown(LINKS, GPUS_NOT_KNOWN.say())
     yield _requirements(examined)
     yield _written_at_binding(examined)
+    yield from binding_reviews(examined)
 
 
 def _allocation(examined: ExaminedPod) -> Finding:
@@ -245,13 +247,13 @@ def _written_at_binding(examined: ExaminedPod) -> Finding:
         return unknown(TOLD, (NOT_BOUND if is_opted_in else NOT_BOUND_AND_OPTED_OUT).say())
     referred = referred_annotations(pod) - {names.NODE_TOPOLOGY}
     present = pod.annotations
-    if examined.resolution is None:
+    if examined.at_binding is None:
         return unknown(TOLD, VALUES_NOT_COMPARED.say())
-    wanted = annotations(examined.resolution, referred)
+    wanted = annotations(examined.at_binding, referred)
     wrong = {key: value for key, value in wanted.items() if key in referred and present.get(key) != value}
     misread = {key: value for key, value in wanted.items() if key in FOR_PEOPLE and present.get(key, value) != value}
     if not wrong and not misread:
-        return holds(TOLD, _for_people(examined, examined.resolution))
+        return holds(TOLD, _for_people(examined, examined.at_binding))
     said = "; ".join(
         f"{key} is {shorten(present.get(key, ''))}, and should be {shorten(value)}"
         for key, value in (wrong | misread).items()
@@ -292,4 +294,5 @@ def _for_people(examined: ExaminedPod, resolution: Resolution) -> str:
     told = examined.evidence.pod.annotations.get(names.LINK)
     if told is None:
         return "the webhook did not answer its Binding, but no value that the pod has is wrong"
-    return f"what the pod was told fits its GPUs: link class {resolution.worst.link}"
+    links = "how they are linked is not known" if resolution.doubt else f"link class {resolution.worst.link}"
+    return f"what the pod was told fits its GPUs: {links}"

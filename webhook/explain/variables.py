@@ -234,7 +234,9 @@ def _ucx_tls(examined: ExaminedPod, text: str) -> Finding:
     refused = text.startswith("^")
     named = {part.strip() for part in text.removeprefix("^").split(",")}
     if not text or refused != bool(named & _CUDA_IPC):
-        return holds("", "(with cuda_ipc)")
+        if examined.profile.shares_gpus:
+            return holds("", "(with cuda_ipc)")
+        return holds("", f"(with cuda_ipc, which in profile {examined.profile} reaches no other container or pod)")
     if examined.profile.shares_gpus:
         return fails("", "(without cuda_ipc UCX does not use NVLink)", f"{_REMOVE}, or add cuda_ipc")
     return not_needed("", "(without cuda_ipc UCX does not use NVLink; NCCL does not look at it)")

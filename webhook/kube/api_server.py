@@ -10,6 +10,7 @@ import msgspec
 from webhook.kube.errors import Conflict, Malformed, NotFound
 from webhook.kube.session import APPLY, JSON, MERGE, Session, connect
 from webhook.kube.status import failure
+from webhook.model import names
 
 SECONDS = 10.0
 """For one request."""
@@ -61,6 +62,19 @@ class ApiServer:
         """The Lease, or None."""
         with suppress(NotFound):
             return await self._ask(f"get Lease {namespace}/{name}", "GET", _lease(namespace, name))
+        return None
+
+    async def hami_schedulers(self) -> list[Object]:
+        """The Deployments of HAMi's schedulers, in all namespaces."""
+        label = _part("=".join(names.HAMI_SCHEDULER_LABEL))
+        what = "list Deployments of HAMi's scheduler"
+        return _items(await self._ask(what, "GET", f"/apis/apps/v1/deployments?labelSelector={label}"))
+
+    async def mutating_webhooks(self, name: str) -> Object | None:
+        """The MutatingWebhookConfiguration, or None."""
+        path = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{_part(name)}"
+        with suppress(NotFound):
+            return await self._ask(f"get MutatingWebhookConfiguration {name}", "GET", path)
         return None
 
     async def version(self) -> str:

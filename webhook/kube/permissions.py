@@ -58,5 +58,7 @@ EXPLAIN = (
     Permission(Scope.CLUSTER, "", "nodes", ("get",)),
     Permission(Scope.CLUSTER, "", "configmaps", ("list",)),
     Permission(Scope.CLUSTER, "coordination.k8s.io", "leases", ("get",)),
+    Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
+    Permission(Scope.CLUSTER, "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("get",)),
 )
 """What ``gpu-topology explain`` does, as the person who calls it; without what is not allowed it says less."""

@@ -62,9 +62,10 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     if topology == "-" and file and "-" in file:
         raise typer.BadParameter("standard input can be read once: give one of them as a file", param_hint="--topology")
     given = given_versions(hami_version, kubernetes_version)
-    _, policy = read_settings(config)
+    settings, policy = read_settings(config)
     policy = overruled(policy, given)
-    with _look(wanted, _Files(file, recursive), state, kubeconfig) as known:
+    registration = settings.certificates.webhook_configuration
+    with _look(wanted, _Files(file, recursive), state, kubeconfig, registration) as known:
         report = judge(evidence_of(known, policy, node=node, topology=topology))
     typer.echo(as_json(report) if output is Output.JSON else as_text(report), nl=False)
     if report.fails:
@@ -83,7 +84,7 @@ def _parse_name(text: str | None) -> tuple[str, str] | None:
 
 
 def _look(
-    wanted: tuple[str, str] | None, files: _Files, state: Path | None, kubeconfig: Path | None
+    wanted: tuple[str, str] | None, files: _Files, state: Path | None, kubeconfig: Path | None, registration: str
 ) -> AbstractContextManager["Known"]:
     """Where the pod is to be found: in files, or in a cluster."""
     if kubeconfig is not None and (files.named is not None or state is not None):
@@ -100,7 +101,7 @@ def _look(
         raise TypeError("a pod without a file has a name")
     from webhook.cli.explain.cluster import known_from_cluster
 
-    return known_from_cluster(*wanted, kubeconfig or _usual_kubeconfig())
+    return known_from_cluster(*wanted, kubeconfig or _usual_kubeconfig(), registration=registration)
 
 
 def _usual_kubeconfig() -> Path | None:

@@ -13,7 +13,7 @@ import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.explain.known import Known, read_pod
-from webhook.explain.evidence import Reading
+from webhook.explain.evidence import BindingReviews, Reading
 from webhook.kube.api_server import ApiServer, Object, connect_objects
 from webhook.kube.errors import ApiRefused, NotFound
 from webhook.manifest.pods import to_json
@@ -26,18 +26,28 @@ from webhook.model.pod import Namespace, Pod
 from webhook.model.version import Version
 from webhook.printable import printable
 from webhook.resolve.node import KnownNode, Origin, Sources
+from webhook.state.detected import hami_version, scheduler_accounts
 from webhook.state.published import topology_of_config_map, topology_of_node
+from webhook.state.registered import asked_about
 
 _T = TypeVar("_T")
 _SOURCE = "the cluster"
 _NONE: list[Object] = []
+_NO_ANSWER = "the API server gave no answer"
+_NOT_READABLE = "what the API server sent is no MutatingWebhookConfiguration"
 
 
 @contextmanager
-def known_from_cluster(namespace: str, name: str, kubeconfig: Path | None) -> Iterator[Known]:
+def known_from_cluster(namespace: str, name: str, kubeconfig: Path | None, *, registration: str) -> Iterator[Known]:
     """The pod as it is now; the rest is asked for when it is needed, until the end of the block.
 
     What cannot be read besides the pod is left out, with a note on standard error.
+
+    Args:
+        namespace: Of the pod.
+        name: Of the pod.
+        kubeconfig: Of the cluster; ``None``: the one in which this program runs as a pod.
+        registration: Name of the MutatingWebhookConfiguration that registers the webhook.
 
     Raises:
         GpuTopologyError: there is no such pod, or the API server cannot be asked.
@@ -45,7 +55,7 @@ def known_from_cluster(namespace: str, name: str, kubeconfig: Path | None) -> It
     api = connect_objects(kubeconfig, user_agent=names.EXPLAIN_USER_AGENT)
     with asyncio.Runner() as runner:
         try:
-            yield _known(_Cluster(api, runner), namespace, name)
+            yield _known(_Cluster(api, runner), namespace, name, registration)
         finally:
             runner.run(api.close())
 
@@ -75,7 +85,7 @@ class _Cluster:
         return self._runner.run(wait())
 
 
-def _known(cluster: _Cluster, namespace: str, name: str) -> Known:
+def _known(cluster: _Cluster, namespace: str, name: str, registration: str) -> Known:
     try:
         found = cluster.ask(cluster.api.pod(namespace, name))
     except NotFound:
@@ -84,14 +94,16 @@ def _known(cluster: _Cluster, namespace: str, name: str) -> Known:
     document = to_json(found, source)
     pod = read_pod(document, source)
     around, problem = _namespace(cluster, namespace)
+    schedulers, not_listed = _schedulers(cluster)
     return Known(
         document=document,
         pod=pod,
         namespace=around,
-        cluster=_facts(cluster),
+        cluster=_facts(cluster, schedulers),
         group=lambda group: _group(cluster, pod, group),
         node=lambda node: _node(cluster, node),
         namespace_problem=problem,
+        reviews=_reviews(cluster, registration, schedulers, not_listed),
     )
 
 
@@ -114,11 +126,46 @@ def _namespace(cluster: _Cluster, name: str) -> tuple[Namespace, str]:
     return Namespace(name, metadata.get("labels") or {}, metadata.get("annotations") or {}), ""
 
 
-def _facts(cluster: _Cluster) -> ClusterFacts:
-    """Kubernetes' version; HAMi does not tell its own."""
+def _schedulers(cluster: _Cluster) -> tuple[bytes | None, str]:
+    """The Deployments of HAMi's schedulers, as a list in JSON; or ``None``, and why."""
+    found, problem = _try(lambda: cluster.ask(cluster.api.hami_schedulers()), None)
+    if found is None:
+        return None, problem or _NO_ANSWER
+    return msgspec.json.encode({"items": found}), ""
+
+
+def _facts(cluster: _Cluster, schedulers: bytes | None) -> ClusterFacts:
+    """The versions of Kubernetes and, if there are Deployments of its schedulers, of HAMi."""
     source = "the version of the API server"
-    version, _ = _try(lambda: Version.parse(cluster.ask(cluster.api.version()), source=source), None)
-    return ClusterFacts(kubernetes=version)
+    kubernetes, _ = _try(lambda: Version.parse(cluster.ask(cluster.api.version()), source=source), None)
+    hami, _ = _try(lambda: _hami(schedulers), None)
+    return ClusterFacts(hami=hami, kubernetes=kubernetes)
+
+
+def _hami(schedulers: bytes | None) -> Version | None:
+    """HAMi's version; ``None`` where its Deployments are not there, or not known.
+
+    Raises:
+        FormatError: they do not tell it.
+    """
+    return hami_version(schedulers) if schedulers is not None and scheduler_accounts(schedulers) else None
+
+
+def _reviews(cluster: _Cluster, registration: str, schedulers: bytes | None, not_listed: str) -> BindingReviews:
+    """Whether the API server asks the webhook about the Bindings of these Deployments."""
+    read, problem = _try(lambda: (cluster.ask(cluster.api.mutating_webhooks(registration)),), None)
+    if schedulers is None or read is None:
+        problems = (not_listed, "" if read else problem or _NO_ANSWER)
+        return BindingReviews(configuration=registration, problem="; ".join(filter(None, problems)))
+    (found,) = read
+    if found is None:
+        return BindingReviews(configuration=registration, is_registered=False)
+    about, problem = _try(lambda: asked_about(found, scheduler_accounts(schedulers)), None)
+    if about is None:
+        return BindingReviews(configuration=registration, problem=problem or _NOT_READABLE)
+    return BindingReviews(
+        configuration=registration, asked=about.asked, passed_by=about.passed_by, unclear=about.unclear
+    )
 
 
 def _group(cluster: _Cluster, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | None, str]:

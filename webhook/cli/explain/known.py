@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from webhook.config import AdmitPolicy
-from webhook.explain.evidence import Evidence, Reading, containers_with_env_from, group_of, node_of
+from webhook.explain.evidence import BindingReviews, Evidence, Reading, containers_with_env_from, group_of, node_of
 from webhook.manifest.pods import decode_pod, in_namespace
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Namespace, Pod
@@ -33,6 +33,8 @@ class Known:
     """What is known of a node, and how that was come by."""
     namespace_problem: str = ""
     """Why the namespace could not be read; empty if it was not tried."""
+    reviews: BindingReviews | None = None
+    """Whose Bindings the webhook is asked about; ``None`` where there is no cluster to ask."""
 
 
 def read_pod(document: bytes, source: str) -> Pod:
@@ -69,6 +71,7 @@ def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str |
         node=where,
         others=others,
         env_from=containers_with_env_from(known.document),
+        reviews=known.reviews,
         reading=msgspec.structs.replace(
             reading, namespace_problem=known.namespace_problem, group_problem=group_problem
         ),

@@ -1,0 +1,62 @@
+"""Is the webhook asked when HAMi's scheduler binds the pod?"""
+
+from collections.abc import Iterator, Sequence
+
+from webhook.catalogue.installation import (
+    BINDINGS_NOT_REGISTERED,
+    REGISTRATION_NOT_READ,
+    SCHEDULER_CONDITION_UNREAD,
+    SCHEDULER_MAY_PASS_BY,
+    SCHEDULER_PASSES_BY,
+    SCHEDULERS_NOT_FOUND,
+)
+from webhook.explain.evidence import BindingReviews
+from webhook.explain.examined import ExaminedPod
+from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.explain.words import listed
+
+REVIEWED = "binding-reviewed"
+_SERVICE_ACCOUNT = "system:serviceaccount:"
+
+
+def binding_reviews(examined: ExaminedPod) -> Iterator[Finding]:
+    """One finding, where there is a cluster to ask."""
+    reviews = examined.evidence.reviews
+    if reviews is None:
+        return
+    if not examined.injected:
+        yield not_needed(REVIEWED, "only the Bindings of pods that the webhook prepared matter to it")
+    elif examined.family != "hami":
+        yield not_needed(REVIEWED, "the GPUs are not scheduled by HAMi")
+    else:
+        yield _of_hami(reviews)
+
+
+def _of_hami(reviews: BindingReviews) -> Finding:
+    if reviews.problem:
+        return unknown(REVIEWED, REGISTRATION_NOT_READ.say(problem=reviews.problem))
+    if not reviews.is_registered:
+        return unknown(REVIEWED, BINDINGS_NOT_REGISTERED.say(configuration=reviews.configuration))
+    if reviews.passed_by:
+        return _passed_by(reviews)
+    if reviews.unclear:
+        accounts = listed(reviews.unclear)
+        said = SCHEDULER_CONDITION_UNREAD.say(accounts=accounts, configuration=reviews.configuration)
+        return unknown(REVIEWED, said)
+    if not reviews.asked:
+        return unknown(REVIEWED, SCHEDULERS_NOT_FOUND.say())
+    return holds(REVIEWED, f"the API server asks the webhook about Bindings by {listed(reviews.asked)}")
+
+
+def _passed_by(reviews: BindingReviews) -> Finding:
+    accounts, schedulers = listed(reviews.passed_by), _for_the_chart(reviews.passed_by)
+    others = reviews.asked + reviews.unclear
+    if others:
+        said = SCHEDULER_MAY_PASS_BY.say(accounts=accounts, others=listed(others), schedulers=schedulers)
+        return unknown(REVIEWED, said)
+    return fails(REVIEWED, SCHEDULER_PASSES_BY.say(accounts=accounts, schedulers=schedulers))
+
+
+def _for_the_chart(accounts: Sequence[str]) -> str:
+    """``hami-system/hami-scheduler`` for the user name of a service account."""
+    return ", ".join(account.removeprefix(_SERVICE_ACCOUNT).replace(":", "/", 1) for account in accounts)

@@ -1,0 +1,68 @@
+"""Whose Bindings the API server asks the webhook about, by the configuration that registers it."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from webhook.model.errors import FormatError
+
+BINDINGS_WEBHOOK = "bindings.gpu.topology"
+_ONE_OF = re.compile(r"""\s*request\.userInfo\.username\s*(?:in\s*\[[^\[\]]*\]|==\s*(?:'[^']*'|"[^"]*"))\s*""")
+"""The form that the chart writes, or that of a single name."""
+
+
+class _Condition(msgspec.Struct):
+    expression: str = ""
+
+
+class _Webhook(msgspec.Struct, rename="camel"):
+    name: str = ""
+    match_conditions: list[_Condition] | None = None
+
+
+class _Configuration(msgspec.Struct):
+    webhooks: list[_Webhook] | None = None
+
+
+class AskedAbout(msgspec.Struct, frozen=True, kw_only=True):
+    """User names, by whether the API server asks the webhook about Bindings by them."""
+
+    asked: tuple[str, ...] = ()
+    passed_by: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
+    """An expression decides that does not only list names."""
+
+
+def asked_about(configuration: Mapping[str, Any], accounts: Iterable[str]) -> AskedAbout:
+    """Sort accounts by what a MutatingWebhookConfiguration says of Bindings by them.
+
+    Only conditions on the user name count: those on namespaces and resources hold for all schedulers alike.
+
+    Raises:
+        FormatError: it is none.
+    """
+    try:
+        webhooks = msgspec.convert(configuration, _Configuration).webhooks or []
+    except msgspec.ValidationError as error:
+        source = "registration of the webhook"
+        raise FormatError(source, expected="a MutatingWebhookConfiguration", found=str(error)) from None
+    registered = next((webhook for webhook in webhooks if webhook.name == BINDINGS_WEBHOOK), None)
+    found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
+    for account in sorted(accounts):
+        found[registered is not None and _is_asked(registered, account)].append(account)
+    return AskedAbout(asked=tuple(found[True]), passed_by=tuple(found[False]), unclear=tuple(found[None]))
+
+
+def _is_asked(webhook: _Webhook, account: str) -> bool | None:
+    verdicts = [_holds(condition.expression, account) for condition in webhook.match_conditions or ()]
+    if False in verdicts:
+        return False
+    return None if None in verdicts else True
+
+
+def _holds(expression: str, account: str) -> bool | None:
+    """Whether a condition, in CEL, lets Bindings by this user through; ``None``: only the API server can tell."""
+    names_account = any(f"{quote}{account}{quote}" in expression for quote in "'\"")
+    return names_account or (False if _ONE_OF.fullmatch(expression) else None)
