@@ -169,3 +169,15 @@ NO_HOST_PID = Entry(
 PEERS_WITHOUT_HOST_PID = Entry(
     "GT549", "{pods} on the same node: not in the host's PID namespace", _ALL_NODE_PEERS, _PAGE
 )
+USERS_DIFFER = Entry(
+    "GT560",
+    "NCCL's shared memory is open to one user only, and {first} runs as user {user}, {second} as user {other}",
+    "Give all of them the same runAsUser",
+    "annotations.md#profiles",
+)
+USER_OF_IMAGE = Entry(
+    "GT561",
+    "NCCL's shared memory is open to one user only, and {first} runs as user {user}, {second} as its image says",
+    "Give all of them the same runAsUser",
+    "annotations.md#profiles",
+)
