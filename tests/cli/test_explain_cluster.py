@@ -19,6 +19,7 @@ from tests.topology import machines
 from webhook.model.lease import micro_time
 from webhook.topology.document import format_topology
 
+CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 GROUP = {"gpu.topology/group": "serving"}
 REGISTER = "".join(f"{H20[index]},10,97871,100,NVIDIA-NVIDIA H20,0,true,{index},hami-core:" for index in range(8))
 
@@ -217,4 +218,25 @@ def test_a_pod_that_does_not_exist_is_a_sentence(cluster: Cluster) -> None:
 def test_a_pod_without_a_node_asks_for_none(cluster: Cluster) -> None:
     add_pod(cluster, pod())
     cluster.explain()
-    assert cluster.asked == ["/api/v1/namespaces/team-a/pods/train", "/api/v1/namespaces/team-a", "/version"]
+    around = ["/api/v1/namespaces/team-a/pods/train", "/api/v1/namespaces/team-a", "/version"]
+    assert cluster.asked == [*around, CLASSES]
+
+
+@pytest.mark.parametrize(
+    ("resource", "shown"), [("nvidia.com/gpu", True), ("example.com/nic", False), (None, False)], ids=str
+)
+def test_whether_claims_serve_the_gpus_of_a_pod_without_a_node_is_asked(
+    cluster: Cluster, resource: str | None, shown: bool
+) -> None:
+    add_pod(cluster, pod())
+    served = {"metadata": {"name": "gpu.nvidia.com"}, "spec": {"extendedResourceName": resource}}
+    cluster.objects[CLASSES] = {"items": [served]}
+    done = cluster.explain()
+    assert (f"resource claims serve {resource} here" in done.out) is shown
+    assert done.err == ""
+
+
+def test_of_a_pod_with_a_node_device_classes_are_not_asked_for(cluster: Cluster) -> None:
+    add_pod(cluster, pod(nodeName="h20-node-1"))
+    cluster.explain()
+    assert CLASSES not in cluster.asked

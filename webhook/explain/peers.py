@@ -14,6 +14,7 @@ from webhook.explain.evidence import group_of, node_of
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.opting import missing
+from webhook.explain.users import peer_users
 from webhook.explain.variables import fails_between_pods
 from webhook.explain.words import HAVE, containers, listed, says
 from webhook.model import names
@@ -47,6 +48,7 @@ def peers(examined: ExaminedPod) -> Iterator[Finding]:
         yield holds(NETWORK, "containers of one pod share it")
         yield _pid_of_pod(examined)
         yield _visibility(examined, _POD_PEERS)
+        yield from peer_users(examined, [])
     else:
         yield _same_node(examined)
         yield _hash_of_node(examined)
@@ -54,6 +56,7 @@ def peers(examined: ExaminedPod) -> Iterator[Finding]:
         yield _network_of_node(examined)
         yield _pid_of_node(examined)
         yield _visibility(examined, _NODE_PEERS)
+        yield from peer_users(examined, _here(examined))
     yield from _fabric(examined)
 
 

@@ -26,6 +26,7 @@ from webhook.model.pod import Namespace, Pod
 from webhook.model.version import Version
 from webhook.printable import printable
 from webhook.resolve.node import KnownNode, Origin, Sources
+from webhook.state.detected import claimed_resources
 from webhook.state.published import topology_of_config_map, topology_of_node
 
 _T = TypeVar("_T")
@@ -88,7 +89,7 @@ def _known(cluster: _Cluster, namespace: str, name: str) -> Known:
         document=document,
         pod=pod,
         namespace=around,
-        cluster=_facts(cluster),
+        cluster=_facts(cluster, pod),
         group=lambda group: _group(cluster, pod, group),
         node=lambda node: _node(cluster, node),
         namespace_problem=problem,
@@ -114,11 +115,18 @@ def _namespace(cluster: _Cluster, name: str) -> tuple[Namespace, str]:
     return Namespace(name, metadata.get("labels") or {}, metadata.get("annotations") or {}), ""
 
 
-def _facts(cluster: _Cluster) -> ClusterFacts:
-    """Kubernetes' version; HAMi does not tell its own."""
+def _facts(cluster: _Cluster, pod: Pod) -> ClusterFacts:
+    """Kubernetes' version, and what claims serve; HAMi does not tell its own version.
+
+    Of a pod with a node its own status and annotations tell whether claims served it.
+    """
     source = "the version of the API server"
     version, _ = _try(lambda: Version.parse(cluster.ask(cluster.api.version()), source=source), None)
-    return ClusterFacts(kubernetes=version)
+    if pod.spec and pod.spec.node_name:
+        return ClusterFacts(kubernetes=version)
+    found, _ = _try(lambda: claimed_resources(to_json({"items": cluster.ask(cluster.api.device_classes())})), None)
+    claimed, has_hami_dra = found or (None, False)
+    return ClusterFacts(kubernetes=version, claimed=claimed, has_hami_dra=has_hami_dra)
 
 
 def _group(cluster: _Cluster, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | None, str]:
