@@ -99,6 +99,10 @@ class ClusterSettings(Section, frozen=True, kw_only=True):
     """GPUs of a container that asks for memory or cores but gives no count (HAMi's ``defaultGPUNum``)."""
     topology_namespace: str = ""
     """Namespace in which the agents publish; empty: that of the webhook."""
+    extended_resources: Literal["auto", "hami", "claims"] = "auto"
+    """Who serves the GPUs that pods ask for by HAMi's count: HAMi, or resource claims; ``auto``: as detected."""
+    hami_scheduler_name: str = "hami-scheduler"
+    """``schedulerName`` of pods that HAMi schedules (HAMi's ``schedulerName``)."""
 
 
 class RemapSettings(Section, frozen=True, kw_only=True):
@@ -264,7 +268,8 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     device_list_strategy: str
     default_count: int
     versions: ClusterFacts
-    """The configured versions, which overrule detected ones."""
+    """What is configured of the cluster, which overrules what is detected."""
+    hami_scheduler_name: str
     remap: RemapSettings
     nccl: NcclSettings
     binding: BindingSettings
@@ -311,7 +316,8 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         resources=config.resources,
         device_list_strategy=config.cluster.device_list_strategy,
         default_count=config.cluster.default_count,
-        versions=_configured_versions(config.cluster),
+        versions=_configured_facts(config),
+        hami_scheduler_name=config.cluster.hami_scheduler_name,
         remap=config.remap,
         nccl=config.nccl,
         binding=config.binding,
@@ -368,7 +374,9 @@ def _nccl_tables(nccl: NcclSettings, fixed: Container[str]) -> NcclTables:
     return NcclTables(variables=by_variable)
 
 
-def _configured_versions(settings: ClusterSettings) -> ClusterFacts:
+def _configured_facts(config: Config) -> ClusterFacts:
+    settings = config.cluster
+
     def version(name: str, text: str) -> Version | None:
         return Version.parse(text, source=f"cluster.{name}") if text else None
 
@@ -376,9 +384,18 @@ def _configured_versions(settings: ClusterSettings) -> ClusterFacts:
         return ClusterFacts(
             hami=version("hamiVersion", settings.hami_version),
             kubernetes=version("kubernetesVersion", settings.kubernetes_version),
+            claimed=_claimed(config),
         )
     except FormatError as error:
         raise ConfigError(str(error)) from None
+
+
+def _claimed(config: Config) -> frozenset[str] | None:
+    """What resource claims serve; ``None``: as detected."""
+    setting = config.cluster.extended_resources
+    if setting == "auto":
+        return None
+    return frozenset(one.count for one in config.resources if one.family == "hami" and setting == "claims")
 
 
 def check_config(config: Config) -> None:

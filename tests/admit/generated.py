@@ -389,7 +389,9 @@ def namespaces(draw: st.DrawFn, *, permissions: bool = True) -> Namespace:
 
 
 clusters = st.builds(
-    lambda hami, kubernetes: ClusterFacts(hami=hami, kubernetes=kubernetes),
+    lambda hami, kubernetes, claimed, has_hami_dra: ClusterFacts(
+        hami=hami, kubernetes=kubernetes, claimed=claimed, has_hami_dra=has_hami_dra
+    ),
     st.sampled_from(
         [
             None,
@@ -397,6 +399,8 @@ clusters = st.builds(
         ]
     ),
     st.sampled_from([None, Version(1, 28), Version(1, 33), Version(1, 35)]),
+    st.sampled_from([None, None, None, frozenset[str](), frozenset({"nvidia.com/gpu"})]),
+    st.sampled_from([False, False, False, True]),
 )
 
 _koordinator = {

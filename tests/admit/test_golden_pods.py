@@ -23,12 +23,14 @@ def namespace_of(case: Path) -> Namespace:
 
 
 def cluster_of(case: Path) -> ClusterFacts:
-    versions: dict[str, str] | None = load_optional(case / "cluster.yaml", None)
-    if versions is None:
+    facts: dict[str, Any] | None = load_optional(case / "cluster.yaml", None)
+    if facts is None:
         return HAMI_2_9
     return ClusterFacts(
-        hami=Version.parse(versions["hamiVersion"], source="case"),
-        kubernetes=Version.parse(versions.get("kubernetesVersion", "1.33.2"), source="case"),
+        hami=Version.parse(facts["hamiVersion"], source="case"),
+        kubernetes=Version.parse(facts.get("kubernetesVersion", "1.33.2"), source="case"),
+        claimed=frozenset(facts["claimedResources"]) if "claimedResources" in facts else None,
+        has_hami_dra=facts.get("hamiDra", False),
     )
 
 

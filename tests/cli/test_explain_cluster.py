@@ -20,6 +20,7 @@ from tests.topology import machines
 from webhook.model.lease import micro_time
 from webhook.topology.document import format_topology
 
+CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 GROUP = {"gpu.topology/group": "serving"}
 SCHEDULERS = "/apis/apps/v1/deployments app.kubernetes.io/component=hami-scheduler"
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/gpu-topology-webhook"
@@ -228,6 +229,7 @@ def test_a_pod_without_a_node_asks_for_none(cluster: Cluster) -> None:
         "/api/v1/namespaces/team-a",
         "/apis/apps/v1/deployments",
         "/version",
+        CLASSES,
         REGISTRATION,
     ]
 
@@ -290,3 +292,23 @@ def test_a_registration_that_may_not_be_read_is_not_taken_for_none(cluster: Clus
     done = cluster.explain()
     assert "?    binding-reviewed: whether Bindings of HAMi's scheduler reach the webhook is not known: " in done.out
     assert "-> Have the permissions to list Deployments and to get MutatingWebhookConfigurations\n" in done.out
+
+
+@pytest.mark.parametrize(
+    ("resource", "shown"), [("nvidia.com/gpu", True), ("example.com/nic", False), (None, False)], ids=str
+)
+def test_whether_claims_serve_the_gpus_of_a_pod_without_a_node_is_asked(
+    cluster: Cluster, resource: str | None, shown: bool
+) -> None:
+    add_pod(cluster, pod())
+    served = {"metadata": {"name": "gpu.nvidia.com"}, "spec": {"extendedResourceName": resource}}
+    cluster.objects[CLASSES] = {"items": [served]}
+    done = cluster.explain()
+    assert (f"resource claims serve {resource} here" in done.out) is shown
+    assert done.err == ""
+
+
+def test_of_a_pod_with_a_node_device_classes_are_not_asked_for(cluster: Cluster) -> None:
+    add_pod(cluster, pod(nodeName="h20-node-1"))
+    cluster.explain()
+    assert CLASSES not in cluster.asked

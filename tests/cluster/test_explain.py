@@ -255,4 +255,14 @@ def test_what_was_taken_away_is_all_that_is_needed() -> None:
         ("leases", ("get",)),
         ("deployments", ("list",)),
         ("mutatingwebhookconfigurations", ("get",)),
+        ("deviceclasses", ("list",)),
     ]
+
+
+def test_what_claims_serve_is_asked_of_a_pod_without_a_node_only(make_site: MakeSite) -> None:
+    site = make_site(without(EXPLAIN, Scope.CLUSTER, "deviceclasses", "list"))
+    site.create("slow", {})
+    (note,) = site.explain("slow").err.splitlines()
+    assert note.startswith("gpu-topology: left out: list DeviceClasses: deviceclasses.resource.k8s.io is forbidden")
+    site.bind("slow", (2, 5))
+    assert site.explain("slow").err == ""

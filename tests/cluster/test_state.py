@@ -6,7 +6,7 @@ import shutil
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,9 @@ from kubernetes.client import (
     AppsV1Api,
     CoordinationV1Api,
     CoreV1Api,
+    ResourceV1Api,
+    V1DeviceClass,
+    V1DeviceClassSpec,
     V1Namespace,
     V1Node,
     V1ObjectMeta,
@@ -190,7 +193,7 @@ def test_no_permission_is_superfluous(
                 with pytest.raises(StateUnknown, match=r"get namespace there-is-none: .*forbidden"):
                     await namespace_of(found.state, "there-is-none")
             else:
-                denied = ("versions" if resource == "deployments" else resource, "denied")
+                denied = ("versions" if resource in ("deployments", "deviceclasses") else resource, "denied")
                 await until(lambda: found.errors[denied], lambda: found.errors)
                 assert set(found.errors) == {denied}
 
@@ -216,6 +219,42 @@ def test_hamis_version_is_found_in_the_deployment_of_its_scheduler(site: Site, c
         run(test())
     finally:
         apps.delete_namespaced_deployment("hami-scheduler", site.namespace)
+
+
+@contextmanager
+def device_class(admin: CoreV1Api, name: str, resource: str | None) -> Iterator[None]:
+    """A DeviceClass of every device, which serves an extended resource."""
+    api = ResourceV1Api(admin.api_client)
+    spec = V1DeviceClassSpec(extended_resource_name=resource)
+    api.create_device_class(V1DeviceClass(metadata=V1ObjectMeta(name=name), spec=spec))
+    try:
+        yield
+    finally:
+        api.delete_device_class(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "resource", "claimed", "has_hami_dra"),
+    [
+        ("gpus.example.com", "example.com/gpu", {"example.com/gpu"}, False),
+        ("plain.example.com", None, set(), False),
+        ("hami-core-gpu.project-hami.io", None, {"nvidia.com/gpu"}, True),
+    ],
+)
+def test_what_device_classes_serve_is_found(
+    site: Site, control_plane: ControlPlane, name: str, resource: str | None, claimed: set[str], has_hami_dra: bool
+) -> None:
+    kubeconfig = permitted(site.admin, control_plane, site.namespace, "webhook", WEBHOOK)
+
+    async def test() -> None:
+        async with caches(kubeconfig, site.namespace) as found:
+            await ready(found.state)
+            facts = found.state.cluster()
+            assert (facts.claimed, facts.has_hami_dra) == (frozenset(claimed), has_hami_dra)
+            assert found.errors == {}
+
+    with device_class(site.admin, name, resource):
+        run(test())
 
 
 @pytest.fixture

@@ -34,6 +34,8 @@ DEFAULTS = {
         "deviceListStrategy": "envvar",
         "defaultCount": 1,
         "topologyNamespace": "",
+        "extendedResources": "auto",
+        "hamiSchedulerName": "hami-scheduler",
     },
     "remap": {
         "image": "",

@@ -130,7 +130,13 @@ def _texts(value: Any) -> dict[str, str]:
 
 def _versions(value: Any) -> ClusterFacts:
     found = _texts(value)
-    return ClusterFacts(hami=_version(found.get("hami")), kubernetes=_version(found.get("kubernetes")))
+    claimed = found.get("claimed")
+    return ClusterFacts(
+        hami=_version(found.get("hami")),
+        kubernetes=_version(found.get("kubernetes")),
+        claimed=None if claimed is None else frozenset({claimed}),
+        has_hami_dra="hamiDra" in found,
+    )
 
 
 def _version(text: str | None) -> Version | None:

@@ -11,7 +11,7 @@ import pytest
 from tests.kube.access import ToldAccess
 from tests.kube.stand_in import Received, always, serving
 from webhook.kube.api_server import ApiServer, Object, connect_objects
-from webhook.kube.errors import Malformed
+from webhook.kube.errors import Denied, Malformed
 from webhook.kube.session import Session
 from webhook.model.errors import ConfigError, ManifestError
 
@@ -94,6 +94,31 @@ def test_a_page_that_is_no_object_is_no_answer(page: bytes) -> None:
 def test_an_object_is_given_as_it_was_sent() -> None:
     node = {"kind": "Node", "unknown": {"field": 1}}
     assert told(json.dumps(node).encode(), lambda api: api.node("a"))[0] == node
+
+
+def answered(status: str, body: bytes) -> list[Object]:
+    """The DeviceClasses of that answer."""
+
+    async def test() -> list[Object]:
+        async with serving(always(body, status)) as stand_in:
+            access = ToldAccess(f"http://127.0.0.1:{stand_in.port}")
+            api = ApiServer(Session(access, user_agent="test", seconds=30.0))
+            try:
+                return await api.device_classes()
+            finally:
+                await api.close()
+
+    return asyncio.run(test())
+
+
+def test_an_api_that_is_not_served_has_no_device_classes() -> None:
+    assert answered("404 Not Found", b"404 page not found\n") == []
+    assert answered("200 OK", b'{"items":[{"metadata":{"name":"a"}}]}') == [{"metadata": {"name": "a"}}]
+
+
+def test_device_classes_that_may_not_be_listed_are_not_none() -> None:
+    with pytest.raises(Denied, match="list DeviceClasses: you may not"):
+        answered("403 Forbidden", b'{"kind":"Status","message":"you may not"}')
 
 
 def test_outside_of_a_cluster_a_kubeconfig_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

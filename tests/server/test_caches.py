@@ -1,6 +1,8 @@
 """The program with ``--state kubernetes``: what it answers before it knows the cluster, and afterwards."""
 
 import asyncio
+import base64
+import json
 import os
 import signal
 import subprocess
@@ -24,6 +26,7 @@ OWN = "gpu-topology"
 NAMESPACES, NODES = "/api/v1/namespaces", "/api/v1/nodes"
 CONFIG_MAPS = f"/api/v1/namespaces/{OWN}/configmaps"
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{OWN}/leases"
+CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 OPTED_IN = {"labels": {"gpu.topology/injection": "enabled"}}
 CONFIG = "server: {drainSeconds: 0}\n"
 TWO_GPUS = {
@@ -218,3 +221,38 @@ def test_a_scheduler_that_is_matched_is_not_reported(start_server: StartServer, 
 def test_without_the_list_nothing_is_said_of_schedulers(start_server: StartServer, cluster: Cluster) -> None:
     server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
     assert unmatched(server) == []
+
+
+def resources(server: RunningServer) -> str:
+    """What admission changes in the resources of the first container."""
+    patch = json.loads(base64.b64decode(ask(server).json()["response"]["patch"]))
+    return json.dumps([one for one in patch if one["path"].startswith("/spec/containers/0/resources")])
+
+
+def test_where_a_device_class_serves_the_count_a_pod_gets_no_cores(start_server: StartServer, cluster: Cluster) -> None:
+    served = {"metadata": {"name": "gpu.nvidia.com"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
+    cluster.api.others[CLASSES] = {"items": [served]}
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
+    assert "cores" not in resources(server)
+    (said,) = [line["text"] for line in server.lines("state") if "DeviceClasses" in str(line["text"])]
+    assert said == "DeviceClasses serve nvidia.com/gpu: pods that request it get resource claims"
+
+
+@pytest.mark.parametrize(
+    ("served", "setting"),
+    [
+        (None, ""),
+        ({"items": [{"metadata": {"name": "nic"}, "spec": {"extendedResourceName": "example.com/nic"}}]}, ""),
+        ({"items": [{"metadata": {"name": "a"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}]}, "hami"),
+        ({"items": 1}, ""),
+    ],
+    ids=["an API that is not served", "another resource", "a setting", "no list"],
+)
+def test_elsewhere_a_pod_gets_all_cores(
+    start_server: StartServer, cluster: Cluster, served: dict[str, Any] | None, setting: str
+) -> None:
+    if served is not None:
+        cluster.api.others[CLASSES] = served
+    config = CONFIG + (f"cluster: {{extendedResources: {setting}}}\n" if setting else "")
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=config)
+    assert "cores" in resources(server)

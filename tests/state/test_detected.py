@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from webhook.model.errors import FormatError
-from webhook.state.detected import hami_version, kubernetes_version, scheduler_accounts, tag_of
+from webhook.state.detected import claimed_resources, hami_version, kubernetes_version, scheduler_accounts, tag_of
 
 
 def deployment(image: str, *, version: str | None = None, container: str = "vgpu-scheduler-extender") -> dict[str, Any]:
@@ -119,3 +119,35 @@ def test_without_a_deployment_there_is_no_scheduler() -> None:
 def test_an_answer_that_is_no_list_of_deployments_names_what_is_wrong() -> None:
     with pytest.raises(FormatError, match="schedulers of HAMi: expected Deployments"):
         scheduler_accounts(b"{")
+
+
+def classes(*found: tuple[str, str | None]) -> bytes:
+    items = [{"metadata": {"name": name}, "spec": {"extendedResourceName": resource}} for name, resource in found]
+    return json.dumps({"kind": "DeviceClassList", "items": items}).encode()
+
+
+@pytest.mark.parametrize(
+    ("found", "claimed", "has_hami_dra"),
+    [
+        ([], set(), False),
+        ([("gpu.nvidia.com", "nvidia.com/gpu")], {"nvidia.com/gpu"}, False),
+        ([("mig.nvidia.com", None), ("nic", "")], set(), False),
+        ([("a", "example.com/a"), ("b", "example.com/b")], {"example.com/a", "example.com/b"}, False),
+        ([("hami-core-gpu.project-hami.io", None)], {"nvidia.com/gpu"}, True),
+        ([("hami-core-gpu.project-hami.io", "nvidia.com/gpu"), ("nic", "nic")], {"nvidia.com/gpu", "nic"}, True),
+    ],
+)
+def test_device_classes_say_which_extended_resources_claims_serve(
+    found: list[tuple[str, str | None]], claimed: set[str], has_hami_dra: bool
+) -> None:
+    assert claimed_resources(classes(*found)) == (frozenset(claimed), has_hami_dra)
+
+
+@pytest.mark.parametrize("text", [b'{"items":1}', b"404 page not found", b"\xff"])
+def test_what_is_no_list_of_device_classes_says_nothing(text: bytes) -> None:
+    with pytest.raises(FormatError, match="DeviceClasses: expected DeviceClasses"):
+        claimed_resources(text)
+
+
+def test_a_list_without_items_has_none() -> None:
+    assert claimed_resources(b'{"items":null}') == (frozenset(), False)

@@ -3,6 +3,7 @@
 from webhook import __version__
 from webhook.admit.allocated import Nodes, unknown_nodes
 from webhook.admit.budget import Budget, count_variables
+from webhook.admit.claims import refuse_promise_of_claims
 from webhook.admit.outputs import brought_outputs, disown
 from webhook.admit.permissions import check_permissions
 from webhook.admit.pod_patch import PodPatch
@@ -55,6 +56,8 @@ def admit(
         requests = read_requests(pod, policy.resources, policy.default_count)
         skip = skip_reason(pod, namespace, requests, policy.defaults.inject)
         if skip:
+            if skip.reason is Reason.RESOURCE_CLAIMS:
+                refuse_promise_of_claims(pod, namespace, policy)
             return _skip(skip, pod, namespace, policy)
         found = pod_to_inject(pod, namespace, requests, policy, cluster, nodes)
         if found is None:

@@ -7,6 +7,7 @@ import msgspec
 
 from webhook.admit.allocated import Nodes, allocated_annotations, gpu_containers, has_allocation, unknown_nodes
 from webhook.admit.budget import check_counts, check_variables, count_variables
+from webhook.admit.claims import refuse_preloaded
 from webhook.admit.container import PodContainer, inspect
 from webhook.admit.remap.choice import choose_remap
 from webhook.admit.subject import HostNamespaces, Subject
@@ -97,6 +98,7 @@ def prepare(pod: PodToInject, profile: Profile) -> Subject:
     """
     options, family, limits = pod.options, family_of(pod.containers), pod.policy.limits
     check_counts(pod.containers, options, limits, pod.holder)
+    refuse_preloaded(pod.pod, pod.namespace, tuple(pod.containers), profile, pod.cluster)
     spec = pod.pod.spec or PodSpec()
     containers = [
         inspect(request, options.env) if request.name in pod.selected else inspect(request, left_out=True)

@@ -60,6 +60,12 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         """How messages call the pod."""
         return f"{self.namespace.name}/{self.pod.display_name}"
 
+    @property
+    def served_by_claims(self) -> str:
+        """The extended resource of its GPUs, if resource claims serve it and not the device plugin; else empty."""
+        counts = (container.request.names.count for container in self.gpu_containers if container.request)
+        return next((count for count in counts if self.cluster.is_claimed(count)), "")
+
     def sources(self, key: str, line: str) -> tuple[Reference, ...]:
         """Where containers may take a value from that follows from their GPUs; the first is what we write."""
         annotation = annotation_reference(key)

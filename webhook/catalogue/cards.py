@@ -183,3 +183,47 @@ INIT_GPUS_OF_HAMI = Entry(
     "Upgrade HAMi, or ask for the GPUs in another container",
     _COMPATIBILITY,
 )
+OTHER_SCHEDULER = Entry(
+    "GT250",
+    "spec.schedulerName is {scheduler}: HAMi 2.7 and later leave such a pod alone",
+    "Remove the field, or set cluster.hamiSchedulerName if HAMi's scheduler has that name",
+    "injection.md#pods-that-hami-leaves-alone",
+)
+HAMI_WEBHOOK_IGNORED = Entry(
+    "GT251",
+    "HAMi's webhook and scheduler do not get the pod: label hami.io/webhook: ignore on {holder}",
+    "Remove the label, or set spec.schedulerName to HAMi's scheduler",
+    "injection.md#pods-that-hami-leaves-alone",
+)
+NODE_PRESET = Entry(
+    "GT252",
+    "spec.nodeName is {node}: no scheduler gives the pod GPUs, and HAMi's webhook refuses it",
+    "Remove the field, and select the node with spec.nodeSelector",
+    "injection.md#pods-that-hami-leaves-alone",
+)
+KATA_RUNTIME_CLASS = Entry(
+    "GT253",
+    "HAMi gives no GPU to virtual machines, and by its name runtime class {name} is one of Kata's",
+    "Use another runtime class",
+    "injection.md#pods-that-hami-leaves-alone",
+)
+NOT_TAKEN_BY_HAMI = Entry(
+    "GT254",
+    "the pod exists with the scheduler {scheduler}: HAMi's webhook did not take it",
+    "Look whether HAMi's webhook was running and treats the namespace, and create the pod again",
+    "injection.md#pods-that-hami-leaves-alone",
+)
+HAMI_DRA_DRIVER = Entry(
+    "GT255",
+    "HAMi's DRA driver serves the pod, which preloads HAMi's library whatever the pod says",
+    "Choose GPUs of another DeviceClass, or opt the pod out",
+    "dra.md",
+)
+PRELOADED_BY_DRA = Entry(
+    "GT256",
+    "profile exclusive cannot keep HAMi's library out of pod {pod}: HAMi's DRA driver preloads it into every "
+    "container, whatever CUDA_DISABLE_CONTROL says",
+    'Use GPUs of another DeviceClass, or set gpu.topology/inject: "false" on the pod. An administrator sets '
+    "cluster.extendedResources: hami if HAMi's device plugin serves the GPUs after all",
+    "dra.md",
+)

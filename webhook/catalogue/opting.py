@@ -262,3 +262,45 @@ WOULD_BE_REFUSED = Entry(
     "GT158", "the webhook would refuse the pod: {refusal}", "Correct what the message names", "reasons.md"
 )
 NO_LONGER_PREPARED = Entry("GT159", "{lacking}", f"Find out who changed it, and {_AGAIN}", "injection.md")
+CLAIMS_LEFT_ALONE = Entry(
+    "GT161",
+    "the pod gets devices by resource claims, which are not understood yet; it is left as it is",
+    "Ask for GPUs by the count of a device plugin if the webhook is to prepare the pod",
+    "dra.md",
+)
+SERVED_BY_CLAIMS = Entry(
+    "GT162",
+    "resource claims serve the GPUs that the pod asks for, so the webhook cannot learn which ones they are",
+    "Nothing, if a value by link is no loss; set cluster.extendedResources: hami where HAMi serves them after all",
+    "dra.md",
+)
+COUNT_SERVED_BY_CLAIMS = Entry(
+    "GT163",
+    "resource claims serve {resource} here: which GPUs the pod gets, and their links, will not be known",
+    "Set cluster.extendedResources: hami where HAMi serves it after all",
+    "dra.md",
+)
+CLAIMED_DEVICES = Entry(
+    "GT164",
+    "the pod gets devices by {claims}; which ones, and how they are linked, is not known here",
+    "Look at the allocation of the ResourceClaims and at the ResourceSlices of the node",
+    "dra.md",
+)
+COUNT_WAS_CLAIMED = Entry(
+    "GT165",
+    "the scheduler served its GPUs by a resource claim; which ones, and how they are linked, is not known here",
+    "Look at the allocation of the ResourceClaim and at the ResourceSlices of the node",
+    "dra.md",
+)
+HOW_TO_ASK = Entry(
+    "GT166",
+    f'to request injection, set the annotation {_INJECT}: "true"',
+    "Set the annotation and create the pod again",
+    _ANNOTATIONS,
+)
+RESOURCE_CLAIMS = Entry(
+    "GT167",
+    "the pod gets devices by resource claims, which the webhook does not understand yet",
+    "Ask for GPUs by the count of a device plugin if the webhook is to prepare it, or set what NCCL needs yourself",
+    "dra.md",
+)

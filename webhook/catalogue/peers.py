@@ -175,3 +175,15 @@ NVLS_NEEDS_SOCKET = Entry(
     _NODE_PEERS,
     "nccl-facts.md",
 )
+USERS_DIFFER = Entry(
+    "GT560",
+    "NCCL's shared memory is open to one user only, and {first} runs as user {user}, {second} as user {other}",
+    "Give all of them the same runAsUser",
+    "annotations.md#profiles",
+)
+USER_OF_IMAGE = Entry(
+    "GT561",
+    "NCCL's shared memory is open to one user only, and {first} runs as user {user}, {second} as its image says",
+    "Give all of them the same runAsUser",
+    "annotations.md#profiles",
+)

@@ -49,6 +49,10 @@ def control(examined: ExaminedPod) -> Finding:
     """Whether HAMi's library stays out of every container with GPUs."""
     if examined.family == "koordinator":
         return not_needed(CONTROL, "Koordinator preloads nothing where whole GPUs are asked for")
+    if examined.claimed_count:
+        return not_needed(
+            CONTROL, "resource claims serve the GPUs, so HAMi's device plugin does not: see resource-claims"
+        )
     readers = _readers(examined)
     wrong = {reader: list(_wrong(examined, reader, _who(examined, reader))) for reader in readers}
     if not any(wrong.values()):

@@ -23,6 +23,7 @@ from webhook.model.mark import Mark
 from webhook.model.options import Options, resolve_options
 from webhook.model.outcome import Refused
 from webhook.model.pod import PodSpec
+from webhook.request.claims import PodClaims, read_claims
 from webhook.request.observed import observed_profile, profile_if_observed
 from webhook.request.resources import PodRequests, read_requests
 from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError
@@ -67,6 +68,8 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
     requests: PodRequests
     requests_problem: Message | None
     """Why a request for GPUs cannot be read; ``None`` if all can."""
+    claims: PodClaims | None
+    """The resource claims that its containers refer to, perhaps of GPUs."""
     options: Options
     """The defaults of the configuration where an option cannot be read."""
     profile: Profile
@@ -123,6 +126,18 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
         return next((container.request.names.family for container in self.gpu_containers if container.request), "hami")
 
     @property
+    def claimed_count(self) -> str:
+        """The extended resource by whose count it asks for GPUs that resource claims serve; empty if none does."""
+        asked = (container.request.names.count for container in self.gpu_containers if container.request)
+        served = self.evidence.pod.has_extended_claim
+        return next((count for count in asked if served or self.cluster.is_claimed(count)), "")
+
+    @property
+    def gets_claims_alone(self) -> bool:
+        """Whether it asks for no GPU by a count, and gets devices by resource claims."""
+        return self.claims is not None and not self.gpu_containers and not self.requests.mig
+
+    @property
     def is_bound(self) -> bool:
         """Whether the API server has given it a node."""
         return bool(self.spec.node_name)
@@ -162,6 +177,7 @@ def examine(evidence: Evidence) -> ExaminedPod:
         mark_problem=mark_problem,
         requests=requests,
         requests_problem=requests_problem,
+        claims=read_claims(evidence.pod, requests),
         options=options,
         profile=profile,
         fitting=fitting,

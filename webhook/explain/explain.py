@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from webhook.explain.cards import cards
+from webhook.explain.claims import claims
 from webhook.explain.evidence import Evidence
 from webhook.explain.examined import ExaminedPod, examine
 from webhook.explain.faults import faults
@@ -22,6 +23,7 @@ _Conditions = Callable[[ExaminedPod], Iterator[Finding]]
 
 _GROUPS: tuple[tuple[str, _Conditions, bool], ...] = (
     ("Injection", opting, False),
+    ("Resource claims", claims, False),
     ("Cards and HAMi's library", cards, True),
     ("Allocation and links", links, False),
     ("Variables", variables, True),
@@ -54,14 +56,15 @@ def explain(evidence: Evidence) -> Report:
 
 
 def _groups(examined: ExaminedPod) -> Iterator[Group]:
-    speaking = (opting, cards, links) if examined.requests.mig else (opting,)
+    speaking = (opting, cards, links) if examined.requests.mig else (opting, claims)
     for title, conditions, for_links in _GROUPS:
         if not examined.gpu_containers and conditions not in speaking:
             continue
-        found = conditions(examined)
+        found = tuple(conditions(examined))
         if examined.alone and for_links:
-            found = map(_harmless, found)
-        yield Group(title, tuple(found))
+            found = tuple(map(_harmless, found))
+        if found:
+            yield Group(title, found)
 
 
 def _harmless(finding: Finding) -> Finding:
@@ -75,7 +78,7 @@ def _harmless(finding: Finding) -> Finding:
 def _reach(examined: ExaminedPod, findings: list[Finding]) -> Reach:
     if examined.requests_problem:
         return Reach.UNKNOWN
-    if examined.alone or not (examined.gpu_containers or examined.requests.mig):
+    if examined.alone or not (examined.gpu_containers or examined.requests.mig or examined.claims):
         return Reach.NOTHING_TO_JOIN
     failing = [finding for finding in findings if finding.fails and finding.condition not in _PREPARATION]
     if any(finding.stops for finding in failing):

@@ -15,6 +15,7 @@ from webhook.catalogue.cards import (
 from webhook.catalogue.entry import Message
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.explain.treated import treated
 from webhook.explain.words import containers, listed
 from webhook.model import names
 
@@ -26,6 +27,7 @@ def faults(examined: ExaminedPod) -> Iterator[Finding]:
     if examined.family != "hami":
         yield not_needed(INIT_FAULT, "the GPUs are not scheduled by HAMi")
         return
+    yield from treated(examined)
     yield _init_fault(examined)
     yield _privileged(examined)
     yield _init_gpus(examined)

@@ -6,11 +6,13 @@ import msgspec
 from jsonpointer import unescape
 
 from webhook import __version__
+from webhook.admit.claims import refuse_promise_of_claims
 from webhook.admit.permissions import check_permissions
 from webhook.admit.trial import StepTrial
 from webhook.catalogue.entry import Message
 from webhook.catalogue.opting import (
     BAD_OPTION,
+    HOW_TO_ASK,
     NAMESPACE_NOT_PERMITTED,
     NAMESPACE_NOT_READ,
     NO_LONGER_PREPARED,
@@ -69,22 +71,49 @@ def opting(examined: ExaminedPod) -> Iterator[Finding]:
 def _left_alone(examined: ExaminedPod) -> Iterator[Finding]:
     """A pod that asks for no GPU, or for MIG devices only: admission skips it, and refuses nothing."""
     reason = Reason.MIG_REQUEST if examined.requests.mig else Reason.NO_GPU_REQUEST
+    if examined.gets_claims_alone:
+        reason = Reason.RESOURCE_CLAIMS
     sentence = ENTRIES[reason].text
     yield not_needed(OPTED_IN, sentence)
     yield not_needed(INJECTED, f"the webhook prepares no such pod{_marked(examined)}")
-    yield not_needed(PREPARED, f"the webhook would leave it as it is: {sentence}")
+    refusal = _refused_promise(examined)
+    if refusal:
+        yield fails(PREPARED, WOULD_BE_REFUSED.say(refusal=refusal))
+    else:
+        yield not_needed(PREPARED, f"the webhook would leave it as it is: {sentence}")
+
+
+def _refused_promise(examined: ExaminedPod) -> str:
+    """Why the webhook would refuse a pod with resource claims alone; empty if it would not."""
+    evidence = examined.evidence
+    skip, _ = _skip(examined) if examined.gets_claims_alone else (None, "")
+    if skip is None or skip.reason is not Reason.RESOURCE_CLAIMS:
+        return ""
+    try:
+        refuse_promise_of_claims(evidence.pod, evidence.namespace, evidence.policy)
+    except (Refused, FormatError) as error:
+        return str(error)
+    return ""
+
+
+def _skip(examined: ExaminedPod) -> tuple[Skip | None, str]:
+    """Why admission would skip the pod, or why its options cannot be read."""
+    evidence = examined.evidence
+    try:
+        return early_skip_reason(evidence.pod, evidence.namespace) or skip_reason(
+            evidence.pod, evidence.namespace, examined.requests, evidence.policy.defaults.inject
+        ), ""
+    except FormatError as error:
+        return None, str(error)
 
 
 def _opted_in(examined: ExaminedPod) -> Finding:
     evidence = examined.evidence
     if examined.requests_problem:
         return fails(OPTED_IN, examined.requests_problem)
-    try:
-        skip = early_skip_reason(evidence.pod, evidence.namespace) or skip_reason(
-            evidence.pod, evidence.namespace, examined.requests, evidence.policy.defaults.inject
-        )
-    except FormatError as error:
-        return fails(OPTED_IN, BAD_OPTION.say(problem=error))
+    skip, problem = _skip(examined)
+    if problem:
+        return fails(OPTED_IN, BAD_OPTION.say(problem=problem))
     if skip is None:
         asks = any(key in evidence.pod.annotations for key in (names.INJECT, names.PROFILE))
         why = "the pod asks for it" if asks else f"the pod asks for {counted(examined.gpus, 'GPU')}"
@@ -101,7 +130,9 @@ def _skipped(examined: ExaminedPod, skip: Skip) -> Finding:
         return not_needed(OPTED_IN, f"{said}: {message.text}")
     if examined.alone and skip.reason is Reason.NOT_REQUESTED:
         peers = f"if containers or pods are to reach each other's GPUs, set {names.PROFILE}"
-        return not_needed(OPTED_IN, f"no container asks for two GPUs, and the pod did not ask for injection; {peers}")
+        how = HOW_TO_ASK.say().text
+        said = f"no container asks for two GPUs, and the pod did not ask for injection; {how}; {peers}"
+        return not_needed(OPTED_IN, said)
     return fails(OPTED_IN, message)
 
 

@@ -42,6 +42,7 @@ from webhook.explain.evidence import group_of, node_of
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.opting import missing
+from webhook.explain.users import peer_users
 from webhook.explain.variables import fails_between_pods
 from webhook.explain.words import containers, listed, says
 from webhook.model import names
@@ -72,6 +73,7 @@ def peers(examined: ExaminedPod) -> Iterator[Finding]:
         yield holds(NETWORK, "containers of one pod share it")
         yield _pid_of_pod(examined)
         yield _visibility(examined, BLIND_IN_POD)
+        yield from peer_users(examined, [])
     else:
         yield _same_node(examined)
         yield _hash_of_node(examined)
@@ -79,6 +81,7 @@ def peers(examined: ExaminedPod) -> Iterator[Finding]:
         yield _network_of_node(examined)
         yield _pid_of_node(examined)
         yield _visibility(examined, BLIND_ON_NODE)
+        yield from peer_users(examined, _here(examined))
     yield from _fabric(examined)
 
 

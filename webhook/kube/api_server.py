@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from webhook.kube.errors import Conflict, Malformed, NotFound
+from webhook.kube.errors import ApiRefused, Conflict, Malformed, NotFound
 from webhook.kube.session import APPLY, JSON, MERGE, Session, connect
 from webhook.kube.status import failure
 from webhook.model import names
@@ -81,6 +81,15 @@ class ApiServer:
         """Of Kubernetes, such as ``v1.33.2``; empty if the API server does not say it."""
         found = (await self._ask("get the version", "GET", "/version")).get("gitVersion")
         return found if isinstance(found, str) else ""
+
+    async def device_classes(self) -> list[Object]:
+        """The DeviceClasses; none where the API server does not serve them, which Kubernetes 1.34 and later do."""
+        try:
+            return _items(await self._ask("list DeviceClasses", "GET", "/apis/resource.k8s.io/v1/deviceclasses"))
+        except ApiRefused as error:
+            if error.status == 404:
+                return []
+            raise
 
     async def apply_config_map(self, manifest: Object, *, field_manager: str) -> Object:
         """Create it, or make the fields in ``manifest`` what they are there, whoever set them. Others stay."""

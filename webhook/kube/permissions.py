@@ -43,13 +43,14 @@ WEBHOOK = (
     Permission(Scope.CLUSTER, "", "namespaces", ("get", "list", "watch")),
     Permission(Scope.CLUSTER, "", "nodes", ("list", "watch")),
     Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "deviceclasses", ("list",)),
     Permission(Scope.TOPOLOGIES, "", "configmaps", ("list", "watch")),
     Permission(Scope.TOPOLOGIES, "coordination.k8s.io", "leases", ("list", "watch")),
 )
 """What ``gpu-topology serve`` does: it reads the pod of each Binding, lists those of its group, and tells of what went
 wrong. With ``--state kubernetes`` it keeps namespaces, the metadata of Nodes, and what the agents publish; gets a
-namespace in doubt; and looks for HAMi's schedulers: their version, and the
-accounts whose Bindings should reach it. ``/version`` needs no role but
+namespace in doubt; and looks for HAMi's schedulers (their version, and the accounts whose Bindings should reach it)
+and for DeviceClasses that serve extended resources. ``/version`` needs no role but
 ``system:public-info-viewer``, which everybody has."""
 
 EXPLAIN = (
@@ -60,5 +61,6 @@ EXPLAIN = (
     Permission(Scope.CLUSTER, "coordination.k8s.io", "leases", ("get",)),
     Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
     Permission(Scope.CLUSTER, "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("get",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "deviceclasses", ("list",)),
 )
 """What ``gpu-topology explain`` does, as the person who calls it; without what is not allowed it says less."""

@@ -1,4 +1,4 @@
-"""What tells the versions of Kubernetes and of HAMi, as the API server sends it."""
+"""What tells the versions of Kubernetes and of HAMi, and what DeviceClasses serve, as the API server sends it."""
 
 from urllib.parse import quote
 
@@ -10,6 +10,7 @@ from webhook.model.errors import StateUnknown
 
 ANSWER_BYTES = 4 * 1024 * 1024
 MOST = 10
+MOST_CLASSES = 500
 
 
 class LiveVersions:
@@ -39,9 +40,23 @@ class LiveVersions:
             "list Deployments of HAMi's scheduler", f"/apis/apps/v1/deployments?labelSelector={selector}&limit={MOST}"
         )
 
-    async def _get(self, what: str, path: str) -> bytes:
+    async def device_classes(self) -> bytes:
+        """The DeviceClasses, 500 at most: a ``DeviceClassList``. It is empty before Kubernetes 1.34, which has none.
+
+        Raises:
+            StateUnknown, ApiRefused: as above.
+        """
+        return await self._get(
+            "list DeviceClasses",
+            f"/apis/resource.k8s.io/v1/deviceclasses?limit={MOST_CLASSES}",
+            if_not_served=b'{"items":[]}',
+        )
+
+    async def _get(self, what: str, path: str, *, if_not_served: bytes | None = None) -> bytes:
         try:
             answer = await self._session.get(what, path, limit=ANSWER_BYTES)
+            if answer.status == 404 and if_not_served is not None:
+                return if_not_served
             if answer.status != 200:
                 raise failure(what, answer)
         except ApiServerAway as error:

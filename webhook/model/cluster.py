@@ -11,6 +11,7 @@ FAULTY_INIT_CONTAINERS = Version(2, 10, 0)
 # every node of a default install: computeBestCombination in pkg/device/nvidia/device.go wants a sum above 0.
 TOPOLOGY_AWARE_SINCE = Version(2, 7)
 SAFELY_TOPOLOGY_AWARE_SINCE = Version(2, 10)
+SCHEDULER_NAMES_KEPT_SINCE = Version(2, 7)
 CONTAINERS_TOLD_APART_SINCE = Version(2, 9)
 PRIVILEGED_DENIED_SINCE = Version(2, 10)
 NATIVE_SIDECARS_SINCE = Version(1, 29)
@@ -18,16 +19,37 @@ ENV_FILES_SINCE = Version(1, 35)
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Versions that change what is right; ``None`` where they are not known."""
+    """What changes what is right; ``None`` where it is not known."""
 
     hami: Version | None = None
     kubernetes: Version | None = None
+    claimed: frozenset[str] | None = None
+    """Extended resources that DeviceClasses serve: pods that request them get their devices by resource claims."""
+    has_hami_dra: bool = False
+    """There is a DeviceClass of HAMi's DRA driver."""
 
     def overruled_by(self, configured: "ClusterFacts") -> "ClusterFacts":
         """These facts, with those that ``configured`` knows in their place."""
-        if configured.hami is None and configured.kubernetes is None:
+        if configured == _NOTHING:
             return self
-        return ClusterFacts(hami=configured.hami or self.hami, kubernetes=configured.kubernetes or self.kubernetes)
+        return ClusterFacts(
+            hami=configured.hami or self.hami,
+            kubernetes=configured.kubernetes or self.kubernetes,
+            claimed=self.claimed if configured.claimed is None else configured.claimed,
+            has_hami_dra=configured.has_hami_dra or self.has_hami_dra,
+        )
+
+    def is_claimed(self, resource: str) -> bool:
+        """Pods that request this extended resource get resource claims, as far as is known."""
+        return self.claimed is not None and resource in self.claimed
+
+    def is_preloaded(self, resource: str) -> bool:
+        """HAMi's DRA driver serves it, which preloads HAMi's library into every container.
+
+        cmd/hami-kubelet-plugin/hami_core.go of Project-HAMi/k8s-dra-driver mounts /etc/ld.so.preload without a
+        look at ``CUDA_DISABLE_CONTROL``.
+        """
+        return self.has_hami_dra and self.is_claimed(resource)
 
     @property
     def has_init_container_fault(self) -> bool:
@@ -43,6 +65,11 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     def has_topology_aware_fault(self) -> bool:
         """The scheduler policy ``topology-aware`` gives no GPUs where there are no pair scores."""
         return self.hami is not None and TOPOLOGY_AWARE_SINCE <= self.hami < SAFELY_TOPOLOGY_AWARE_SINCE
+
+    @property
+    def keeps_scheduler_names(self) -> bool:
+        """HAMi's webhook leaves pods alone that name another scheduler, as all versions since 2.7 do."""
+        return self.hami is None or self.hami >= SCHEDULER_NAMES_KEPT_SINCE
 
     @property
     def tells_containers_apart(self) -> bool:
@@ -68,3 +95,6 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     def has_env_files(self) -> bool:
         """Kubernetes reads variables from files of the format that we write: enabled by default since 1.35."""
         return self.kubernetes is not None and self.kubernetes >= ENV_FILES_SINCE
+
+
+_NOTHING = ClusterFacts()

@@ -75,6 +75,14 @@ WEBHOOK_POD_NAME = "POD_NAME"
 WEBHOOK_POD_UID = "POD_UID"
 
 # What other components own.
+HAMI_WEBHOOK = "hami.io/webhook"
+"""A label of pods and namespaces; with the value ``ignore`` HAMi's webhook leaves them alone."""
+# HAMi-DRA's webhook labels the pods whose limits it turns into claims: pkg/webhook/dra/mutating.go of its repository.
+HAMI_DRA = "hami.io/dra"
+HAMI_DEVICE_CLASS = "hami-core-gpu.project-hami.io"
+# A DeviceClass without a name of its own for an extended resource has this one: k8s.io/api resource/v1 types.go.
+CLASS_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
+DEFAULT_SCHEDULER = "default-scheduler"
 HAMI_DEVICE_CORDON = "hami.io/device-cordon"
 HAMI_SCHEDULER_POLICY = "hami.io/gpu-scheduler-policy"
 HAMI_DEVICES_ALLOCATED = "hami.io/vgpu-devices-allocated"

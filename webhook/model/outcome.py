@@ -40,6 +40,7 @@ class Reason(enum.StrEnum):
     MIG_REQUEST = "mig-request"
     VGPU_SLICE = "vgpu-slice"
     NOT_REQUESTED = "not-requested"
+    RESOURCE_CLAIMS = "resource-claims"
     NO_CONTAINER_SELECTED = "no-container-selected"
 
     INJECTED = "injected"
@@ -49,6 +50,7 @@ class Reason(enum.StrEnum):
     NAMESPACE_WITHHELD = "namespace-withheld"
     INIT_CONTAINER_FAULT = "init-container-fault"
     NO_TOPOLOGY_FILE = "no-topology-file"
+    SERVED_BY_CLAIMS = "served-by-claims"
 
     BAD_ANNOTATION = "bad-annotation"
     UNKNOWN_OUTPUT = "unknown-output"
@@ -60,6 +62,7 @@ class Reason(enum.StrEnum):
     DEVICE_LIST_STRATEGY = "device-list-strategy"
     MOUNT_PATH_TAKEN = "mount-path-taken"
     CARRIER_UNAVAILABLE = "carrier-unavailable"
+    HAMI_DRA_DRIVER = "hami-dra-driver"
     OVER_LIMIT = "over-limit"
 
 
@@ -74,6 +77,7 @@ ENTRIES: Mapping[Reason, Entry] = MappingProxyType(
         Reason.MIG_REQUEST: cards.MIG_REQUEST,
         Reason.VGPU_SLICE: opting.VGPU_SLICE,
         Reason.NOT_REQUESTED: opting.NOT_REQUESTED,
+        Reason.RESOURCE_CLAIMS: opting.RESOURCE_CLAIMS,
         Reason.NO_CONTAINER_SELECTED: opting.NO_CONTAINER_SELECTED,
         Reason.INJECTED: opting.INJECTED,
         Reason.ALREADY_INJECTED: opting.ALREADY_INJECTED,
@@ -81,6 +85,7 @@ ENTRIES: Mapping[Reason, Entry] = MappingProxyType(
         Reason.NAMESPACE_WITHHELD: peers.NAMESPACE_WITHHELD,
         Reason.INIT_CONTAINER_FAULT: cards.INIT_CONTAINER_FAULT,
         Reason.NO_TOPOLOGY_FILE: installation.NO_TOPOLOGY_FILE,
+        Reason.SERVED_BY_CLAIMS: opting.SERVED_BY_CLAIMS,
         Reason.BAD_ANNOTATION: opting.BAD_ANNOTATION,
         Reason.UNKNOWN_OUTPUT: opting.UNKNOWN_OUTPUT,
         Reason.BAD_RESOURCE: cards.BAD_RESOURCE,
@@ -91,6 +96,7 @@ ENTRIES: Mapping[Reason, Entry] = MappingProxyType(
         Reason.DEVICE_LIST_STRATEGY: peers.DEVICE_LIST_STRATEGY,
         Reason.MOUNT_PATH_TAKEN: installation.MOUNT_PATH_TAKEN,
         Reason.CARRIER_UNAVAILABLE: installation.CARRIER_UNAVAILABLE,
+        Reason.HAMI_DRA_DRIVER: cards.HAMI_DRA_DRIVER,
         Reason.OVER_LIMIT: opting.OVER_LIMIT,
     }
 )

@@ -107,10 +107,21 @@ class Resources(Fields):
 
     limits: dict[str, Quantity] | None = None
     requests: dict[str, Quantity] | None = None
+    claims_json: msgspec.Raw = msgspec.field(name="claims", default=msgspec.Raw())
+
+    @property
+    def claims(self) -> list[str]:
+        """The names of the pod's resource claims that it refers to."""
+        return [claim.name for claim in _decode(self.claims_json, _CLAIMS, "claims of resources") or ()]
+
+
+class _Claim(Fields):
+    name: str
 
 
 class _SecurityContext(Fields):
     privileged: bool | None = None
+    run_as_user: int | None = None
 
 
 class Container(Fields, gc=True, dict=True):
@@ -135,8 +146,18 @@ class Container(Fields, gc=True, dict=True):
     @property
     def is_privileged(self) -> bool:
         """Whether it runs with all capabilities and devices of the host."""
-        context = _decode(self.security_context_json, _SECURITY, f"securityContext of container {self.name}")
+        context = self._security_context
         return bool(context and context.privileged)
+
+    @property
+    def run_as_user(self) -> int | None:
+        """The numeric user that it names itself; ``None``: the pod decides, or the image."""
+        context = self._security_context
+        return context.run_as_user if context else None
+
+    @cached_property
+    def _security_context(self) -> _SecurityContext | None:
+        return _decode(self.security_context_json, _SECURITY, f"securityContext of container {self.name}")
 
 
 class InitContainer(Container):
@@ -190,7 +211,20 @@ class PodSpec(Fields, gc=True, dict=True):
     share_process_namespace: bool | None = None
     dns_policy: str | None = None
     node_name: str | None = None
+    scheduler_name: str | None = None
     runtime_class_name: str | None = None
+    security_context_json: msgspec.Raw = msgspec.field(name="securityContext", default=msgspec.Raw())
+
+    @property
+    def run_as_user(self) -> int | None:
+        """The numeric user of containers that name none; ``None``: their images decide."""
+        context = _decode(self.security_context_json, _SECURITY, "securityContext of the pod")
+        return context.run_as_user if context else None
+
+    @property
+    def resource_claims(self) -> list[str]:
+        """The names of ``resourceClaims``."""
+        return [claim.name for claim in _decode(self.resource_claims_json, _CLAIMS, "resourceClaims") or ()]
 
     @cached_property
     def init_containers(self) -> list[InitContainer] | None:
@@ -226,12 +260,14 @@ class Metadata(Fields):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     deletion_timestamp: str | None = None
+    owner_references_json: msgspec.Raw = msgspec.field(name="ownerReferences", default=msgspec.Raw())
 
 
 class PodStatus(Fields):
     """``status``."""
 
     phase: str | None = None
+    extended_resource_claim_json: msgspec.Raw = msgspec.field(name="extendedResourceClaimStatus", default=msgspec.Raw())
 
 
 class Pod(Fields):
@@ -246,6 +282,17 @@ class Pod(Fields):
         """Whether it may still get a node: it has not ended, and is not being deleted."""
         phase = self.status.phase if self.status else None
         return phase in (None, "", "Pending") and not (self.metadata and self.metadata.deletion_timestamp)
+
+    @property
+    def has_owner(self) -> bool:
+        """Whether another object made it, such as a Job: then no person reads warnings about it."""
+        owners = self.metadata.owner_references_json if self.metadata else msgspec.Raw()
+        return is_present(owners) and bytes(owners) != b"[]"
+
+    @property
+    def has_extended_claim(self) -> bool:
+        """Whether a scheduler has served its extended resources by a resource claim."""
+        return self.status is not None and is_present(self.status.extended_resource_claim_json)
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -332,6 +379,7 @@ _MOUNTS = msgspec.json.Decoder(list[VolumeMount])
 _INIT_CONTAINERS = msgspec.json.Decoder(list[InitContainer])
 _APART = msgspec.json.Decoder(list[msgspec.Raw])
 _DOCUMENT = msgspec.json.Decoder(dict[str, Any])
+_CLAIMS = msgspec.json.Decoder(list[_Claim])
 _SECURITY = msgspec.json.Decoder(_SecurityContext)
 _VOLUMES = msgspec.json.Decoder(list[Volume])
 _AFFINITY = msgspec.json.Decoder(Affinity)

@@ -3,11 +3,12 @@
 import msgspec
 
 from webhook.catalogue.cards import MIG_LEFT_ALONE
-from webhook.catalogue.opting import ASKS_WITHOUT_GPU, NAMESPACE_NOT_KNOWN_YET
+from webhook.catalogue.opting import ASKS_WITHOUT_GPU, CLAIMS_LEFT_ALONE, HOW_TO_ASK, NAMESPACE_NOT_KNOWN_YET
 from webhook.model import names
 from webhook.model.options import parse_option
 from webhook.model.outcome import Reason
 from webhook.model.pod import Namespace, Pod
+from webhook.request.claims import read_claims
 from webhook.request.resources import PodRequests
 
 
@@ -25,7 +26,9 @@ _NO_GPU = Skip(Reason.NO_GPU_REQUEST)
 _NO_GPU_BUT_ASKED = Skip(Reason.NO_GPU_REQUEST, str(ASKS_WITHOUT_GPU.say()))
 _MIG = Skip(Reason.MIG_REQUEST, str(MIG_LEFT_ALONE.say()))
 _SLICE = Skip(Reason.VGPU_SLICE)
+_CLAIMS = Skip(Reason.RESOURCE_CLAIMS, str(CLAIMS_LEFT_ALONE.say()))
 _NOT_REQUESTED = Skip(Reason.NOT_REQUESTED)
+_NOT_REQUESTED_BY_A_PERSON = Skip(Reason.NOT_REQUESTED, str(HOW_TO_ASK.say()))
 
 
 def early_skip_reason(pod: Pod, namespace: Namespace) -> Skip | None:
@@ -49,6 +52,9 @@ def skip_reason(pod: Pod, namespace: Namespace, requests: PodRequests, inject_by
     annotations = pod.annotations
     found = [container.request for container in requests.containers if container.request]
     if not found and not requests.mig:
+        if read_claims(pod, requests):
+            inject = _inject_option(annotations, f"pod {namespace.name}/{pod.display_name}")
+            return _OPTED_OUT if inject is False else _CLAIMS
         return _NO_GPU_BUT_ASKED if annotations.get(names.INJECT) == "true" else _NO_GPU
     inject = _inject_option(annotations, f"pod {namespace.name}/{pod.display_name}")
     if inject is False:
@@ -63,7 +69,9 @@ def skip_reason(pod: Pod, namespace: Namespace, requests: PodRequests, inject_by
     wanted = inject_by_default if wanted is None else wanted
     if wanted is None:
         wanted = any(request.count > 1 for request in found)
-    return None if wanted else _NOT_REQUESTED
+    if wanted:
+        return None
+    return _NOT_REQUESTED if pod.has_owner else _NOT_REQUESTED_BY_A_PERSON
 
 
 def _inject_option(annotations: dict[str, str], holder: str) -> bool | None:

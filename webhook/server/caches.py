@@ -17,9 +17,10 @@ from webhook.log import Log
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError, StateUnknown
 from webhook.model.version import Version
+from webhook.printable import printable
 from webhook.server.vitals import Vitals
 from webhook.state.cluster import VERSIONS, ClusterState
-from webhook.state.detected import hami_version, kubernetes_version, scheduler_accounts
+from webhook.state.detected import claimed_resources, hami_version, kubernetes_version, scheduler_accounts
 
 VERSIONS_SECONDS = (120.0, 240.0)
 """HAMi and Kubernetes are seldom updated, and never at once on all nodes."""
@@ -114,7 +115,7 @@ class ClusterCaches:
             await asyncio.sleep(_between(RETRY_SECONDS if problem else VERSIONS_SECONDS))
 
     async def _detect(self) -> ClusterFacts:
-        """The versions; what cannot be told from an answer is unknown, and what is configured is not asked for.
+        """The facts; what cannot be told from an answer is unknown, and what is configured is not asked for.
 
         Raises:
             StateUnknown: there is no answer.
@@ -127,7 +128,25 @@ class ClusterCaches:
         if kubernetes is None:
             answer = await self._answer("Kubernetes", self._versions.kubernetes())
             kubernetes = self._version("Kubernetes", answer, kubernetes_version)
-        return ClusterFacts(hami=hami, kubernetes=kubernetes)
+        claimed, has_hami_dra = await self._claimed()
+        return ClusterFacts(hami=hami, kubernetes=kubernetes, claimed=claimed, has_hami_dra=has_hami_dra)
+
+    async def _claimed(self) -> tuple[frozenset[str] | None, bool]:
+        """What DeviceClasses serve, and whether HAMi's DRA driver has one."""
+        if self._configured.claimed == frozenset():
+            return None, False
+        what = "DeviceClasses"
+        answer = await self._answer(what, self._versions.device_classes())
+        if answer is None:
+            return None, False
+        try:
+            claimed, has_hami_dra = claimed_resources(answer)
+        except FormatError as error:
+            self._say(what, str(error))
+            return None, False
+        served = " and ".join(sorted(map(printable, claimed)))
+        self._say(what, f"DeviceClasses serve {served}: pods that request it get resource claims" if served else "")
+        return claimed, has_hami_dra
 
     async def _answer(self, what: str, question: Awaitable[bytes]) -> bytes | None:
         """What the API server says; ``None`` if it refuses to."""

@@ -1,9 +1,10 @@
-"""Versions of HAMi and Kubernetes, from what the API server says. What is not certain is not known."""
+"""Versions of HAMi and Kubernetes, and what claims serve, from the API server. What is not certain is not known."""
 
 import re
 
 import msgspec
 
+from webhook.config import HAMI_RESOURCES
 from webhook.model import names
 from webhook.model.errors import FormatError
 from webhook.model.version import Version
@@ -46,6 +47,19 @@ class _Deployment(msgspec.Struct):
 
 class _Deployments(msgspec.Struct):
     items: list[_Deployment] | None = None
+
+
+class _DeviceClassSpec(msgspec.Struct, rename="camel"):
+    extended_resource_name: str | None = None
+
+
+class _DeviceClass(msgspec.Struct):
+    metadata: _Metadata
+    spec: _DeviceClassSpec = msgspec.field(default_factory=_DeviceClassSpec)
+
+
+class _DeviceClasses(msgspec.Struct):
+    items: list[_DeviceClass] | None = None
 
 
 class _KubernetesVersion(msgspec.Struct, rename="camel"):
@@ -101,6 +115,26 @@ def scheduler_accounts(answer: bytes) -> frozenset[str]:
         f"system:serviceaccount:{deployment.metadata.namespace}:{deployment.spec.template.spec.service_account_name}"
         for deployment in _deployments(answer, "schedulers of HAMi")
     )
+
+
+def claimed_resources(answer: bytes) -> tuple[frozenset[str], bool]:
+    """The extended resources that DeviceClasses serve, and whether one of them is of HAMi's DRA driver.
+
+    HAMi-DRA's webhook turns requests for GPUs into claims of that class, whether or not the class names the resource.
+
+    Args:
+        answer: A ``DeviceClassList``.
+
+    Raises:
+        FormatError: it is none.
+    """
+    try:
+        classes = msgspec.json.decode(answer, type=_DeviceClasses).items or []
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FormatError("DeviceClasses", expected="DeviceClasses", found=str(error)) from None
+    has_hami = any(one.metadata.name == names.HAMI_DEVICE_CLASS for one in classes)
+    named = {one.spec.extended_resource_name for one in classes if one.spec.extended_resource_name}
+    return frozenset(named | {HAMI_RESOURCES.count} if has_hami else named), has_hami
 
 
 def _deployments(answer: bytes, source: str) -> list[_Deployment]:

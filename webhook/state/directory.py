@@ -1,4 +1,4 @@
-"""State from files, read once: ``namespaces/*.yaml`` (manifests), ``cluster.yaml`` (versions), ``nodes/*.json``."""
+"""State from files, read once: ``namespaces/*.yaml`` (manifests), ``cluster.yaml`` (facts), ``nodes/*.json``."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -30,6 +30,8 @@ class _NamespaceManifest(Fields):
 class _ClusterFile(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     hami_version: str | None = None
     kubernetes_version: str | None = None
+    claimed_resources: list[str] | None = None
+    hami_dra: bool = False
 
 
 class DirectoryState:
@@ -37,7 +39,7 @@ class DirectoryState:
 
     Args:
         namespaces: By name.
-        facts: Versions.
+        facts: What is known of the cluster.
         read_nodes: Gives the topologies by the names of their nodes. It is asked once, when the first is needed: most
             commands need none, and a file that cannot be read does not hinder them.
     """
@@ -59,7 +61,7 @@ class DirectoryState:
         return self._namespaces.get(name) or Namespace(name, known=False)
 
     def cluster(self) -> ClusterFacts:
-        """The versions of ``cluster.yaml``."""
+        """What ``cluster.yaml`` says."""
         return self._facts
 
     def node(self, name: str) -> Sources:
@@ -121,6 +123,8 @@ def _read_cluster(path: Path) -> ClusterFacts:
         kubernetes=Version.parse(found.kubernetes_version, source=f"{path}: kubernetesVersion")
         if found.kubernetes_version
         else None,
+        claimed=None if found.claimed_resources is None else frozenset(found.claimed_resources),
+        has_hami_dra=found.hami_dra,
     )
 
 

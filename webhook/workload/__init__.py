@@ -21,7 +21,7 @@ from webhook.model.patch import Operation
 from webhook.model.pod import Namespace, Pod
 from webhook.model.review import encode_patch
 from webhook.state.directory import DirectoryState
-from webhook.workload.advice import how_to_ask, misplaced_options, pods_made_elsewhere
+from webhook.workload.advice import SAYS_HOW_TO_ASK, how_to_ask, misplaced_options, pods_made_elsewhere
 from webhook.workload.versions import depends_on_versions
 
 _TRIED = 64
@@ -62,7 +62,8 @@ class Injected(msgspec.Struct, frozen=True):
             yield f"refused: {self.label}: {outcome.message}"
         elif outcome.kind is Kind.SKIP:
             yield f"skipped: {self.label}: {SENTENCES[outcome.reason]}{how_to_ask(outcome.reason, self.template)}"
-        for warning in (*outcome.warnings, *misplaced_options(self.template)):
+        warnings = [warning for warning in outcome.warnings if warning != SAYS_HOW_TO_ASK]
+        for warning in (*warnings, *misplaced_options(self.template)):
             yield f"warning: {self.label}: {warning}"
 
 

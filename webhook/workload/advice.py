@@ -3,12 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from webhook.catalogue import opting
 from webhook.manifest.templates import ManifestObject, Template, find_bare_containers
 from webhook.model import names
 from webhook.model.outcome import Reason
 from webhook.model.patch import pointer
 
 _LISTED = 4
+SAYS_HOW_TO_ASK = str(opting.HOW_TO_ASK.say())
+"""Admission's warning, which :func:`how_to_ask` says with the place."""
 
 
 def how_to_ask(reason: Reason, template: Template) -> str:
@@ -16,7 +19,8 @@ def how_to_ask(reason: Reason, template: Template) -> str:
     if reason not in {Reason.NOT_REQUESTED, Reason.VGPU_SLICE}:
         return ""
     cards = ", which also gives it whole cards" if reason is Reason.VGPU_SLICE else ""
-    return f' To request it, set the annotation {names.INJECT}: "true" at {template.path}/metadata/annotations{cards}.'
+    how = opting.HOW_TO_ASK.say().text
+    return f" {how[:1].upper()}{how[1:]} at {template.path}/metadata/annotations{cards}."
 
 
 def misplaced_options(template: Template) -> Iterator[str]:

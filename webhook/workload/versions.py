@@ -2,6 +2,8 @@
 
 from itertools import product
 
+import msgspec
+
 from webhook.admit.admission import admit
 from webhook.admit.steps import STEPS
 from webhook.config import AdmitPolicy
@@ -42,7 +44,8 @@ def depends_on_versions(
     kubernetes = _KUBERNETES if known.kubernetes is None else (known.kubernetes,)
     found: set[str] = set()
     for one, other in product(hami, kubernetes):
-        elsewhere = admit(pod, namespace, policy, ClusterFacts(hami=one, kubernetes=other), trace=True)
+        facts = msgspec.structs.replace(known, hami=one, kubernetes=other)
+        elsewhere = admit(pod, namespace, policy, facts, trace=True)
         found |= _difference(outcome, elsewhere)
     return frozenset(found)
 

@@ -6,11 +6,19 @@ from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.catalogue.cards import CARDS_OFFERED_TO_OTHERS, INIT_GPUS_NOT_SCHEDULED, PRIVILEGED_REFUSED
-from webhook.catalogue.opting import MORE_UNKNOWN_ANNOTATIONS, PERHAPS_MEANT, UNKNOWN_ANNOTATION
+from webhook.catalogue.opting import (
+    COUNT_SERVED_BY_CLAIMS,
+    MORE_UNKNOWN_ANNOTATIONS,
+    PERHAPS_MEANT,
+    UNKNOWN_ANNOTATION,
+)
+from webhook.catalogue.peers import USER_OF_IMAGE, USERS_DIFFER
 from webhook.model import names
 from webhook.model.choices import Carrier
 from webhook.model.options import probably_meant
 from webhook.model.outcome import Reason
+from webhook.request.untreated import untreated
+from webhook.request.users import user_difference, users
 
 _NAMED = 10
 """Unknown annotations: to find what was meant takes longer than the rest of a review."""
@@ -21,12 +29,35 @@ PURPOSE = "say what may go wrong"
 def plan(subject: Subject, patch: PodPatch) -> None:
     """Warnings about this pod on this cluster."""
     _unknown_annotations(subject.options.unknown, patch)
+    _claims(subject, patch)
     if subject.cluster.denies_privileged:
         _privileged(subject, patch)
     if not subject.cluster.serves_init_containers:
         _gpus_of_init_containers(subject, patch)
     if subject.cluster.has_init_container_fault and subject.remap.carrier is not Carrier.SIDECAR:
         _init_container_fault(subject, patch)
+
+
+def _claims(subject: Subject, patch: PodPatch) -> None:
+    """What serves the pod its GPUs instead of HAMi, or keeps HAMi from serving it."""
+    claimed = subject.served_by_claims
+    if claimed:
+        patch.warn(COUNT_SERVED_BY_CLAIMS.say(resource=claimed), Reason.SERVED_BY_CLAIMS)
+    elif subject.family == "hami":
+        for message in untreated(subject.pod, subject.namespace, subject.policy, subject.cluster):
+            patch.warn(message)
+    if subject.profile.shares_gpus:
+        _users(subject, patch)
+
+
+def _users(subject: Subject, patch: PodPatch) -> None:
+    """Peers that cannot open each other's shared memory."""
+    sharing = [container.spec for container in subject.gpu_containers]
+    found = user_difference(users(subject.spec, sharing)) if len(sharing) > 1 else None
+    if found and found.other is not None:
+        patch.warn(USERS_DIFFER.say(first=found.first, user=found.user, second=found.second, other=found.other))
+    elif found:
+        patch.warn(USER_OF_IMAGE.say(first=found.first, user=found.user, second=found.second))
 
 
 def _unknown_annotations(unknown: Sequence[str], patch: PodPatch) -> None:

@@ -23,7 +23,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         asked = subject.gpu_request(container).count
         total += asked
         largest = max(largest, asked)
-    if total < 2 or subject.family != "hami":
+    if total < 2 or subject.family != "hami" or subject.served_by_claims:
         return
     policy, annotations = subject.options.policy, subject.pod.annotations
     if names.HAMI_SCHEDULER_POLICY not in annotations:

@@ -1,7 +1,8 @@
 """Whole cards: all cores and all memory of each GPU, in limits and requests alike.
 
 ``gpucores: 100`` makes HAMi give an idle card and keep others off it; ``gpumem`` would win over the percentage.
-Extended resources must have equal limits and requests, so both are written.
+Extended resources must have equal limits and requests, so both are written. Where resource claims serve the count,
+the count stands alone: no claim serves cores and memory, so that a pod with them waits for ever.
 """
 
 from webhook.admit.container import PodContainer
@@ -22,18 +23,21 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         family = request.names
         if family.family == "koordinator":
             continue  # whole GPUs are those of a bare count; Koordinator counts cores and memory of all GPUs together
+        wanted: list[tuple[str, int, Quantity]] = [(family.count, request.count, request.written_count)]
+        parts, unwanted = (family.cores, family.memory_percentage), [family.memory]
+        if subject.cluster.is_claimed(family.count):
+            unwanted += parts
+        else:
+            wanted += [(part, WHOLE, "100") for part in parts]
         for section in ("limits", "requests"):
             present: dict[str, Quantity] = getattr(resources, section) or {}
-            for resource, number, text in (
-                (family.count, request.count, request.written_count),
-                (family.cores, WHOLE, "100"),
-                (family.memory_percentage, WHOLE, "100"),
-            ):
+            for resource, number, text in wanted:
                 current = present.get(resource)
                 if current != text and not _equal(container, resource, current, number):
                     patch.set_resource(container, section, resource, text)
-            if family.memory in present:
-                patch.drop_resource(container, section, family.memory)
+            for resource in unwanted:
+                if resource in present:
+                    patch.drop_resource(container, section, resource)
 
 
 def _equal(container: PodContainer, resource: str, current: Quantity | None, number: int) -> bool:

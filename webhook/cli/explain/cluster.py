@@ -26,7 +26,7 @@ from webhook.model.pod import Namespace, Pod
 from webhook.model.version import Version
 from webhook.printable import printable
 from webhook.resolve.node import KnownNode, Origin, Sources
-from webhook.state.detected import hami_version, scheduler_accounts
+from webhook.state.detected import claimed_resources, hami_version, scheduler_accounts
 from webhook.state.published import topology_of_config_map, topology_of_node
 from webhook.state.registered import asked_about
 
@@ -99,7 +99,7 @@ def _known(cluster: _Cluster, namespace: str, name: str, registration: str) -> K
         document=document,
         pod=pod,
         namespace=around,
-        cluster=_facts(cluster, schedulers),
+        cluster=_facts(cluster, pod, schedulers),
         group=lambda group: _group(cluster, pod, group),
         node=lambda node: _node(cluster, node),
         namespace_problem=problem,
@@ -134,12 +134,19 @@ def _schedulers(cluster: _Cluster) -> tuple[bytes | None, str]:
     return msgspec.json.encode({"items": found}), ""
 
 
-def _facts(cluster: _Cluster, schedulers: bytes | None) -> ClusterFacts:
-    """The versions of Kubernetes and, if there are Deployments of its schedulers, of HAMi."""
+def _facts(cluster: _Cluster, pod: Pod, schedulers: bytes | None) -> ClusterFacts:
+    """The versions of Kubernetes and, if there are Deployments of its schedulers, of HAMi; and what claims serve.
+
+    Of a pod with a node its own status and annotations tell whether claims served it.
+    """
     source = "the version of the API server"
     kubernetes, _ = _try(lambda: Version.parse(cluster.ask(cluster.api.version()), source=source), None)
     hami, _ = _try(lambda: _hami(schedulers), None)
-    return ClusterFacts(hami=hami, kubernetes=kubernetes)
+    if pod.spec and pod.spec.node_name:
+        return ClusterFacts(hami=hami, kubernetes=kubernetes)
+    found, _ = _try(lambda: claimed_resources(to_json({"items": cluster.ask(cluster.api.device_classes())})), None)
+    claimed, has_hami_dra = found or (None, False)
+    return ClusterFacts(hami=hami, kubernetes=kubernetes, claimed=claimed, has_hami_dra=has_hami_dra)
 
 
 def _hami(schedulers: bytes | None) -> Version | None:

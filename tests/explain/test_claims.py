@@ -1,0 +1,96 @@
+"""Pods that get their GPUs by resource claims: what is known is said, and not that there is nothing to join."""
+
+from typing import Any
+
+import pytest
+
+from tests.explain.situations import failing, finding, injected, on, said, told
+from tests.judge import HAMI_2_9
+from tests.pods import ALL_ALLOWED, Manifest, container, pod
+from tests.topology import machines
+from webhook.explain.findings import Reach
+from webhook.model.cluster import ClusterFacts
+from webhook.model.pod import Namespace
+
+CLAIMED = ClusterFacts(hami=HAMI_2_9.hami, kubernetes=HAMI_2_9.kubernetes, claimed=frozenset({"nvidia.com/gpu"}))
+HAMI_DRA = ClusterFacts(claimed=frozenset({"nvidia.com/gpu"}), has_hami_dra=True)
+
+
+def with_claims(*names: str, **metadata: Any) -> Manifest:
+    referring = container(gpus=None, resources={"claims": [{"name": name} for name in names]})
+    manifest = pod(referring, resourceClaims=[{"name": name, "resourceClaimName": name} for name in names])
+    manifest["metadata"] |= metadata
+    return manifest
+
+
+def test_a_pod_with_claims_is_not_said_to_have_nothing_to_join() -> None:
+    report = told(with_claims("gpus"))
+    assert report.reach is Reach.UNKNOWN
+    found = finding(report, "resource-claims")
+    assert (found.code, found.verdict) == ("GT164", "unknown")
+    assert 'resource claim "gpus"' in found.evidence
+    assert report.conclusion.endswith("not known: resource-claims.")
+    assert failing(report) == []
+
+
+def test_many_claims_are_counted() -> None:
+    evidence = finding(told(with_claims(*"abcdef")), "resource-claims").evidence
+    assert 'resource claims "a", "b", "c", "d" and 2 more' in evidence
+
+
+def test_a_pod_without_claims_has_nothing_to_join() -> None:
+    report = told(pod(container(gpus=None)))
+    assert report.reach is Reach.NOTHING_TO_JOIN
+    assert [one for one in report.findings if one.condition == "resource-claims"] == []
+
+
+def test_claims_that_hami_dra_made_are_served_by_a_driver_that_preloads() -> None:
+    report = told(with_claims("rc", labels={"hami.io/dra": "true"}))
+    assert [(one.code, str(one.verdict)) for one in report.findings if one.condition == "resource-claims"] == [
+        ("GT164", "unknown"),
+        ("GT255", "fails"),
+    ]
+    assert said(report, "prepared")[0] == "not-needed"
+    assert report.reach is Reach.SOME
+
+
+@pytest.mark.parametrize(
+    ("annotations", "namespace", "verdict"),
+    [
+        ({"gpu.topology/profile": "exclusive"}, ALL_ALLOWED, "fails"),
+        ({"gpu.topology/inject": "true"}, ALL_ALLOWED, "fails"),
+        ({"gpu.topology/profile": "observe"}, ALL_ALLOWED, "not-needed"),
+        ({"gpu.topology/inject": "false"}, ALL_ALLOWED, "not-needed"),
+        ({"gpu.topology/profile": "exclusive"}, Namespace("team-a"), "not-needed"),
+    ],
+)
+def test_the_refusal_of_admission_is_told(annotations: dict[str, str], namespace: Namespace, verdict: str) -> None:
+    manifest = with_claims("rc", labels={"hami.io/dra": "true"}, annotations=annotations)
+    assert said(told(manifest, namespace), "prepared")[0] == verdict
+
+
+def test_where_claims_serve_the_count_the_gpus_will_not_be_known_and_hamis_plugin_does_not_matter() -> None:
+    report = told(pod(), cluster=CLAIMED)
+    assert finding(report, "resource-claims").code == "GT163"
+    assert said(report, "control")[0] == "not-needed"
+    assert said(told(pod()), "control")[0] == "fails"
+
+
+def test_a_pod_that_was_injected_there_lacks_nothing() -> None:
+    assert said(told(injected(pod(), cluster=CLAIMED), cluster=CLAIMED), "prepared")[0] == "holds"
+
+
+def test_the_status_of_a_pod_says_that_a_claim_served_it() -> None:
+    manifest = pod() | {"status": {"extendedResourceClaimStatus": {"resourceClaimName": "train-extended-resources-x"}}}
+    assert finding(told(manifest), "resource-claims").code == "GT165"
+
+
+def test_hamis_dra_driver_refuses_exclusive_there_too() -> None:
+    report = told(pod(), cluster=HAMI_DRA)
+    assert said(report, "prepared")[0] == "fails"
+    assert "GT255" in [one.code for one in report.findings]
+
+
+def test_a_pod_that_hami_served_is_not_doubted() -> None:
+    report = told(on(injected(pod()), "h20-node-1", [machines.H20_UUIDS[2], machines.H20_UUIDS[3]]))
+    assert [one for one in report.findings if one.condition == "resource-claims"] == []

@@ -1,0 +1,43 @@
+"""Does HAMi treat the pod at all?"""
+
+from collections.abc import Iterator
+
+from webhook.catalogue import cards
+from webhook.catalogue.entry import Message
+from webhook.explain.examined import ExaminedPod
+from webhook.explain.findings import Finding, fails, unknown
+from webhook.model import names
+from webhook.request.untreated import untreated
+
+TREATED = "treated-by-hami"
+
+
+def treated(examined: ExaminedPod) -> Iterator[Finding]:
+    """What keeps HAMi from the pod; nothing where it may serve it."""
+    if examined.claimed_count:
+        return
+    evidence = examined.evidence
+    scheduled_elsewhere = _exists(examined) and examined.spec.scheduler_name != evidence.policy.hami_scheduler_name
+    for message in untreated(evidence.pod, evidence.namespace, evidence.policy, examined.cluster):
+        if message.code == cards.NODE_PRESET.code and scheduled_elsewhere:
+            continue  # another scheduler chose the node
+        is_known = message.code != cards.OTHER_SCHEDULER.code or examined.cluster.hami is not None
+        yield fails(TREATED, message) if is_known else unknown(TREATED, message)
+    missed = _missed(examined)
+    if missed:
+        yield fails(TREATED, missed)
+
+
+def _missed(examined: ExaminedPod) -> Message | None:
+    """Of a pod that exists: HAMi's webhook has not given it the name of its scheduler."""
+    if not _exists(examined) or names.HAMI_ALLOCATED_NODE in examined.evidence.pod.annotations:
+        return None
+    if examined.spec.scheduler_name != names.DEFAULT_SCHEDULER:
+        return None
+    return cards.NOT_TAKEN_BY_HAMI.say(scheduler=names.DEFAULT_SCHEDULER)
+
+
+def _exists(examined: ExaminedPod) -> bool:
+    """Whether the pod is one of a cluster, and not a manifest."""
+    metadata = examined.evidence.pod.metadata
+    return metadata is not None and bool(metadata.uid)

@@ -1,0 +1,49 @@
+"""Can peers open each other's shared memory, which belongs to one user?"""
+
+from collections.abc import Iterator, Sequence
+
+from webhook.catalogue import peers
+from webhook.explain.examined import ExaminedPod
+from webhook.explain.findings import Finding, fails, holds, unknown
+from webhook.explain.words import counted
+from webhook.model.outcome import Refused
+from webhook.model.pod import MalformedPod, Pod, PodSpec
+from webhook.request.resources import read_requests
+from webhook.request.users import user_difference, users
+
+USERS = "users"
+
+
+def peer_users(examined: ExaminedPod, others: Sequence[Pod]) -> Iterator[Finding]:
+    """The users of its containers with GPUs and of those of other pods; nothing where all are left to the images."""
+    found = {
+        f"container {name}": user
+        for name, user in users(examined.spec, [container.spec for container in examined.gpu_containers]).items()
+    }
+    for other in others:
+        found |= _of_pod(examined, other)
+    if len(found) < 2 or not any(user is not None for user in found.values()):
+        return
+    difference = user_difference(found)
+    if difference is None:
+        yield holds(USERS, f"{counted(len(found), 'container')} of these pods run as user {next(iter(found.values()))}")
+        return
+    first, second, user = difference.first, difference.second, difference.user
+    if difference.other is None:
+        yield unknown(USERS, peers.USER_OF_IMAGE.say(first=first, user=user, second=second))
+    else:
+        yield fails(USERS, peers.USERS_DIFFER.say(first=first, user=user, second=second, other=difference.other))
+
+
+def _of_pod(examined: ExaminedPod, pod: Pod) -> dict[str, int | None]:
+    policy = examined.evidence.policy
+    try:
+        asking = [
+            one.spec for one in read_requests(pod, policy.resources, policy.default_count).containers if one.request
+        ]
+        return {
+            f"container {name} of {pod.display_name}": user
+            for name, user in users(pod.spec or PodSpec(), asking).items()
+        }
+    except (Refused, MalformedPod):
+        return {}

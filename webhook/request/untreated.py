@@ -1,0 +1,51 @@
+"""Pods with GPU requests that HAMi will not treat: what its webhook or its scheduler passes over.
+
+HAMi's webhook gives pods its scheduler's name unless the label ``hami.io/webhook: ignore`` keeps them from it. Since
+2.7 it passes over pods that name another scheduler; before, it overwrote the name. It denies GPU pods with a node.
+Sources: HAMi pkg/scheduler/webhook.go; charts/hami/templates/scheduler/webhook.yaml.
+"""
+
+from collections.abc import Iterator
+
+from webhook.catalogue import cards
+from webhook.catalogue.entry import Message
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import shorten
+from webhook.model.pod import Namespace, Pod, PodSpec
+
+_KATA = "kata"
+"""In the names of the runtime classes that Kata Containers installs: kata-qemu, kata-clh, kata-qemu-nvidia-gpu."""
+
+
+def untreated(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts) -> Iterator[Message]:
+    """Why HAMi will not give the pod its GPUs, one message for each cause; none if HAMi has given it GPUs already.
+
+    Args:
+        pod: It asks for GPUs of HAMi.
+        namespace: Its namespace.
+        policy: The configuration.
+        cluster: What is known of the cluster.
+    """
+    spec = pod.spec or PodSpec()
+    if names.HAMI_ALLOCATED_NODE not in pod.annotations:
+        yield from _unscheduled(pod, namespace, policy, cluster)
+    if spec.runtime_class_name and _KATA in spec.runtime_class_name:
+        yield cards.KATA_RUNTIME_CLASS.say(name=shorten(spec.runtime_class_name))
+
+
+def _unscheduled(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts) -> Iterator[Message]:
+    spec = pod.spec or PodSpec()
+    scheduler = spec.scheduler_name or names.DEFAULT_SCHEDULER
+    if scheduler not in (policy.hami_scheduler_name, names.DEFAULT_SCHEDULER) and cluster.keeps_scheduler_names:
+        yield cards.OTHER_SCHEDULER.say(scheduler=shorten(scheduler))
+    ignoring = [
+        holder
+        for holder, labels in (("pod", pod.labels), (f"namespace {namespace.name}", namespace.labels))
+        if labels.get(names.HAMI_WEBHOOK) == "ignore"
+    ]
+    if ignoring and scheduler != policy.hami_scheduler_name:
+        yield cards.HAMI_WEBHOOK_IGNORED.say(holder=ignoring[0])
+    if spec.node_name:
+        yield cards.NODE_PRESET.say(node=shorten(spec.node_name))

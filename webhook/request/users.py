@@ -1,0 +1,48 @@
+"""Which user the containers of a pod run as: peers of different users cannot open each other's shared memory.
+
+NCCL makes its segments in ``/dev/shm`` with mkstemp, so with mode 0600: src/os/linux.cc, src/transport/nvls.cc.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from webhook.model.pod import Container, PodSpec
+
+
+class UserDifference(msgspec.Struct, frozen=True):
+    """Two containers that are not known to have one user."""
+
+    first: str
+    second: str
+    user: int
+    """Of ``first``."""
+    other: int | None
+    """Of ``second``; ``None``: its image decides."""
+
+
+def users(spec: PodSpec, containers: Sequence[Container]) -> Mapping[str, int | None]:
+    """The users of containers of a pod by their names; ``None``: the image decides.
+
+    Raises:
+        MalformedPod: a security context has another type than in a pod.
+    """
+    of_pod = spec.run_as_user
+    found = {}
+    for container in containers:
+        own = container.run_as_user
+        found[container.name] = of_pod if own is None else own
+    return found
+
+
+def user_difference(found: Mapping[str, int | None]) -> UserDifference | None:
+    """Two of different users; else one with a user and one whose image decides; ``None`` if there are no such two."""
+    given = [(name, user) for name, user in found.items() if user is not None]
+    if not given:
+        return None
+    first, user = given[0]
+    other = next(((name, one) for name, one in given if one != user), None)
+    if other:
+        return UserDifference(first, other[0], user, other[1])
+    unknown = next((name for name, one in found.items() if one is None), None)
+    return UserDifference(first, unknown, user, None) if unknown is not None else None
