@@ -209,6 +209,22 @@ def test_requirements_are_judged() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("policy", "cards", "verdict"),
+    [
+        ("nvlink", (0, 5), "fails"),
+        ("nvlink", (0, 3), "holds"),
+        ("single-numa", (0, 4), "fails"),
+        ("single-numa", (0, 3), "holds"),
+        ("best-effort", (0, 5), "not-needed"),
+        ("spread", (0, 5), "not-needed"),
+    ],
+)
+def test_a_policy_is_judged_as_a_requirement(policy: str, cards: tuple[int, int], verdict: str) -> None:
+    found = on(annotated(pod(), policy=policy), "dgx1-v100", v100(*cards))
+    assert finding(told(found, sources=DGX1), "requirements").verdict == verdict
+
+
 def peers() -> Manifest:
     """An injected pod of two containers with two GPUs each, on its node, before anything was written at its Binding."""
     prepared = injected(pod(container("prefill"), container("decode"), annotations=PEERS), ALL_ALLOWED)

@@ -456,6 +456,26 @@ def test_what_is_met_is_said_with_its_evidence() -> None:
     ]
 
 
+def test_a_policy_is_verified_on_the_real_machine() -> None:
+    seen = with_switch_links(h20(), 4, 0)
+    verdict = judged(POD_PEERS, seen=seen, POLICY="nvlink", ON_VIOLATION="deny")
+    assert verdict.code is ExitCode.REQUIREMENT
+    assert verdict.reason.startswith("a requirement is not met: policy nvlink: GPU0 and GPU4 have ")
+    verdict = judged(POD_PEERS, POLICY="nvlink", ON_VIOLATION="deny")
+    assert verdict.code is ExitCode.TRUE
+
+
+def test_a_policy_about_numa_nodes_is_verified_on_the_real_machine() -> None:
+    verdict = judged(POD_PEERS, POLICY="single-numa", ON_VIOLATION="deny")
+    assert ended(verdict) == (
+        15,
+        "a requirement is not met: policy single-numa: GPU0 is on NUMA node 0, GPU4 on NUMA node 1",
+    )
+    verdict = judged(EXCLUSIVE, POLICY="single-numa", ON_VIOLATION="deny")
+    assert verdict.code is ExitCode.TRUE
+    assert "the requirements are met: the GPUs are on one NUMA node" in [found.text for found in verdict.findings]
+
+
 def test_requirements_of_a_pod_of_which_nothing_is_known_are_unknown() -> None:
     verdict = judged(EXCLUSIVE, ALLOCATION=MISSING, REQUIRE_NVLINK="true", ON_VIOLATION="deny")
     assert verdict.code is ExitCode.TRUE

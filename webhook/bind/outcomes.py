@@ -55,7 +55,7 @@ def unresolved(pod: PodToBind, reason: BindReason, text: str, policy: AdmitPolic
         return BindOutcome(
             kind=Kind.REFUSE, reason=reason, profile=pod.profile, code=CONFLICT, message=message, event=event
         )
-    if reason is BindReason.MIG_ALLOCATION and pod.demand.requirements:
+    if reason is BindReason.MIG_ALLOCATION and pod.demand.requirements.of_links:
         outcome = BindOutcome(kind=Kind.PATCH, reason=reason, profile=pod.profile, annotations=_defaults(pod, policy))
         return _violated(pod, outcome, (text,), event_text=BIND_SENTENCES[reason])
     return BindOutcome(
@@ -138,8 +138,8 @@ def _violated(pod: PodToBind, outcome: BindOutcome, unmet: Sequence[str], *, eve
 def _doubts(resolution: Resolution) -> Iterable[str]:
     """Why the topology may be less than the truth."""
     node = resolution.node
-    if resolution.doubt and resolution.requires:
-        yield f"whether the requirements are met is not known: {resolution.doubt}"
+    if resolution.undecided:
+        yield f"whether the requirements are met is not known: {resolution.undecided}"
     if node.origin is Origin.HAMI:
         yield (
             f"the topology of node {node.name} is that of HAMi's annotations: "

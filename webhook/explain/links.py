@@ -14,6 +14,7 @@ from webhook.model import names
 from webhook.model.binding import BIND_SENTENCES, BindReason
 from webhook.model.errors import shorten
 from webhook.model.references import referred_annotations
+from webhook.request.demand import required
 from webhook.resolve.node import KnownNode, Origin
 from webhook.resolve.outputs import FOR_PEOPLE, annotations
 from webhook.resolve.resolve import Resolution, Unresolved
@@ -214,15 +215,14 @@ def _faults(node: KnownNode, members: Sequence[Gpu]) -> Iterator[str]:
 
 
 def _requirements(examined: ExaminedPod) -> Finding:
-    options = examined.options
-    if not options.require_nvlink and options.min_bandwidth is None:
+    if not required(examined.options):
         return not_needed(REQUIREMENTS, "the pod requires nothing of its GPUs")
     if examined.resolution is None:
         return unknown(REQUIREMENTS, "they are judged when the GPUs are known")
     if examined.resolution.unmet:
         return fails(REQUIREMENTS, "; ".join(examined.resolution.unmet), "Have other GPUs chosen, or require less")
-    if examined.resolution.doubt:
-        return unknown(REQUIREMENTS, examined.resolution.doubt, _remedy(examined, Unresolved.NODE_UNKNOWN))
+    if examined.resolution.undecided:
+        return unknown(REQUIREMENTS, examined.resolution.undecided, _remedy(examined, Unresolved.NODE_UNKNOWN))
     return holds(REQUIREMENTS, "what the pod requires of its GPUs is met")
 
 

@@ -12,7 +12,7 @@ from webhook.allocation.dialect import Dialect
 from webhook.allocation.model import Allocation
 from webhook.allocation.read import dialect_of
 from webhook.model import names
-from webhook.model.choices import OnViolation, Profile
+from webhook.model.choices import OnViolation, Policy, Profile
 from webhook.model.errors import FormatError
 from webhook.resolve.demand import LINK_TABLES, GpuContainer, GpuDemand, NcclTables, Requirements
 from webhook.topology.document import parse_topology
@@ -208,6 +208,7 @@ def _read_requirements(variables: _Variables) -> Requirements:
     return Requirements(
         nvlink=variables.choice(names.REMAP_REQUIRE_NVLINK, _TRUTHS, default=False),
         min_bandwidth=variables.parsed(names.REMAP_MIN_BANDWIDTH, _read_bandwidth, None),
+        policy=variables.choice(names.REMAP_POLICY, _by_word(Policy), Policy.BEST_EFFORT),
     )
 
 

@@ -104,7 +104,7 @@ def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> CheckRe
     text = _troubled(inputs, node, error)
     if inputs.profile.shares_gpus or error.reason is Unresolved.GPU_UNKNOWN:
         return failed(_CODES[error.reason], text)
-    unmet = error.reason is Unresolved.MIG_ALLOCATION and inputs.demand.requirements
+    unmet = error.reason is Unresolved.MIG_ALLOCATION and inputs.demand.requirements.of_links
     if unmet and inputs.demand.on_violation is OnViolation.DENY:
         return failed(ExitCode.REQUIREMENT, f"a requirement is not met: {text}")
     return warning(text)
@@ -261,14 +261,19 @@ def _requirements(inputs: Inputs, resolution: Resolution | None) -> Iterator[Che
         return
     if resolution is None:
         yield warning("whether the requirements are met is not known")
-    elif resolution.doubt and not resolution.unmet:
-        yield warning(f"whether the requirements are met is not known: {resolution.doubt}")
+    elif resolution.undecided and not resolution.unmet:
+        yield warning(f"whether the requirements are met is not known: {resolution.undecided}")
     elif not resolution.unmet:
-        worst = resolution.worst
-        yield ok(f"the requirements are met: the link class is {worst.link}, with {worst.bandwidth_text} GB/s")
+        yield ok(f"the requirements are met: {_found(inputs, resolution)}")
     else:
         text = f"a requirement is not met: {'; '.join(resolution.unmet)}"
         yield failed(ExitCode.REQUIREMENT, text) if inputs.demand.on_violation is OnViolation.DENY else warning(text)
+
+
+def _found(inputs: Inputs, resolution: Resolution) -> str:
+    required, worst = inputs.demand.requirements, resolution.worst
+    links = f"the link class is {worst.link}, with {worst.bandwidth_text} GB/s" if required.of_links else ""
+    return " and ".join(filter(None, (links, "the GPUs are on one NUMA node" if required.one_numa_node else "")))
 
 
 def _published(inputs: Inputs, machine: MachineState) -> Iterator[CheckResult]:

@@ -13,7 +13,7 @@ from webhook.model.errors import FormatError, GpuTopologyError
 from webhook.resolve.demand import GpuContainer, GpuDemand
 from webhook.resolve.nccl import nccl_file_values, nccl_values
 from webhook.resolve.node import AllocatedGpus, KnownNode, NodeLimits
-from webhook.resolve.requirements import unmet
+from webhook.resolve.requirements import NOTHING_REQUIRED, judge
 from webhook.topology.model import Gpu, MigMode
 from webhook.topology.sets import GpuSet
 
@@ -73,8 +73,10 @@ class Resolution(NamedTuple):
     """A sentence for each requirement that is not met."""
     requires: bool
     """Whether there are requirements at all."""
+    undecided: str
+    """Why it is not known whether the other requirements are met, in a sentence; empty if it is, or there are none."""
     doubt: str
-    """Why it is not known how GPUs are linked, in a sentence: whether other requirements are met is then not known."""
+    """Why it is not known how GPUs are linked, in a sentence; empty if it is."""
 
     @property
     def worst(self) -> GpuSet:
@@ -129,12 +131,10 @@ def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers
     others = [node.gpu(device.uuid, device.minor) for device in peers] if node_wide else []
     together = node.ordered([*every, *filter(None, others)]) if others else every
     sets = (_gpu_set(together, node),) if shares else tuple([given.gpu_set for _, given in selected])
-    doubts = list(filter(None, map(node.doubt, sets)))
-    if None in others:
-        doubts.append("which GPUs another pod of the group has is not known")
+    missing = "which GPUs another pod of the group has is not known" if None in others else ""
+    judged = judge(demand.requirements, sets, node, missing) if demand.requirements else NOTHING_REQUIRED
     # Other pods, perhaps later ones, share the GPUs of the node with one of ``node-peers``.
     decisive = (_gpu_set(node.in_cuda_order, node),) if node_wide else sets
-    requires = bool(demand.requirements)
     return Resolution(
         node=node,
         containers=containers,
@@ -142,9 +142,10 @@ def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers
         sets=sets,
         nccl=nccl_values(decisive, node, demand),
         nccl_file=nccl_file_values(decisive, node, demand.nccl),
-        unmet=unmet(demand.requirements, [gpu_set for gpu_set in sets if not node.doubt(gpu_set)]) if requires else (),
-        requires=requires,
-        doubt=doubts[0] if doubts else "",
+        unmet=judged.unmet,
+        requires=bool(demand.requirements),
+        undecided=judged.doubt,
+        doubt=next(filter(None, map(node.doubt, sets)), missing),
     )
 
 

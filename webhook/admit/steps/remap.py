@@ -20,6 +20,7 @@ from webhook.model import names
 from webhook.model.choices import OnViolation, Profile
 from webhook.model.outcome import Reason, Refused
 from webhook.model.pod import annotation_reference
+from webhook.request.demand import required
 
 PURPOSE = "verify the GPUs and write the NCCL topology file when it starts"
 
@@ -91,6 +92,7 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         profile=subject.profile,
         require_nvlink=options.require_nvlink,
         min_bandwidth="" if options.min_bandwidth is None else _exact(options.min_bandwidth),
+        policy=str(options.policy) if required(options).of_policy else "",
         denies=options.on_violation is OnViolation.DENY,
         host_network=subject.host.network and subject.profile is Profile.NODE_PEERS,
         reads_file=subject.remap.reads_file,
