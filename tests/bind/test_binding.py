@@ -329,6 +329,18 @@ def test_a_requirement_that_is_not_met_denies_the_binding_if_the_pod_says_so() -
     assert "min-bandwidth 100: GPU0 and GPU2 have 10.0 GB/s" in outcome.message
 
 
+def test_a_privileged_container_of_pod_peers_is_told_the_numbers_of_its_node() -> None:
+    found = injected(
+        container("prefill", securityContext={"privileged": True}),
+        container("decode"),
+        allocated=hami([U[4], U[5]], [U[6], U[7]]),
+        annotations={"gpu.topology/profile": "pod-peers"},
+    )
+    written = decide(found).annotations
+    assert written["gpu.topology/cuda-visible-devices.0"] == "4,5"
+    assert written["gpu.topology/cuda-visible-devices.1"] == "2,3"
+
+
 OLD_HAMI = [ClusterFacts(hami=Version(*hami), kubernetes=Version(1, 33)) for hami in ((2, 5), (2, 8), (2, 10, 1))]
 
 

@@ -30,6 +30,14 @@ def test_variables_become_a_pod() -> None:
     assert inputs.published.node == "h20-node-1"
 
 
+def test_a_privileged_container_is_named_so() -> None:
+    told_of = told(POD_PEERS, CONTAINERS="prefill:2:0:privileged,decode:2:1:init+left-out+privileged")
+    prefill, decode = told_of.demand.containers
+    assert (prefill.sees_node, prefill.selected, prefill.is_init) == (True, True, False)
+    assert (decode.sees_node, decode.selected, decode.is_init) == (True, False, True)
+    assert not any(one.sees_node for one in told(POD_PEERS).demand.containers)
+
+
 def test_what_most_pods_do_not_have_is_absent() -> None:
     inputs = told(EXCLUSIVE)
     assert inputs.demand.requirements == Requirements()

@@ -456,6 +456,31 @@ def test_what_is_met_is_said_with_its_evidence() -> None:
     ]
 
 
+PRIVILEGED = "prefill:2:0,decode:2:1:privileged"
+OWN = [gpu for gpu in h20().gpus if gpu.index in (0, 1, 4, 6)]
+
+
+def test_the_numbers_of_a_privileged_container_are_those_of_the_whole_node() -> None:
+    assert judged(POD_PEERS, CONTAINERS=PRIVILEGED, CUDA_VISIBLE_DEVICES_1="4,6").code is ExitCode.TRUE
+    assert judged(POD_PEERS, CONTAINERS=PRIVILEGED).code is ExitCode.OTHER_GPUS
+
+
+def test_they_are_verified_with_what_was_published_where_the_other_gpus_cannot_be_seen() -> None:
+    seen = replace(h20(), gpus=tuple(OWN))
+    assert judged(POD_PEERS, seen=seen, CONTAINERS=PRIVILEGED, CUDA_VISIBLE_DEVICES_1="4,6").code is ExitCode.TRUE
+    assert judged(POD_PEERS, seen=seen, CONTAINERS=PRIVILEGED).code is ExitCode.OTHER_GPUS
+
+
+def test_they_are_not_verified_where_nothing_was_published() -> None:
+    seen = replace(h20(), gpus=tuple(OWN))
+    verdict = judged(POD_PEERS, seen=seen, CONTAINERS=PRIVILEGED, CUDA_VISIBLE_DEVICES_1="4,6", NODE_TOPOLOGY="{}")
+    assert verdict.code is ExitCode.TRUE
+    assert (
+        "CUDA_VISIBLE_DEVICES of container decode is 4,6: it is privileged and counts GPUs of the node that cannot be "
+        "seen from here"
+    ) in verdict.warnings
+
+
 def test_a_policy_is_verified_on_the_real_machine() -> None:
     seen = with_switch_links(h20(), 4, 0)
     verdict = judged(POD_PEERS, seen=seen, POLICY="nvlink", ON_VIOLATION="deny")

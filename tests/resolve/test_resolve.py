@@ -57,6 +57,22 @@ def test_pod_peers_get_the_positions_of_their_cards_among_those_of_the_pod() -> 
     assert indices(found) == ["0,2", "1"]
 
 
+def test_a_privileged_container_of_pod_peers_counts_all_gpus_of_its_node() -> None:
+    demand = wanted(Profile.POD_PEERS, 2, 1)
+    first, second = demand.containers
+    demand = replace(demand, containers=(replace(first, sees_node=True), second))
+    found = resolve(demand, given([U[6], U[4]], [U[5]]), known(machines.h20()))
+    assert found.visible_uuids == f"{U[4]},{U[5]},{U[6]}"
+    assert indices(found) == ["4,6", "1"]
+
+
+@pytest.mark.parametrize(("profile", "expected"), [(Profile.NODE_PEERS, "4,6"), (Profile.EXCLUSIVE, "")])
+def test_in_the_other_profiles_a_privileged_container_gets_what_others_get(profile: Profile, expected: str) -> None:
+    demand = wanted(profile, 2)
+    demand = replace(demand, containers=(replace(demand.containers[0], sees_node=True),))
+    assert indices(resolve(demand, given([U[6], U[4]]), known(machines.h20()))) == [expected]
+
+
 def test_exclusive_containers_need_no_indices() -> None:
     found = resolve(wanted(Profile.EXCLUSIVE, 2), given([U[5], U[2]]), known(machines.h20()))
     assert indices(found) == [""]

@@ -105,6 +105,18 @@ NUMBERS_OF_UNKNOWN_GPUS = Entry(
 NUMBERS_HIDE_GPUS = Entry(
     "GT225", "container {container} sets CUDA_VISIBLE_DEVICES to {value}: {uses}", _REMOVE_LIST, _EXPLAIN
 )
+PRIVILEGED_SEES_ALL = Entry(
+    "GT226",
+    "container {container} is privileged: it sees every GPU of its node, whatever it is given",
+    "Run the container without privileges",
+    _EXPLAIN,
+)
+PRIVILEGED_USES_ALL = Entry(
+    "GT227",
+    "{containers}: privileged, so every GPU of the node is visible there, not only {whose}",
+    "Run the container without privileges",
+    _EXPLAIN,
+)
 INIT_CONTAINER_FAULT = Entry(
     "GT230",
     "HAMi 2.10.0 will offer this pod's cards to others once its init containers finish",

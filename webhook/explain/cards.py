@@ -4,15 +4,19 @@ from collections.abc import Iterator, Sequence
 
 from webhook.admit.container import PodContainer
 from webhook.admit.permissions import SHOWS_NOTHING
+from webhook.catalogue.cards import PRIVILEGED_USES_ALL
+from webhook.catalogue.variables import COMMAND_NARROWS_LIST
 from webhook.explain.control import control
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.visible import UUID_PREFIX, show, split_list
 from webhook.explain.words import clause, containers, counted, listed
 from webhook.model import names
+from webhook.model.choices import Profile
 from webhook.model.errors import shorten
 from webhook.model.outcome import SENTENCES, Reason
 from webhook.model.pod import EnvVar
+from webhook.request.command_text import assigned_lists
 from webhook.topology.model import Gpu
 
 WHOLE_CARDS, OWN_GPUS = "whole-cards", "own-gpus"
@@ -65,15 +69,30 @@ def _slice(container: PodContainer) -> str:
 
 def _own_gpus(examined: ExaminedPod, *, preloaded: bool) -> Finding:
     """Own variables in ``exclusive``; in the peer profiles they are a matter of the peers."""
+    privileged = [container for container in examined.gpu_containers if container.spec.is_privileged]
+    if privileged and examined.profile is not Profile.NODE_PEERS:
+        whose = "those of the pod" if examined.profile.shares_gpus else "its own"
+        return fails(OWN_GPUS, PRIVILEGED_USES_ALL.say(containers=containers(privileged), whose=whose))
     if examined.profile.shares_gpus:
         said = f"in profile {examined.profile} containers see their peers' GPUs too: see visibility"
         return not_needed(OWN_GPUS, said)
     found = [finding for container in examined.gpu_containers for finding in _hidden(examined, container, preloaded)]
-    worst = next((finding for finding in found if finding.fails), None) or next(iter(found), None)
+    failing = next((finding for finding in found if finding.fails), None)
+    worst = failing or _narrowed(examined) or next(iter(found), None)
     if worst:
         return worst
     said = f"{containers(examined.gpu_containers)}: the device plugin's list says which GPUs are visible"
     return holds(OWN_GPUS, said)
+
+
+def _narrowed(examined: ExaminedPod) -> Finding | None:
+    """Lists that commands set, among GPUs that are all the container's own."""
+    sets = {container: assigned_lists(container.spec) for container in examined.gpu_containers}
+    setting = [container for container, found in sets.items() if found]
+    if not setting:
+        return None
+    variables = listed(dict.fromkeys(name for found in sets.values() for name in found))
+    return unknown(OWN_GPUS, COMMAND_NARROWS_LIST.say(containers=containers(setting), variables=variables))
 
 
 def _hidden(examined: ExaminedPod, container: PodContainer, preloaded: bool) -> Iterator[Finding]:

@@ -8,13 +8,13 @@ from webhook.bind.binding import may_be_opted_in
 from webhook.explain.cards import WHOLE_CARDS
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.explain.variables import shuts_p2p
 from webhook.explain.words import HAVE, clause, gpus, listed
 from webhook.model import names
 from webhook.model.binding import BIND_SENTENCES, BindReason
 from webhook.model.errors import shorten
 from webhook.model.references import referred_annotations
 from webhook.request.demand import required
+from webhook.request.nvlink_switches import shuts_p2p
 from webhook.resolve.node import KnownNode, Origin
 from webhook.resolve.outputs import FOR_PEOPLE, annotations
 from webhook.resolve.resolve import Resolution, Unresolved
@@ -222,7 +222,9 @@ def _requirements(examined: ExaminedPod) -> Finding:
     if examined.resolution.unmet:
         return fails(REQUIREMENTS, "; ".join(examined.resolution.unmet), "Have other GPUs chosen, or require less")
     if examined.resolution.undecided:
-        return unknown(REQUIREMENTS, examined.resolution.undecided, _remedy(examined, Unresolved.NODE_UNKNOWN))
+        agent_knows = examined.resolution.doubt or examined.resolution.node.from_hami
+        remedy = _remedy(examined, Unresolved.NODE_UNKNOWN) if agent_knows else ""
+        return unknown(REQUIREMENTS, examined.resolution.undecided, remedy)
     return holds(REQUIREMENTS, "what the pod requires of its GPUs is met")
 
 

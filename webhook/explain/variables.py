@@ -1,8 +1,7 @@
 """Which variables of NCCL and UCX are in effect, who set them, and do they leave NVLink on?
 
-How NCCL reads them: an integer is what ``strtoll`` makes of the text, so that a word is 0; an unknown level is as good
-as none. Sources: NCCL src/misc/param.cc, src/graph/paths.cc (ncclTopoCheckP2p, levels), src/transport/nvls.cc,
-src/misc/utils.cc (getHostHash); UCX docs/source/faq.md.
+Those with which a container takes NVLink away from itself stand in ``webhook.request.nvlink_switches``, for admission
+too. Source of the others: NCCL src/transport/nvls.cc, src/misc/param.cc.
 """
 
 import re
@@ -20,16 +19,22 @@ from webhook.model import names
 from webhook.model.errors import shorten
 from webhook.model.pod import EnvVar
 from webhook.model.references import annotation_of
+from webhook.request.nvlink_switches import (
+    GRAPH_FILE,
+    P2P_DISABLE,
+    SHM_DISABLE,
+    SWITCHES,
+    UCX_TLS,
+    Matters,
+    Switch,
+    lacks_cuda_ipc,
+    read_integer,
+)
 from webhook.resolve.nccl import NVLS_OFF, P2P_DEFAULT, splits_nvls
 
 NO_VARIABLES, ENV_FROM = "nccl-variables", "env-from"
-P2P_DISABLE, SHM_DISABLE = "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"
-GRAPH_FILE, CONF_FILE = "NCCL_GRAPH_FILE", "NCCL_CONF_FILE"
-UCX_TLS = "UCX_TLS"
+CONF_FILE = "NCCL_CONF_FILE"
 
-_NUMBER = re.compile(r"\s*([+-]?)0*([0-9]{0,19})")
-"""As long as strtoll reads; Python refuses to read more than 4,300 digits."""
-_CUDA_IPC = frozenset({"cuda_ipc", "cuda", "all"})
 _REMOVE = "Remove the variable"
 _LEVELS = frozenset({"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "P2C", "PHB", "SYS"})
 """Of all versions: NCCL src/graph/topo.cc, topoPathTypeStr."""
@@ -133,27 +138,30 @@ def _judged(examined: ExaminedPod, value: Value, found: list[PodContainer]) -> F
         return holds(value.name, said)
     if value.text is None:
         return unknown(value.name, said, "Look up its value: it may turn NVLink off")
+    switch = SWITCHES.get(value.name)
+    if switch and switch.takes(value.text) and _matters(examined, switch):
+        found_off = fails(value.name, switch.finding.say(setting=said), stops=switch.stops)
+        return msgspec.structs.replace(found_off, remedy=value.correction or found_off.remedy)
     verdict = judge(examined, value.text)
     evidence = " ".join(filter(None, (said, verdict.evidence)))
     remedy = value.correction if verdict.remedy.startswith(_REMOVE) and value.correction else verdict.remedy
     return msgspec.structs.replace(verdict, condition=value.name, evidence=evidence, remedy=remedy)
 
 
-def _integer(text: str) -> int:
-    match = _NUMBER.match(text)
-    return int(match[1] + match[2]) if match and match[2] else 0
+def _matters(examined: ExaminedPod, switch: Switch) -> bool:
+    if switch.matters is Matters.PEERS:
+        return examined.profile.shares_gpus
+    if switch.matters is Matters.ALL:
+        return True
+    sets = examined.resolution.sets if examined.resolution else ()
+    return not sets or not all(gpu_set.every_pair_has_nvlink for gpu_set in sets)
 
 
-def _p2p_disable(_: ExaminedPod, text: str) -> Finding:
-    if _integer(text) == 1:
-        return fails("", "(it turns P2P off, and with it NVLink)", _REMOVE, stops=True)
+def _p2p_disable(_: ExaminedPod, _text: str) -> Finding:
     return holds("", "(only the number 1 has an effect)")
 
 
 def _p2p_level(_: ExaminedPod, text: str) -> Finding:
-    if shuts_p2p(text):
-        remedy = f"{_REMOVE}, or set it to NVL"
-        return fails("", "(it allows P2P to no other GPU, and with it no NVLink)", remedy, stops=True)
     if text == P2P_DEFAULT:
         return holds("", "(no level of NCCL's, so that its own default holds)")
     if text and text not in _LEVELS and not re.match(r"[0-9]", text):
@@ -161,23 +169,15 @@ def _p2p_level(_: ExaminedPod, text: str) -> Finding:
     return holds("", "")
 
 
-def shuts_p2p(level: str) -> bool:
-    """Whether that ``NCCL_P2P_LEVEL`` leaves no P2P."""
-    return level == "LOC" or re.match(r"0+(?!\d)", level) is not None
-
-
-def _shm_disable(examined: ExaminedPod, text: str) -> Finding:
-    if _integer(text) != 1:
-        return holds("", "")
-    sets = examined.resolution.sets if examined.resolution else ()
-    if sets and all(gpu_set.every_pair_has_nvlink for gpu_set in sets):
+def _shm_disable(_: ExaminedPod, text: str) -> Finding:
+    if SWITCHES[SHM_DISABLE].takes(text):
         return holds("", "(every pair has NVLink, so shared memory is not missed)")
-    return fails("", "(GPUs without NVLink between them then talk over the network)", _REMOVE)
+    return holds("", "")
 
 
 def _nvls(examined: ExaminedPod, text: str) -> Finding:
     wanted = _resolved(examined).get(names.ENV_NCCL_NVLS_ENABLE)
-    off = bool(text) and _integer(text) == 0
+    off = bool(text) and read_integer(text) == 0
     if not off and fails_between_pods(examined):
         said = (
             "(pods of this node have different network namespaces: NCCL would set NVLink SHARP up over a socket of one"
@@ -187,7 +187,7 @@ def _nvls(examined: ExaminedPod, text: str) -> Finding:
         return holds("", "")
     if off:
         return fails("", "(it turns NVLink SHARP off, which these GPUs have; NVLink itself stays on)", _REMOVE)
-    if _integer(text) == 1:
+    if read_integer(text) == 1:
         return fails("", "(it skips NCCL's test for NVLink SHARP, which these GPUs do not have)", _REMOVE)
     return holds("", "(NCCL finds out by itself that these GPUs have no NVLink SHARP)")
 
@@ -200,10 +200,8 @@ def fails_between_pods(examined: ExaminedPod) -> bool:
     return node is None or not node.switched.isdisjoint(node.with_nvls)
 
 
-def _host_id(_: ExaminedPod, text: str) -> Finding:
-    if text:
-        return holds("", "")
-    return fails("", "(empty, it makes all nodes one, so that NCCL looks for NVLink between nodes)", _REMOVE)
+def _host_id(_: ExaminedPod, _text: str) -> Finding:
+    return holds("", "")
 
 
 def _conf_file(examined: ExaminedPod, text: str) -> Finding:
@@ -216,10 +214,8 @@ def _conf_file(examined: ExaminedPod, text: str) -> Finding:
     return holds("", "(NCCL looks for its usual files)")
 
 
-def _graph_file(_: ExaminedPod, text: str) -> Finding:
-    if text:
-        return unknown("", "(the rings of that file hold, whatever the links are)", _REMOVE)
-    return fails("", "(an empty name ends NCCL with an error)", _REMOVE, stops=True)
+def _graph_file(_: ExaminedPod, _text: str) -> Finding:
+    return unknown("", "(the rings of that file hold, whatever the links are)", _REMOVE)
 
 
 def _topo_file(_: ExaminedPod, text: str) -> Finding:
@@ -230,13 +226,9 @@ def _topo_file(_: ExaminedPod, text: str) -> Finding:
     return unknown("", "(NCCL believes that file)", "Look what NCCL makes of it: gpu-topology topology check FILE")
 
 
-def _ucx_tls(examined: ExaminedPod, text: str) -> Finding:
-    refused = text.startswith("^")
-    named = {part.strip() for part in text.removeprefix("^").split(",")}
-    if not text or refused != bool(named & _CUDA_IPC):
+def _ucx_tls(_: ExaminedPod, text: str) -> Finding:
+    if not lacks_cuda_ipc(text):
         return holds("", "(with cuda_ipc)")
-    if examined.profile.shares_gpus:
-        return fails("", "(without cuda_ipc UCX does not use NVLink)", f"{_REMOVE}, or add cuda_ipc")
     return not_needed("", "(without cuda_ipc UCX does not use NVLink; NCCL does not look at it)")
 
 

@@ -20,7 +20,7 @@ from webhook.topology.model import NodeTopology
 
 _ENTRY = re.compile(
     r"(?P<name>[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?):(?P<count>[1-9][0-9]{0,2}):(?P<number>[0-9]{0,3})"
-    r"(:(?P<kind>init|left-out|init\+left-out))?"
+    r"(:(?P<kind>(?:init|left-out|privileged)(?:\+(?:left-out|privileged)){0,2}))?"
 )
 _NUMBER = re.compile(r"[0-9.eE+-]{1,64}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -201,6 +201,7 @@ def _read_container(text: str) -> GpuContainer:
         is_init="init" in kinds,
         visible_key=names.CUDA_VISIBLE_DEVICES_PREFIX + entry["number"] if entry["number"] else "",
         selected="left-out" not in kinds,
+        sees_node="privileged" in kinds,
     )
 
 

@@ -242,10 +242,31 @@ def _list_of_gpus(inputs: Inputs, resolution: Resolution) -> CheckResult:
 
 
 def _visible_devices(inputs: Inputs, given: ContainerGpus, value: str, resolution: Resolution) -> CheckResult:
-    visible = resolution.gpus if inputs.profile is Profile.POD_PEERS else resolution.node.in_cuda_order
-    differs = indices_differ(value, given.gpus, visible, inputs.scheduler)
     text = f"{names.ENV_CUDA_VISIBLE_DEVICES} of container {given.container.name} is {shown(value)}"
+    visible = _visible_to(inputs, given, resolution)
+    uuids = {gpu.uuid for gpu in given.gpus if gpu.uuid}
+    own = [gpu for gpu in visible if gpu in given.gpus or gpu.uuid in uuids]
+    if len(own) < len(given.gpus):
+        return warning(f"{text}: it is privileged and counts GPUs of the node that cannot be seen from here")
+    differs = indices_differ(value, own, visible, inputs.scheduler)
     return _compared(inputs, f"{text}: {differs}", ok_text=f"{text}: {_labels(given.gpus)}", differs=differs)
+
+
+def _visible_to(inputs: Inputs, given: ContainerGpus, resolution: Resolution) -> tuple[Gpu, ...]:
+    """The GPUs that a container sees, in CUDA's order; none if they are not known.
+
+    A privileged one sees all of the node, of which this container may see less.
+    """
+    if inputs.profile is not Profile.POD_PEERS:
+        return resolution.node.in_cuda_order
+    if not given.container.sees_node:
+        return resolution.gpus
+    published = published_here(inputs)
+    if published is None:
+        return ()
+    if unseen(published, resolution.node.topology):
+        return KnownNode(published, origin=Origin.AGENT).in_cuda_order
+    return resolution.node.in_cuda_order
 
 
 def _compared(inputs: Inputs, text: str, *, ok_text: str, differs: str) -> CheckResult:

@@ -26,6 +26,8 @@ class GpuContainer:
     """The annotation ``gpu.topology/cuda-visible-devices.<k>`` for its CUDA indices; empty if it has none."""
     selected: bool = True
     """Whether the profile applies to it: ``gpu.topology/containers`` leaves containers out."""
+    sees_node: bool = False
+    """Whether it sees all GPUs of the node whatever its list says, because it is privileged."""
     keeps_gpus: bool = True
     """Whether its GPUs are the pod's for as long as the pod exists. HAMi gives those of an init container that is not
     restartable to others once it has finished (HAMi 2.10.0 pkg/device/initContainer.go)."""

@@ -1,6 +1,6 @@
 """From the GPUs that a pod was given to everything that it needs to know about them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from operator import attrgetter
 from typing import NamedTuple
@@ -121,10 +121,13 @@ def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers
         every = selected[0][1].gpus
     else:
         every = node.ordered([gpu for _, given in selected for gpu in given.gpus])
-    numbers = {gpu.index: number for number, gpu in enumerate(_visible(every, node, node_wide))} if shares else {}
+    numbers = _numbers(_visible(every, node, node_wide)) if shares else {}
+    # A privileged container counts all GPUs of the node, whatever it is shown.
+    unlimited = shares and not node_wide and any(container.sees_node for container, _ in selected)
+    of_node = _numbers(_visible(every, node, node_wide=True)) if unlimited else numbers
     containers = tuple(
         [
-            ContainerGpus(container, given.gpus, tuple([numbers[gpu.index] for gpu in given.gpus]) if numbers else ())
+            ContainerGpus(container, given.gpus, _counted(given.gpus, of_node if container.sees_node else numbers))
             for container, given in selected
         ]
     )
@@ -201,6 +204,15 @@ def _visible(every: tuple[Gpu, ...], node: KnownNode, node_wide: bool) -> tuple[
         text = f"node {node.name} has GPUs in MIG mode, so that CUDA's numbers of the others are not known"
         raise UnresolvedError(Unresolved.MIG_ALLOCATION, text)
     return node.in_cuda_order
+
+
+def _numbers(visible: Sequence[Gpu]) -> dict[int, int]:
+    """CUDA's numbers of GPUs, by their indices."""
+    return {gpu.index: number for number, gpu in enumerate(visible)}
+
+
+def _counted(gpus: Sequence[Gpu], numbers: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple([numbers[gpu.index] for gpu in gpus]) if numbers else ()
 
 
 def _gpu_set(gpus: Sequence[Gpu], node: KnownNode) -> GpuSet:

@@ -7,7 +7,7 @@ HAMi up to 2.9 and fixed 2.10 releases get an init container; HAMi 2.10.0, which
 containers finish, gets a restartable one, which never finishes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
@@ -98,7 +98,9 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         reads_file=subject.remap.reads_file,
         family=subject.family,
         nccl=subject.policy.remap_nccl,
-        containers=",".join([_entry(container, keys, view) for container in subject.containers if container.request]),
+        containers=",".join(
+            [_entry(subject, container, view) for container in subject.containers if container.request]
+        ),
         visible_device_keys=tuple(keys.values()),
     )
 
@@ -114,11 +116,15 @@ def _exact(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
-def _entry(container: PodContainer, keys: Mapping[str, str], view: View) -> str:
+def _entry(subject: Subject, container: PodContainer, view: View) -> str:
+    keys = subject.visible_device_keys
     number = keys[container.name].removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX) if container.name in keys else ""
-    flags = "+".join(
-        [flag for flag, holds in (("init", container.is_init), ("left-out", _is_unseen(container, view))) if holds]
+    kinds = (
+        ("init", container.is_init),
+        ("left-out", _is_unseen(container, view)),
+        ("privileged", subject.profile is Profile.POD_PEERS and container.spec.is_privileged),
     )
+    flags = "+".join([flag for flag, holds in kinds if holds])
     return f"{container.name}:{container.request.count if container.request else 0}:{number}" + (
         f":{flags}" if flags else ""
     )

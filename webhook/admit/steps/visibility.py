@@ -9,10 +9,12 @@ show no GPU, so that a pod which bypassed bind stops instead of running on someo
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.admit.variables import require_reference, require_value
+from webhook.catalogue.variables import COMMAND_MAY_NOT_SET_LIST, COMMAND_SETS_LIST
 from webhook.model import names
-from webhook.model.choices import Profile
+from webhook.model.choices import OnViolation, Profile
 from webhook.model.outcome import Reason, Refused
 from webhook.model.references import visible_devices_line
+from webhook.request.command_text import assigned_lists
 
 PURPOSE = "show each container its peers' GPUs"
 
@@ -29,6 +31,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
             f"the container's own list of GPUs would have no effect",
         )
     _refuse_passing_containers(subject)
+    _judge_commands(subject, patch)
     _variables(subject, patch)
     for key in subject.visible_device_keys.values():
         patch.annotate(key, subject.allocated.get(key, names.NO_CUDA_DEVICE))
@@ -45,6 +48,17 @@ def _refuse_passing_containers(subject: Subject) -> None:
                 f"{subject.profile} would go on showing them to its peers. Leave it out with {names.CONTAINERS}, or "
                 "choose profile exclusive",
             )
+
+
+def _judge_commands(subject: Subject, patch: PodPatch) -> None:
+    """A list that a command sets overrides the one that follows from the allocation, with GPUs of others in sight."""
+    for container in subject.gpu_containers:
+        found = ", ".join(assigned_lists(container.spec))
+        if found and subject.options.on_violation is OnViolation.DENY:
+            said = COMMAND_MAY_NOT_SET_LIST.say(container=container.name, variables=found, profile=subject.profile)
+            raise Refused(Reason.CONTRADICTS_PROFILE, said)
+        if found:
+            patch.warn(COMMAND_SETS_LIST.say(container=container.name, variables=found))
 
 
 def _variables(subject: Subject, patch: PodPatch) -> None:
