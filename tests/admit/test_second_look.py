@@ -620,3 +620,20 @@ def test_the_remap_container_is_as_documented() -> None:
         "capabilities": {"drop": ["ALL"]},
         "seccompProfile": {"type": "RuntimeDefault"},
     }
+
+
+@pytest.mark.parametrize("policy", ["nvlink", "single-numa"])
+def test_a_remap_container_of_a_version_that_verified_no_policy_is_renewed(policy: str) -> None:
+    _, after = judge(pod(annotations={"gpu.topology/policy": policy}))
+    entry = {"name": "GPU_TOPOLOGY_POLICY", "value": policy}
+    assert entry in remap(after)["env"]
+    older = copy.deepcopy(after)
+    remap(older)["env"].remove(entry)
+    outcome, operations, mended = look(older, TEAM_A)
+    assert (outcome.kind, [operation["op"] for operation in operations]) == (Kind.PATCH, ["replace"])
+    assert remap(mended) == remap(after)
+
+
+def test_a_remap_container_is_told_no_policy_that_requires_nothing() -> None:
+    _, after = judge(pod(annotations={"gpu.topology/policy": "spread"}))
+    assert "GPU_TOPOLOGY_POLICY" not in effective_env(after, "gpu-topology-remap")

@@ -330,6 +330,99 @@ def test_a_requirement_that_is_not_met_denies_the_binding_if_the_pod_says_so() -
     assert "min-bandwidth 100: GPU0 and GPU2 have 10.0 GB/s" in outcome.message
 
 
+def test_a_privileged_container_of_pod_peers_is_told_the_numbers_of_its_node() -> None:
+    found = injected(
+        container("prefill", securityContext={"privileged": True}),
+        container("decode"),
+        allocated=hami([U[4], U[5]], [U[6], U[7]]),
+        annotations={"gpu.topology/profile": "pod-peers"},
+    )
+    written = decide(found).annotations
+    assert written["gpu.topology/cuda-visible-devices.0"] == "4,5"
+    assert written["gpu.topology/cuda-visible-devices.1"] == "2,3"
+
+
+OLD_HAMI = [ClusterFacts(hami=Version(*hami), kubernetes=Version(1, 33)) for hami in ((2, 5), (2, 8), (2, 10, 1))]
+
+
+@pytest.mark.parametrize("cluster", OLD_HAMI)
+@pytest.mark.parametrize(
+    ("wish", "cards", "message"),
+    [
+        ("nvlink", (0, 2), "policy nvlink: GPU0 and GPU2 have 10.0 GB/s (SYS), the link class is SYS"),
+        ("single-numa", (0, 2), "policy single-numa: GPU0 is on NUMA node 0, GPU2 on NUMA node 1"),
+    ],
+)
+def test_a_policy_that_is_not_met_is_a_violation_on_every_version_of_hami(
+    wish: str, cards: tuple[int, int], message: str, cluster: ClusterFacts
+) -> None:
+    allocated = hami([BRIDGED.gpus[card].uuid for card in cards])
+    annotations = {"gpu.topology/policy": wish}
+    told = decide(
+        injected(allocated=allocated, node=BRIDGED.node, annotations=annotations, cluster=cluster),
+        to(BRIDGED.node),
+        published(BRIDGED),
+    )
+    assert (told.kind, told.reason, told.satisfied) == (Kind.DEGRADED, BindReason.REQUIREMENT_NOT_MET, False)
+    assert told.annotations["gpu.topology/satisfied"] == "false"
+    assert told.message == f"GT310: pod team-a/train on node {BRIDGED.node}: {message}"
+    denied = decide(
+        injected(
+            allocated=allocated,
+            node=BRIDGED.node,
+            annotations=annotations | {"gpu.topology/on-violation": "deny"},
+            cluster=cluster,
+        ),
+        to(BRIDGED.node),
+        published(BRIDGED),
+    )
+    assert (denied.kind, denied.code, denied.message) == (Kind.REFUSE, 403, told.message)
+
+
+@pytest.mark.parametrize("wish", ["nvlink", "single-numa"])
+def test_a_policy_that_is_met_is_told_as_well(wish: str) -> None:
+    annotations = {"gpu.topology/policy": wish, "gpu.topology/on-violation": "deny"}
+    outcome = decide(injected(allocated=hami([U[0], U[1]]), annotations=annotations))
+    assert (outcome.kind, outcome.satisfied) == (Kind.PATCH, True)
+    assert outcome.annotations["gpu.topology/satisfied"] == "true"
+
+
+@pytest.mark.parametrize("annotations", [{}, {"gpu.topology/policy": "best-effort"}, {"gpu.topology/policy": "spread"}])
+def test_a_pod_whose_policy_requires_nothing_is_not_judged(annotations: dict[str, str]) -> None:
+    outcome = unlinked(annotations | {"gpu.topology/on-violation": "deny"})
+    assert (outcome.kind, outcome.reason, outcome.satisfied) == (Kind.PATCH, BindReason.RESOLVED, None)
+
+
+def test_a_default_policy_of_the_configuration_or_of_the_namespace_counts() -> None:
+    allocated = hami([BRIDGED.gpus[0].uuid, BRIDGED.gpus[2].uuid])
+    rules = policy(defaults={"policy": "nvlink"})
+    outcome = decide(
+        injected(allocated=allocated, node=BRIDGED.node, rules=rules), to(BRIDGED.node), published(BRIDGED), rules=rules
+    )
+    assert (outcome.kind, outcome.satisfied) == (Kind.DEGRADED, False)
+    namespace = Namespace("team-a", dict(TEAM_A.labels), {"gpu.topology/policy": "single-numa"})
+    found = injected(allocated=allocated, node=BRIDGED.node, namespace=namespace)
+    outcome = decide(found, to(BRIDGED.node), published(BRIDGED), namespace)
+    assert (outcome.kind, outcome.satisfied) == (Kind.DEGRADED, False)
+
+
+def test_mig_instances_say_nothing_about_numa_nodes() -> None:
+    wish = {"gpu.topology/policy": "single-numa", "gpu.topology/on-violation": "deny"}
+    outcome = decide(injected(allocated=hami([f"{U[0]}[1-0]", f"{U[0]}[1-1]"]), annotations=wish))
+    assert (outcome.kind, outcome.reason) == (Kind.DEGRADED, BindReason.MIG_ALLOCATION)
+
+
+def test_numa_nodes_that_are_not_known_leave_it_open_whether_the_policy_is_met() -> None:
+    node = machines.bent(machines.h20(), 1, numa_node=None)
+    wish = {"gpu.topology/policy": "single-numa", "gpu.topology/on-violation": "deny"}
+    outcome = decide(injected(allocated=hami([U[0], U[1]]), annotations=wish), sources=published(node))
+    assert (outcome.kind, outcome.satisfied, outcome.link) == (Kind.PATCH, None, "NVSwitch")
+    assert outcome.annotations["gpu.topology/satisfied"] == "unknown"
+    assert outcome.warnings == [
+        "GT315: whether the requirements are met is not known: the NUMA node of GPU1 of node h20-node-1 is not known"
+    ]
+
+
 def test_a_requirement_that_is_met_is_told_as_well() -> None:
     found = injected(allocated=hami([U[0], U[1]]), annotations={"gpu.topology/require-nvlink": "true"})
     assert decide(found).satisfied is True

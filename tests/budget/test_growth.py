@@ -105,6 +105,13 @@ PODS: dict[str, Callable[[int], Manifest]] = {
         *(container(name, volumeMounts=[{"name": "v", "mountPath": "/dev/shm"}]) for name in named(n)),  # noqa: S108 - a path in a pod
         annotations=PEERS,
     ),
+    "text of a command": lambda n: pod(
+        container(args=["-c", "echo $CUDA_VISIBLE_DEVICES\n" * n + "x\u00e9"]), annotations=PEERS
+    ),
+    "words of a command": lambda n: pod(container(args=named(n, "CUDA_VISIBLE_DEVICES=$")), annotations=PEERS),
+    "commands of containers": lambda n: pod(
+        *(container(name, args=["-c", "CUDA_VISIBLE_DEVICES=0 train"]) for name in named(n)), annotations=PEERS
+    ),
     "privileged containers": lambda n: pod(
         *(container(name, securityContext={"privileged": True}) for name in named(n))
     ),

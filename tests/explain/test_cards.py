@@ -271,3 +271,24 @@ def test_uuids_are_not_known_to_be_those_of_the_pod_before_it_has_some() -> None
 def test_an_injected_pod_holds_all_three() -> None:
     report = told(injected(pod()))
     assert [finding(report, name).verdict for name in ("whole-cards", "control", "own-gpus")] == ["holds"] * 3
+
+
+SETS: dict[str, Any] = {"command": ["bash", "-c", "CUDA_VISIBLE_DEVICES=2,3 train"]}
+PRIVILEGED: dict[str, Any] = {"securityContext": {"privileged": True}}
+
+
+def test_a_command_that_sets_a_list_leaves_it_open_which_of_its_own_gpus_a_container_uses() -> None:
+    found = finding(told(injected(pod(container(**SETS)))), "own-gpus")
+    assert (found.verdict, found.code) == ("unknown", "GT424")
+    reads = container(command=["bash", "-c", "echo $CUDA_VISIBLE_DEVICES; train"])
+    assert finding(told(injected(pod(reads))), "own-gpus").verdict == "holds"
+
+
+@pytest.mark.parametrize("cluster", [HAMI_2_8, HAMI_2_9, HAMI_2_10_0, UNKNOWN_HAMI])
+def test_a_privileged_container_has_more_than_its_own_gpus(cluster: ClusterFacts) -> None:
+    report = told(injected(pod(container(**PRIVILEGED)), cluster=cluster), cluster=cluster)
+    found = finding(report, "own-gpus")
+    assert (found.verdict, found.code, found.stops) == ("fails", "GT227", False)
+    helper = container("helper", None, **PRIVILEGED)
+    report = told(injected(pod(container(), helper), cluster=cluster), cluster=cluster)
+    assert finding(report, "own-gpus").verdict == "holds"

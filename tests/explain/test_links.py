@@ -210,6 +210,30 @@ def test_requirements_are_judged() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("policy", "cards", "verdict"),
+    [
+        ("nvlink", (0, 5), "fails"),
+        ("nvlink", (0, 3), "holds"),
+        ("single-numa", (0, 4), "fails"),
+        ("single-numa", (0, 3), "holds"),
+        ("best-effort", (0, 5), "not-needed"),
+        ("spread", (0, 5), "not-needed"),
+    ],
+)
+def test_a_policy_is_judged_as_a_requirement(policy: str, cards: tuple[int, int], verdict: str) -> None:
+    found = on(annotated(pod(), policy=policy), "dgx1-v100", v100(*cards))
+    assert finding(told(found, sources=DGX1), "requirements").verdict == verdict
+
+
+def test_numa_nodes_that_are_not_known_leave_the_policy_open() -> None:
+    unknown = known(machines.bent(machines.h20(), 1, numa_node=None))
+    found = on(annotated(pod(), policy="single-numa"), "h20-node-1", list(H20[:2]))
+    judged = finding(told(found, sources=unknown), "requirements")
+    assert (judged.verdict, judged.remedy) == ("unknown", "")
+    assert judged.evidence == "the NUMA node of GPU1 of node h20-node-1 is not known"
+
+
 def peers() -> Manifest:
     """An injected pod of two containers with two GPUs each, on its node, before anything was written at its Binding."""
     prepared = injected(pod(container("prefill"), container("decode"), annotations=PEERS), ALL_ALLOWED)

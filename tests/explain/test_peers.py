@@ -8,6 +8,7 @@ from tests.explain.situations import H20, failing, finding, injected, known, on,
 from tests.judge import policy
 from tests.pods import SHARED_MEMORY, Manifest, container, pod
 from tests.topology import machines
+from webhook.explain.findings import Finding
 
 POD_PEERS = {"gpu.topology/profile": "pod-peers"}
 NODE_PEERS = {"gpu.topology/profile": "node-peers", "gpu.topology/group": "serving"}
@@ -262,3 +263,24 @@ def test_nvlink_to_other_nodes_needs_cumem_and_a_channel(
 def test_where_nvlink_ends_at_the_node_nothing_is_said_of_other_nodes() -> None:
     report = told(on(injected(pod(container(env=[JOB]))), "h20-node-1", list(H20[:2])))
     assert "nvlink-fabric" not in [one.condition for one in report.findings]
+
+
+@pytest.mark.parametrize("profile", ["pod-peers", "node-peers"])
+def test_a_command_that_sets_a_list_sees_the_gpus_of_others_and_fails(profile: str) -> None:
+    def shown(text: str) -> Finding:
+        manifest = pod(container(args=["-c", text]), annotations={"gpu.topology/profile": profile})
+        return finding(told(injected(manifest)), "visibility")
+
+    sets = shown("CUDA_VISIBLE_DEVICES=$(nvidia-smi -L | wc -l) train")
+    assert (sets.verdict, sets.code) == ("fails", "GT423")
+    assert sets.evidence.startswith("a command of container train sets CUDA_VISIBLE_DEVICES, ")
+    assert shown("echo $CUDA_VISIBLE_DEVICES; train").verdict == "holds"
+
+
+def test_a_privileged_container_sees_more_than_the_gpus_of_its_pod() -> None:
+    def own(profile: str) -> Finding:
+        manifest = pod(container(securityContext={"privileged": True}), annotations={"gpu.topology/profile": profile})
+        return finding(told(injected(manifest)), "own-gpus")
+
+    assert (own("pod-peers").verdict, own("pod-peers").code) == ("fails", "GT227")
+    assert own("node-peers").verdict == "not-needed"

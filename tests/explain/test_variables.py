@@ -270,3 +270,11 @@ def test_what_the_webhooks_configuration_file_of_nccl_sets_is_told() -> None:
         'container train: "/run/gpu-topology/nccl.conf", set by the webhook (it sets NCCL_MIN_NCHANNELS=32)',
     )
     assert said(told(prepared, rules=rules), "NCCL_CONF_FILE")[0] == "unknown"
+
+
+def test_what_takes_nvlink_away_is_what_admission_warns_of() -> None:
+    env = [{"name": name, "value": value} for name, value in (("NCCL_P2P_DISABLE", "1"), ("NCCL_P2P_LEVEL", "LOC"))]
+    report = told(pod(container(env=env)))
+    codes = {found.condition: (found.verdict, found.code, found.stops) for found in report.findings if found.code}
+    assert codes["NCCL_P2P_DISABLE"] == ("fails", "GT412", True)
+    assert codes["NCCL_P2P_LEVEL"] == ("fails", "GT413", True)

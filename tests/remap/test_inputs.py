@@ -3,7 +3,7 @@
 import pytest
 
 from tests.remap.pods import EXCLUSIVE, H20, NODE_PEERS, POD_PEERS, told
-from webhook.model.choices import OnViolation, Profile
+from webhook.model.choices import OnViolation, Policy, Profile
 from webhook.model.errors import FormatError
 from webhook.remap.inputs import Environment, read_inputs
 from webhook.resolve.demand import GpuContainer, NcclTables, Requirements, format_tables
@@ -18,6 +18,7 @@ def test_variables_become_a_pod() -> None:
         GpuContainer(name="decode", count=2, visible_key="gpu.topology/cuda-visible-devices.1"),
     )
     assert inputs.demand.requirements == Requirements(nvlink=True, min_bandwidth=100.0)
+    assert told(POD_PEERS, POLICY="single-numa").demand.requirements == Requirements(policy=Policy.SINGLE_NUMA)
     assert inputs.demand.on_violation is OnViolation.DENY
     assert [device.uuid for device in inputs.allocation.devices] == [H20[1], H20[0], H20[4], H20[6]]
     assert inputs.visible_devices == {
@@ -27,6 +28,14 @@ def test_variables_become_a_pod() -> None:
     assert inputs.visible_uuids == f"{H20[0]},{H20[1]},{H20[4]},{H20[6]}"
     assert inputs.published is not None
     assert inputs.published.node == "h20-node-1"
+
+
+def test_a_privileged_container_is_named_so() -> None:
+    told_of = told(POD_PEERS, CONTAINERS="prefill:2:0:privileged,decode:2:1:init+left-out+privileged")
+    prefill, decode = told_of.demand.containers
+    assert (prefill.sees_node, prefill.selected, prefill.is_init) == (True, True, False)
+    assert (decode.sees_node, decode.selected, decode.is_init) == (True, False, True)
+    assert not any(one.sees_node for one in told(POD_PEERS).demand.containers)
 
 
 def test_what_most_pods_do_not_have_is_absent() -> None:

@@ -456,6 +456,51 @@ def test_what_is_met_is_said_with_its_evidence() -> None:
     ]
 
 
+PRIVILEGED = "prefill:2:0,decode:2:1:privileged"
+OWN = [gpu for gpu in h20().gpus if gpu.index in (0, 1, 4, 6)]
+
+
+def test_the_numbers_of_a_privileged_container_are_those_of_the_whole_node() -> None:
+    assert judged(POD_PEERS, CONTAINERS=PRIVILEGED, CUDA_VISIBLE_DEVICES_1="4,6").code is ExitCode.TRUE
+    assert judged(POD_PEERS, CONTAINERS=PRIVILEGED).code is ExitCode.OTHER_GPUS
+
+
+def test_they_are_verified_with_what_was_published_where_the_other_gpus_cannot_be_seen() -> None:
+    seen = replace(h20(), gpus=tuple(OWN))
+    assert judged(POD_PEERS, seen=seen, CONTAINERS=PRIVILEGED, CUDA_VISIBLE_DEVICES_1="4,6").code is ExitCode.TRUE
+    assert judged(POD_PEERS, seen=seen, CONTAINERS=PRIVILEGED).code is ExitCode.OTHER_GPUS
+
+
+def test_they_are_not_verified_where_nothing_was_published() -> None:
+    seen = replace(h20(), gpus=tuple(OWN))
+    verdict = judged(POD_PEERS, seen=seen, CONTAINERS=PRIVILEGED, CUDA_VISIBLE_DEVICES_1="4,6", NODE_TOPOLOGY="{}")
+    assert verdict.code is ExitCode.TRUE
+    assert (
+        "CUDA_VISIBLE_DEVICES of container decode is 4,6: it is privileged and counts GPUs of the node that cannot be "
+        "seen from here"
+    ) in verdict.warnings
+
+
+def test_a_policy_is_verified_on_the_real_machine() -> None:
+    seen = with_switch_links(h20(), 4, 0)
+    verdict = judged(POD_PEERS, seen=seen, POLICY="nvlink", ON_VIOLATION="deny")
+    assert verdict.code is ExitCode.REQUIREMENT
+    assert verdict.reason.startswith("a requirement is not met: policy nvlink: GPU0 and GPU4 have ")
+    verdict = judged(POD_PEERS, POLICY="nvlink", ON_VIOLATION="deny")
+    assert verdict.code is ExitCode.TRUE
+
+
+def test_a_policy_about_numa_nodes_is_verified_on_the_real_machine() -> None:
+    verdict = judged(POD_PEERS, POLICY="single-numa", ON_VIOLATION="deny")
+    assert ended(verdict) == (
+        15,
+        "a requirement is not met: policy single-numa: GPU0 is on NUMA node 0, GPU4 on NUMA node 1",
+    )
+    verdict = judged(EXCLUSIVE, POLICY="single-numa", ON_VIOLATION="deny")
+    assert verdict.code is ExitCode.TRUE
+    assert "the requirements are met: the GPUs are on one NUMA node" in [found.text for found in verdict.findings]
+
+
 def test_requirements_of_a_pod_of_which_nothing_is_known_are_unknown() -> None:
     verdict = judged(EXCLUSIVE, ALLOCATION=MISSING, REQUIRE_NVLINK="true", ON_VIOLATION="deny")
     assert verdict.code is ExitCode.TRUE

@@ -6,7 +6,7 @@ import pytest
 
 from tests.topology import machines
 from webhook.allocation.model import Allocation, Device
-from webhook.model.choices import Profile
+from webhook.model.choices import Policy, Profile
 from webhook.resolve.demand import GpuContainer, GpuDemand, NcclTables, Requirements
 from webhook.resolve.node import KnownNode, Origin
 from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, resolve
@@ -55,6 +55,22 @@ def test_pod_peers_get_the_positions_of_their_cards_among_those_of_the_pod() -> 
     found = resolve(wanted(Profile.POD_PEERS, 2, 1), given([U[6], U[1]], [U[3]]), known(machines.h20()))
     assert found.visible_uuids == f"{U[1]},{U[3]},{U[6]}"
     assert indices(found) == ["0,2", "1"]
+
+
+def test_a_privileged_container_of_pod_peers_counts_all_gpus_of_its_node() -> None:
+    demand = wanted(Profile.POD_PEERS, 2, 1)
+    first, second = demand.containers
+    demand = replace(demand, containers=(replace(first, sees_node=True), second))
+    found = resolve(demand, given([U[6], U[4]], [U[5]]), known(machines.h20()))
+    assert found.visible_uuids == f"{U[4]},{U[5]},{U[6]}"
+    assert indices(found) == ["4,6", "1"]
+
+
+@pytest.mark.parametrize(("profile", "expected"), [(Profile.NODE_PEERS, "4,6"), (Profile.EXCLUSIVE, "")])
+def test_in_the_other_profiles_a_privileged_container_gets_what_others_get(profile: Profile, expected: str) -> None:
+    demand = wanted(profile, 2)
+    demand = replace(demand, containers=(replace(demand.containers[0], sees_node=True),))
+    assert indices(resolve(demand, given([U[6], U[4]]), known(machines.h20()))) == [expected]
 
 
 def test_exclusive_containers_need_no_indices() -> None:
@@ -282,6 +298,84 @@ def test_requirements_are_judged_on_every_pair() -> None:
     assert "GPU0 and GPU5 have" in found.unmet[0]
     pair = given([node.gpus[0].uuid, node.gpus[3].uuid])
     assert resolve(wanted(Profile.EXCLUSIVE, 2, requirements=both), pair, known(node)).unmet == ()
+
+
+def on_dgx1(*cards: int, policy: Policy, nvlink: bool = False) -> Resolution:
+    """One container with these GPUs of a DGX-1 of two NUMA nodes, four GPUs on each."""
+    node = machines.dgx1_v100()
+    requirements = Requirements(nvlink=nvlink, policy=policy)
+    wish = wanted(Profile.EXCLUSIVE, len(cards), requirements=requirements)
+    return resolve(wish, given([node.gpus[card].uuid for card in cards]), known(node))
+
+
+def test_the_policy_nvlink_requires_nvlink_between_every_pair() -> None:
+    apart = on_dgx1(0, 5, policy=Policy.NVLINK)
+    assert apart.unmet == ("policy nvlink: GPU0 and GPU5 have 6.0 GB/s (SYS), the link class is SYS",)
+    joined = on_dgx1(0, 3, policy=Policy.NVLINK)
+    assert (joined.requires, joined.unmet, joined.undecided) == (True, (), "")
+
+
+def test_what_two_options_require_is_said_once() -> None:
+    (said,) = on_dgx1(0, 5, policy=Policy.NVLINK, nvlink=True).unmet
+    assert said.startswith("require-nvlink: ")
+
+
+def test_the_policy_single_numa_requires_one_numa_node() -> None:
+    apart = on_dgx1(0, 4, policy=Policy.SINGLE_NUMA)
+    assert apart.unmet == ("policy single-numa: GPU0 is on NUMA node 0, GPU4 on NUMA node 1",)
+    together = on_dgx1(0, 1, 2, 3, policy=Policy.SINGLE_NUMA)
+    assert (together.requires, together.unmet, together.undecided) == (True, (), "")
+
+
+@pytest.mark.parametrize("policy", [Policy.BEST_EFFORT, Policy.SPREAD])
+def test_the_other_policies_require_nothing(policy: Policy) -> None:
+    found = on_dgx1(0, 5, policy=policy)
+    assert (found.requires, found.unmet, found.undecided) == (False, (), "")
+
+
+def on_numa_nodes(*numbers: int | None, source: str = "nvml", of_others: int | None = None) -> Resolution:
+    """Policy single-numa for the first GPUs of a node; ``of_others``: the NUMA node of the rest."""
+    base = machines.dgx1_v100()
+    wish = wanted(Profile.EXCLUSIVE, len(numbers), requirements=Requirements(policy=Policy.SINGLE_NUMA))
+    places = (*numbers, *[of_others] * (len(base.gpus) - len(numbers)))
+    gpus = tuple(replace(gpu, numa_node=place) for gpu, place in zip(base.gpus, places, strict=True))
+    node = KnownNode(replace(base, gpus=gpus, source=source), origin=Origin.AGENT)
+    return resolve(wish, given([gpu.uuid for gpu in gpus[: len(numbers)]]), node)
+
+
+def test_numa_nodes_that_nobody_knows_are_not_taken_for_one() -> None:
+    found = on_numa_nodes(0, None)
+    assert found.unmet == ()
+    assert found.undecided == "the NUMA node of GPU1 of node dgx1-v100 is not known"
+    assert found.doubt == ""
+
+
+def test_two_numa_nodes_are_too_many_whatever_the_third_is() -> None:
+    found = on_numa_nodes(0, None, 1)
+    assert found.unmet == ("policy single-numa: GPU0 is on NUMA node 0, GPU2 on NUMA node 1",)
+
+
+def test_hami_writes_numa_node_0_where_it_knows_none() -> None:
+    assert on_numa_nodes(0, 0, source="hami", of_others=0).undecided == (
+        "the NUMA node of GPU0 GPU1 of node dgx1-v100 is not known"
+    )
+    assert on_numa_nodes(0, 0, source="hami", of_others=1).undecided == ""
+    assert on_numa_nodes(0, 0, of_others=0).undecided == ""
+
+
+def test_a_single_gpu_is_on_one_numa_node_wherever_that_is() -> None:
+    found = on_numa_nodes(None)
+    assert (found.unmet, found.undecided) == ((), "")
+
+
+def test_links_that_nobody_knows_do_not_matter_to_the_policy_single_numa() -> None:
+    node = machines.bent(machines.dgx1_v100(), 1, nvlinks=(), links_problem="Unknown Error")
+    pair = given([gpu.uuid for gpu in node.gpus[1:3]])
+    for policy, undecided in ((Policy.SINGLE_NUMA, False), (Policy.NVLINK, True)):
+        wish = wanted(Profile.EXCLUSIVE, 2, requirements=Requirements(policy=policy))
+        found = resolve(wish, pair, known(node))
+        assert bool(found.undecided) is undecided
+        assert found.unmet == ()
 
 
 def test_a_single_gpu_meets_every_requirement() -> None:

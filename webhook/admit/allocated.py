@@ -78,6 +78,7 @@ def gpu_containers(
             is_init=container.is_init,
             visible_key=visible_keys.get(container.name, ""),
             selected=container.name in selected,
+            sees_node=container.spec.is_privileged,
             keeps_gpus=not container.is_init or container.is_native_sidecar,
         )
         for container in containers

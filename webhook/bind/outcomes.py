@@ -61,7 +61,7 @@ def unresolved(pod: PodToBind, reason: BindReason, why: Message, policy: AdmitPo
         return BindOutcome(
             kind=Kind.REFUSE, reason=reason, profile=pod.profile, code=CONFLICT, message=message, event=event
         )
-    if reason is BindReason.MIG_ALLOCATION and pod.demand.requirements:
+    if reason is BindReason.MIG_ALLOCATION and pod.demand.requirements.of_links:
         outcome = BindOutcome(kind=Kind.PATCH, reason=reason, profile=pod.profile, annotations=_defaults(pod, policy))
         return _violated(pod, outcome, why, event_message=BIND_ENTRIES[reason].say())
     return BindOutcome(
@@ -146,8 +146,8 @@ def _violated(
 def _doubts(resolution: Resolution) -> Iterable[Message]:
     """Why the topology may be less than the truth."""
     node = resolution.node
-    if resolution.doubt and resolution.requires:
-        yield REQUIREMENTS_NOT_JUDGED.say(doubt=resolution.doubt)
+    if resolution.undecided:
+        yield REQUIREMENTS_NOT_JUDGED.say(doubt=resolution.undecided)
     if node.origin is Origin.HAMI:
         yield TOPOLOGY_OF_HAMI.say(node=node.name)
     if node.stale:

@@ -131,5 +131,6 @@ def _gpu_container(container: ContainerRequest, request: GpuRequest, *, selected
         is_init=isinstance(spec, InitContainer),
         visible_key=visible_devices_key(own[-1] if own else None) or "",
         selected=selected,
+        sees_node=spec.is_privileged,
         keeps_gpus=not isinstance(spec, InitContainer) or spec.restart_policy == "Always",
     )

@@ -56,7 +56,12 @@ SLICE_LOSES_LIMITS = Entry(
     "Put it into a pod of its own",
     _COMPATIBILITY,
 )
-SLICE = Entry("GT208", "{slices}", 'Ask for {resource} alone, or set gpu.topology/inject: "true" on the pod', _EXPLAIN)
+SLICE = Entry(
+    "GT208",
+    "container {container} asks for a part of each card: {parts}",
+    'Ask for {resource} alone, or set gpu.topology/inject: "true" on the pod',
+    _EXPLAIN,
+)
 LIBRARY_PRELOADED = Entry(
     "GT210",
     "HAMi's library is preloaded into container {container}: {reader} looks {where}, {found}",
@@ -94,6 +99,7 @@ NUMBERS_FROM_ELSEWHERE = Entry(
     _REMOVE_LIST,
     _EXPLAIN,
 )
+# HAMi-core src/utils.c reads each entry with atoi.
 NUMBERS_UNREADABLE_BY_LIBRARY = Entry(
     "GT223",
     "container {container} sets CUDA_VISIBLE_DEVICES to {value}: HAMi's library takes every UUID for GPU 0",
@@ -109,6 +115,18 @@ NUMBERS_OF_UNKNOWN_GPUS = Entry(
 )
 NUMBERS_HIDE_GPUS = Entry(
     "GT225", "container {container} sets CUDA_VISIBLE_DEVICES to {value}: {uses}", _REMOVE_LIST, _EXPLAIN
+)
+PRIVILEGED_SEES_ALL = Entry(
+    "GT226",
+    "container {container} is privileged: it sees every GPU of its node, whatever it is given",
+    "Run the container without privileges",
+    _EXPLAIN,
+)
+PRIVILEGED_USES_ALL = Entry(
+    "GT227",
+    "{containers}: privileged, so every GPU of the node is visible there, not only {whose}",
+    "Run the container without privileges",
+    _EXPLAIN,
 )
 INIT_CONTAINER_FAULT = Entry(
     "GT230",

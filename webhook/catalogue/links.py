@@ -36,8 +36,8 @@ BAD_ALLOCATION = Entry(
 MIG_ALLOCATION = Entry(
     "GT305",
     "the pod was given MIG instances, which have no NVLink",
-    "Keep the pod from nodes with GPUs in MIG mode, or switch MIG off there. With a requirement this counts as "
-    "requirement-not-met",
+    "Keep the pod from nodes with GPUs in MIG mode, or switch MIG off there. With a requirement about links "
+    "this counts as requirement-not-met",
     _BINDING,
 )
 NODE_UNKNOWN = Entry(
@@ -62,8 +62,8 @@ ALLOCATION_OVER_LIMIT = Entry(
 REQUIREMENT_NOT_MET = Entry(
     "GT309",
     "the GPUs are not what the pod requires",
-    "The message names the worst pair. Free GPUs that are linked, ask for gpu.topology/policy: nvlink, or lower "
-    "require-nvlink or min-bandwidth. A denied pod keeps its GPUs reserved: delete it if it shall not wait",
+    "The message names the GPUs. Free GPUs that fit, or require less: require-nvlink, min-bandwidth, policy. A denied "
+    "pod keeps its GPUs reserved: delete it if it shall not wait",
     "annotations.md#requirements",
 )
 UNMET = Entry("GT310", "{unmet}", "Have other GPUs chosen, or require less", "annotations.md#requirements")
@@ -230,3 +230,4 @@ NOT_BOUND_AND_OPTED_OUT = Entry(
 )
 LINKS_NOT_READ = Entry("GT345", "{doubt}", "Have the permission to list ConfigMaps and to get nodes", _EXPLAIN)
 REQUESTS_CONTRADICT = Entry("GT346", "{problem}", "Correct what the message names, and create the pod again", _EXPLAIN)
+REQUIREMENTS_UNDECIDED = Entry("GT347", "{doubt}", page="annotations.md#requirements")

@@ -3,6 +3,7 @@
 from webhook.catalogue.entry import Entry
 
 _PAGE = "explain.md#the-conditions"
+_SWITCHES = "injection.md#2-what-changes-step-by-step"
 _REMOVE = "Remove the variable"
 _LOOK = "Look there for variables that begin with NCCL_"
 
@@ -40,7 +41,7 @@ P2P_LEVEL_TOO_LOW = Entry(
     _PAGE,
 )
 SHM_DISABLED = Entry("GT414", "{setting} (GPUs without NVLink between them then talk over the network)", _REMOVE, _PAGE)
-NVLS_OFF = Entry(
+NVLS_OFF_HERE = Entry(
     "GT415",
     "{setting} (it turns NVLink SHARP off, which these GPUs have; NVLink itself stays on)",
     _REMOVE,
@@ -58,10 +59,12 @@ HOST_ID_EMPTY = Entry(
     _REMOVE,
     _PAGE,
 )
-CONF_FILE = Entry("GT418", "{setting} (NCCL reads more variables from that file, which is not looked at)", _LOOK, _PAGE)
-GRAPH_FILE = Entry("GT419", "{setting} (the rings of that file hold, whatever the links are)", _REMOVE, _PAGE)
+CONF_FILE_NOT_READ = Entry(
+    "GT418", "{setting} (NCCL reads more variables from that file, which is not looked at)", _LOOK, _PAGE
+)
+GRAPH_FILE_DECIDES = Entry("GT419", "{setting} (the rings of that file hold, whatever the links are)", _REMOVE, _PAGE)
 GRAPH_FILE_EMPTY = Entry("GT420", "{setting} (an empty name ends NCCL with an error)", _REMOVE, _PAGE)
-TOPOLOGY_FILE = Entry(
+OWN_TOPOLOGY_FILE = Entry(
     "GT421",
     "{setting} (NCCL believes that file)",
     "Look what NCCL makes of it: gpu-topology topology check FILE",
@@ -85,5 +88,73 @@ OWN_NVLS_BETWEEN_PODS = Entry(
     "GT431",
     "container {container}: between pods NCCL ends with an error unless {variable} is {value}",
     "Remove the variable",
+    "nccl-facts.md",
+)
+COMMAND_SETS_LIST = Entry(
+    "GT404",
+    "a command of container {container} sets {variables}: it may run on GPUs of others",
+    "Remove the assignment: the webhook says which of the visible GPUs are the container's",
+    "annotations.md#lists-of-gpus-in-commands",
+)
+COMMAND_MAY_NOT_SET_LIST = Entry(
+    "GT405",
+    "a command of container {container} sets {variables}, but in profile {profile} it sees GPUs of others, and the "
+    "webhook says which are its own",
+    "Remove the assignment from command, args, probes and lifecycle hooks, or set gpu.topology/on-violation: warn",
+    "annotations.md#lists-of-gpus-in-commands",
+)
+P2P_DISABLED_HERE = Entry(
+    "GT406",
+    "container {container}: NCCL_P2P_DISABLE turns P2P off, and with it NVLink",
+    "Remove the variable",
+    _SWITCHES,
+)
+P2P_LEVEL_TOO_LOW_HERE = Entry(
+    "GT407",
+    "container {container}: NCCL_P2P_LEVEL allows P2P to no other GPU, and so no NVLink",
+    "Remove the variable, or set it to NVL",
+    _SWITCHES,
+)
+SHM_DISABLED_HERE = Entry(
+    "GT408",
+    "container {container}: with NCCL_SHM_DISABLE GPUs without NVLink talk over the network",
+    "Remove the variable",
+    _SWITCHES,
+)
+HOST_ID_EMPTY_HERE = Entry(
+    "GT409",
+    "container {container}: an empty NCCL_HOSTID makes all nodes one to NCCL",
+    "Remove the variable",
+    _SWITCHES,
+)
+GRAPH_FILE_EMPTY_HERE = Entry(
+    "GT425",
+    "container {container}: an empty NCCL_GRAPH_FILE ends NCCL with an error",
+    "Remove the variable",
+    _SWITCHES,
+)
+UCX_WITHOUT_CUDA_IPC_HERE = Entry(
+    "GT426",
+    "container {container}: UCX_TLS lacks cuda_ipc, so that UCX uses no NVLink",
+    "Remove the variable, or add cuda_ipc",
+    _SWITCHES,
+)
+COMMANDS_SET_LIST = Entry(
+    "GT423",
+    "a command of {containers} sets {variables}, so it does not use what the webhook names, and may use GPUs of others",
+    "Remove the assignment",
+    _PAGE,
+)
+COMMAND_NARROWS_LIST = Entry(
+    "GT424",
+    "a command of {containers} sets {variables}: whether it uses all of its GPUs is not known",
+    "Remove the assignment, or look whether its numbers are those of the container's GPUs, from 0 on",
+    _PAGE,
+)
+NVLS_ON_BETWEEN_PODS = Entry(
+    "GT432",
+    "{setting} (pods of this node have different network namespaces: NCCL would set NVLink SHARP up over a socket of "
+    "one, and ends with an error)",
+    "Set it to 0",
     "nccl-facts.md",
 )

@@ -4,22 +4,33 @@ from collections.abc import Iterator, Sequence
 
 from webhook.admit.container import PodContainer
 from webhook.admit.permissions import SHOWS_NOTHING
+from webhook.catalogue.cards import (
+    LIST_SHOWS_NOTHING,
+    LIST_UNKNOWN,
+    MIG_REQUEST,
+    NUMBERS_FROM_ELSEWHERE,
+    NUMBERS_HIDE_GPUS,
+    NUMBERS_OF_UNKNOWN_GPUS,
+    NUMBERS_UNREADABLE_BY_LIBRARY,
+    PRIVILEGED_USES_ALL,
+    SLICE,
+)
+from webhook.catalogue.entry import Message, join
+from webhook.catalogue.variables import COMMAND_NARROWS_LIST
 from webhook.explain.control import control
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.visible import UUID_PREFIX, show, split_list
-from webhook.explain.words import clause, containers, counted, listed
+from webhook.explain.words import containers, counted, listed
 from webhook.model import names
+from webhook.model.choices import Profile
 from webhook.model.errors import shorten
-from webhook.model.outcome import SENTENCES, Reason
 from webhook.model.pod import EnvVar
+from webhook.request.command_text import assigned_lists
+from webhook.request.resources import GpuRequest
 from webhook.topology.model import Gpu
 
 WHOLE_CARDS, OWN_GPUS = "whole-cards", "own-gpus"
-
-_REMOVE = "Remove the variable: the device plugin shows the container its own GPUs and no others"
-# HAMi-core src/utils.c reads each entry with atoi.
-_ALL_ZERO = "HAMi's library takes every UUID for GPU 0"
 
 
 def cards(examined: ExaminedPod) -> Iterator[Finding]:
@@ -34,25 +45,21 @@ def cards(examined: ExaminedPod) -> Iterator[Finding]:
 
 def _whole(examined: ExaminedPod) -> Finding:
     if examined.requests.mig:
-        said = clause(SENTENCES[Reason.MIG_REQUEST])
-        return fails(WHOLE_CARDS, said, "Ask for whole GPUs", stops=True)
+        return fails(WHOLE_CARDS, MIG_REQUEST.say(), stops=True)
     slices = [
-        container for container in examined.gpu_containers if container.request and not container.request.is_whole
+        (container.name, container.request)
+        for container in examined.gpu_containers
+        if container.request and not container.request.is_whole
     ]
     if slices:
-        count = slices[0].request.names.count if slices[0].request else ""
-        said = "; ".join(map(_slice, slices))
-        return fails(WHOLE_CARDS, said, f'Ask for {count} alone, or set {names.INJECT}: "true" on the pod')
+        return fails(WHOLE_CARDS, join([_slice(name, request) for name, request in slices]))
     asked = [(container.name, container.request.count) for container in examined.gpu_containers if container.request]
     return holds(
         WHOLE_CARDS, listed(f"container {name} asks for {counted(count, 'whole GPU')}" for name, count in asked)
     )
 
 
-def _slice(container: PodContainer) -> str:
-    request = container.request
-    if request is None:
-        return ""
+def _slice(container: str, request: GpuRequest) -> Message:
     parts = [request.names.memory] if request.has_memory else []
     for resource, value in (
         (request.names.memory_percentage, request.memory_percentage),
@@ -60,20 +67,35 @@ def _slice(container: PodContainer) -> str:
     ):
         if value is not None and value != 100:
             parts.append(f"{resource} {value}")
-    return f"container {container.name} asks for a part of each card: {listed(parts)}"
+    return SLICE.say(container=container, parts=listed(parts), resource=request.names.count)
 
 
 def _own_gpus(examined: ExaminedPod, *, preloaded: bool) -> Finding:
     """Own variables in ``exclusive``; in the peer profiles they are a matter of the peers."""
+    privileged = [container for container in examined.gpu_containers if container.spec.is_privileged]
+    if privileged and examined.profile is not Profile.NODE_PEERS:
+        whose = "those of the pod" if examined.profile.shares_gpus else "its own"
+        return fails(OWN_GPUS, PRIVILEGED_USES_ALL.say(containers=containers(privileged), whose=whose))
     if examined.profile.shares_gpus:
         said = f"in profile {examined.profile} containers see their peers' GPUs too: see visibility"
         return not_needed(OWN_GPUS, said)
     found = [finding for container in examined.gpu_containers for finding in _hidden(examined, container, preloaded)]
-    worst = next((finding for finding in found if finding.fails), None) or next(iter(found), None)
+    failing = next((finding for finding in found if finding.fails), None)
+    worst = failing or _narrowed(examined) or next(iter(found), None)
     if worst:
         return worst
     said = f"{containers(examined.gpu_containers)}: the device plugin's list says which GPUs are visible"
     return holds(OWN_GPUS, said)
+
+
+def _narrowed(examined: ExaminedPod) -> Finding | None:
+    """Lists that commands set, among GPUs that are all the container's own."""
+    sets = {container: assigned_lists(container.spec) for container in examined.gpu_containers}
+    setting = [container for container, found in sets.items() if found]
+    if not setting:
+        return None
+    variables = listed(dict.fromkeys(name for found in sets.values() for name in found))
+    return unknown(OWN_GPUS, COMMAND_NARROWS_LIST.say(containers=containers(setting), variables=variables))
 
 
 def _hidden(examined: ExaminedPod, container: PodContainer, preloaded: bool) -> Iterator[Finding]:
@@ -81,12 +103,11 @@ def _hidden(examined: ExaminedPod, container: PodContainer, preloaded: bool) -> 
         container.own_env.get(name) for name in (names.ENV_NVIDIA_VISIBLE_DEVICES, names.ENV_CUDA_VISIBLE_DEVICES)
     )
     if visible is not None:
-        sets = f"container {container.name} sets {names.ENV_NVIDIA_VISIBLE_DEVICES} itself"
-        said = f"{sets}, which overrules the device plugin"
         if visible.value_from is None and (visible.value or "") in SHOWS_NOTHING:
-            yield fails(OWN_GPUS, f"{said}: {shorten(visible.value or '')} shows no GPU", _REMOVE, stops=True)
+            shown = shorten(visible.value or "")
+            yield fails(OWN_GPUS, LIST_SHOWS_NOTHING.say(container=container.name, value=shown), stops=True)
         else:
-            yield unknown(OWN_GPUS, f"{said}: whether it shows the allocated GPUs is not known", _REMOVE)
+            yield unknown(OWN_GPUS, LIST_UNKNOWN.say(container=container.name))
         return
     if used is not None:
         yield _used(examined, container, used, preloaded)
@@ -94,26 +115,25 @@ def _hidden(examined: ExaminedPod, container: PodContainer, preloaded: bool) -> 
 
 def _used(examined: ExaminedPod, container: PodContainer, used: EnvVar, preloaded: bool) -> Finding:
     """What CUDA makes of a list of the pod's own, where the container sees its GPUs and no others."""
-    said = f"container {container.name} sets {names.ENV_CUDA_VISIBLE_DEVICES}"
+    name = container.name
     if used.value_from is not None or "$(" in (used.value or ""):
-        return unknown(OWN_GPUS, f"{said} from elsewhere: what it says is not known", _REMOVE)
-    entries = split_list(used.value or "")
-    said = f"{said} to {shorten(used.value or '')}"
+        return unknown(OWN_GPUS, NUMBERS_FROM_ELSEWHERE.say(container=name))
+    entries, value = split_list(used.value or ""), shorten(used.value or "")
     given = _given(examined, container)
     count = len(given) if given else container.request.count if container.request else 0
     if given is None and any(_is_uuid(entry) for entry in entries):
         if preloaded:
-            return fails(OWN_GPUS, f"{said}: {_ALL_ZERO}", _REMOVE)
-        return unknown(OWN_GPUS, f"{said}: whether those are its GPUs shows when they are allocated", _REMOVE)
+            return fails(OWN_GPUS, NUMBERS_UNREADABLE_BY_LIBRARY.say(container=name, value=value))
+        return unknown(OWN_GPUS, NUMBERS_OF_UNKNOWN_GPUS.say(container=name, value=value))
     shown = show(entries, count, [gpu.uuid for gpu in given or ()])
     uses = f"CUDA uses {shown.used} of its {counted(count, 'GPU')}"
     if shown.end:
         uses = f"{shown.end}; {uses}"
     if shown.used < count or shown.twice:
-        return fails(OWN_GPUS, f"{said}: {uses}", _REMOVE, stops=shown.used < 2)
+        return fails(OWN_GPUS, NUMBERS_HIDE_GPUS.say(container=name, value=value, uses=uses), stops=shown.used < 2)
     if preloaded and any(map(_is_uuid, entries)):
-        return fails(OWN_GPUS, f"{said}: {_ALL_ZERO}", _REMOVE)
-    return holds(OWN_GPUS, f"{said}: {uses}")
+        return fails(OWN_GPUS, NUMBERS_UNREADABLE_BY_LIBRARY.say(container=name, value=value))
+    return holds(OWN_GPUS, f"container {name} sets {names.ENV_CUDA_VISIBLE_DEVICES} to {value}: {uses}")
 
 
 def _given(examined: ExaminedPod, container: PodContainer) -> Sequence[Gpu] | None:

@@ -10,6 +10,7 @@ from webhook.catalogue.links import (
     AGE_NOT_KNOWN,
     ALLOCATION_OF_ANOTHER_FAMILY,
     GPUS_NOT_KNOWN,
+    JUDGED_LATER,
     LINKS_FAULTY,
     LINKS_NOT_KNOWN,
     LINKS_NOT_READ,
@@ -24,9 +25,12 @@ from webhook.catalogue.links import (
     NOT_SCHEDULED,
     REMAP_SEES_OTHERS,
     REQUESTS_CONTRADICT,
+    REQUIREMENTS_DOUBTFUL,
+    REQUIREMENTS_UNDECIDED,
     SOME_PAIRS_UNLINKED,
     TOPOLOGY_OLD,
     TOPOLOGY_WITHOUT_UUIDS,
+    UNMET,
     VALUES_NOT_COMPARED,
     VALUES_WRONG,
 )
@@ -34,11 +38,12 @@ from webhook.explain.cards import WHOLE_CARDS
 from webhook.explain.examined import ExaminedPod, Unknown
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.reviews import binding_reviews
-from webhook.explain.variables import shuts_p2p
 from webhook.explain.words import gpus, listed
 from webhook.model import names
 from webhook.model.errors import shorten
 from webhook.model.references import referred_annotations
+from webhook.request.demand import required
+from webhook.request.nvlink_switches import shuts_p2p
 from webhook.resolve.node import KnownNode, Origin
 from webhook.resolve.outputs import FOR_PEOPLE, annotations
 from webhook.resolve.resolve import Resolution, Unresolved
@@ -225,15 +230,16 @@ def _faults(node: KnownNode, members: Sequence[Gpu]) -> Iterator[str]:
 
 
 def _requirements(examined: ExaminedPod) -> Finding:
-    options = examined.options
-    if not options.require_nvlink and options.min_bandwidth is None:
+    if not required(examined.options):
         return not_needed(REQUIREMENTS, "the pod requires nothing of its GPUs")
     if examined.resolution is None:
-        return unknown(REQUIREMENTS, "they are judged when the GPUs are known")
+        return unknown(REQUIREMENTS, JUDGED_LATER.say())
     if examined.resolution.unmet:
-        return fails(REQUIREMENTS, "; ".join(examined.resolution.unmet), "Have other GPUs chosen, or require less")
-    if examined.resolution.doubt:
-        return unknown(REQUIREMENTS, _doubt(examined, examined.resolution.doubt))
+        return fails(REQUIREMENTS, UNMET.say(unmet="; ".join(examined.resolution.unmet)))
+    if examined.resolution.undecided:
+        agent_knows = examined.resolution.doubt or examined.resolution.node.from_hami
+        entry = REQUIREMENTS_DOUBTFUL if agent_knows else REQUIREMENTS_UNDECIDED
+        return unknown(REQUIREMENTS, entry.say(doubt=examined.resolution.undecided))
     return holds(REQUIREMENTS, "what the pod requires of its GPUs is met")
 
 

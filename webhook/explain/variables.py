@@ -1,8 +1,7 @@
 """Which variables of NCCL and UCX are in effect, who set them, and do they leave NVLink on?
 
-How NCCL reads them: an integer is what ``strtoll`` makes of the text, so that a word is 0; an unknown level is as good
-as none. Sources: NCCL src/misc/param.cc, src/graph/paths.cc (ncclTopoCheckP2p, levels), src/transport/nvls.cc,
-src/misc/utils.cc (getHostHash); UCX docs/source/faq.md.
+Those with which a container takes NVLink away from itself stand in ``webhook.request.nvlink_switches``, for admission
+too. Source of the others: NCCL src/transport/nvls.cc, src/misc/param.cc.
 """
 
 import re
@@ -13,6 +12,16 @@ import msgspec
 from webhook.admit.container import PodContainer
 from webhook.admit.steps.nccl import wanted_variables
 from webhook.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
+from webhook.catalogue.variables import (
+    CONF_FILE_NOT_READ,
+    ENV_FROM_NOT_READ,
+    GRAPH_FILE_DECIDES,
+    NVLS_FORCED,
+    NVLS_OFF_HERE,
+    NVLS_ON_BETWEEN_PODS,
+    OWN_TOPOLOGY_FILE,
+    VALUE_NOT_KNOWN,
+)
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.words import containers, listed, says
@@ -20,16 +29,22 @@ from webhook.model import names
 from webhook.model.errors import shorten
 from webhook.model.pod import EnvVar
 from webhook.model.references import annotation_of
-from webhook.resolve.nccl import NVLS_OFF, P2P_DEFAULT, splits_nvls
+from webhook.request.nvlink_switches import (
+    GRAPH_FILE,
+    P2P_DISABLE,
+    SHM_DISABLE,
+    SWITCHES,
+    UCX_TLS,
+    Matters,
+    Switch,
+    lacks_cuda_ipc,
+    read_integer,
+)
+from webhook.resolve.nccl import P2P_DEFAULT, splits_nvls
 
 NO_VARIABLES, ENV_FROM = "nccl-variables", "env-from"
-P2P_DISABLE, SHM_DISABLE = "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"
-GRAPH_FILE, CONF_FILE = "NCCL_GRAPH_FILE", "NCCL_CONF_FILE"
-UCX_TLS = "UCX_TLS"
+CONF_FILE = "NCCL_CONF_FILE"
 
-_NUMBER = re.compile(r"\s*([+-]?)0*([0-9]{0,19})")
-"""As long as strtoll reads; Python refuses to read more than 4,300 digits."""
-_CUDA_IPC = frozenset({"cuda_ipc", "cuda", "all"})
 _REMOVE = "Remove the variable"
 _LEVELS = frozenset({"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "P2C", "PHB", "SYS"})
 """Of all versions: NCCL src/graph/topo.cc, topoPathTypeStr."""
@@ -61,8 +76,7 @@ def variables(examined: ExaminedPod) -> Iterator[Finding]:
         yield _judged(examined, value, found[value])
     hidden = [container for container in examined.gpu_containers if container.name in examined.evidence.env_from]
     if hidden:
-        said = f"{says(hidden, 'takes', 'take')} variables from a ConfigMap or Secret (envFrom), which is not looked at"
-        yield unknown(ENV_FROM, said, "Look there for variables that begin with NCCL_")
+        yield unknown(ENV_FROM, ENV_FROM_NOT_READ.say(containers=says(hidden, "takes", "take")))
 
 
 def _value(examined: ExaminedPod, variable: EnvVar) -> Value:
@@ -132,28 +146,31 @@ def _judged(examined: ExaminedPod, value: Value, found: list[PodContainer]) -> F
     if judge is None:
         return holds(value.name, said)
     if value.text is None:
-        return unknown(value.name, said, "Look up its value: it may turn NVLink off")
-    verdict = judge(examined, value.text)
-    evidence = " ".join(filter(None, (said, verdict.evidence)))
+        return unknown(value.name, VALUE_NOT_KNOWN.say(setting=said))
+    switch = SWITCHES.get(value.name)
+    if switch and switch.takes(value.text) and _matters(examined, switch):
+        found_off = fails(value.name, switch.finding.say(setting=said), stops=switch.stops)
+        return msgspec.structs.replace(found_off, remedy=value.correction or found_off.remedy)
+    verdict = judge(examined, value.text, said)
+    evidence = verdict.evidence if verdict.code else " ".join(filter(None, (said, verdict.evidence)))
     remedy = value.correction if verdict.remedy.startswith(_REMOVE) and value.correction else verdict.remedy
     return msgspec.structs.replace(verdict, condition=value.name, evidence=evidence, remedy=remedy)
 
 
-def _integer(text: str) -> int:
-    match = _NUMBER.match(text)
-    return int(match[1] + match[2]) if match and match[2] else 0
+def _matters(examined: ExaminedPod, switch: Switch) -> bool:
+    if switch.matters is Matters.PEERS:
+        return examined.profile.shares_gpus
+    if switch.matters is Matters.ALL:
+        return True
+    sets = examined.resolution.sets if examined.resolution else ()
+    return not sets or not all(gpu_set.every_pair_has_nvlink for gpu_set in sets)
 
 
-def _p2p_disable(_: ExaminedPod, text: str) -> Finding:
-    if _integer(text) == 1:
-        return fails("", "(it turns P2P off, and with it NVLink)", _REMOVE, stops=True)
+def _p2p_disable(_: ExaminedPod, _text: str, _setting: str) -> Finding:
     return holds("", "(only the number 1 has an effect)")
 
 
-def _p2p_level(_: ExaminedPod, text: str) -> Finding:
-    if shuts_p2p(text):
-        remedy = f"{_REMOVE}, or set it to NVL"
-        return fails("", "(it allows P2P to no other GPU, and with it no NVLink)", remedy, stops=True)
+def _p2p_level(_: ExaminedPod, text: str, _setting: str) -> Finding:
     if text == P2P_DEFAULT:
         return holds("", "(no level of NCCL's, so that its own default holds)")
     if text and text not in _LEVELS and not re.match(r"[0-9]", text):
@@ -161,34 +178,23 @@ def _p2p_level(_: ExaminedPod, text: str) -> Finding:
     return holds("", "")
 
 
-def shuts_p2p(level: str) -> bool:
-    """Whether that ``NCCL_P2P_LEVEL`` leaves no P2P."""
-    return level == "LOC" or re.match(r"0+(?!\d)", level) is not None
-
-
-def _shm_disable(examined: ExaminedPod, text: str) -> Finding:
-    if _integer(text) != 1:
-        return holds("", "")
-    sets = examined.resolution.sets if examined.resolution else ()
-    if sets and all(gpu_set.every_pair_has_nvlink for gpu_set in sets):
+def _shm_disable(_: ExaminedPod, text: str, _setting: str) -> Finding:
+    if SWITCHES[SHM_DISABLE].takes(text):
         return holds("", "(every pair has NVLink, so shared memory is not missed)")
-    return fails("", "(GPUs without NVLink between them then talk over the network)", _REMOVE)
+    return holds("", "")
 
 
-def _nvls(examined: ExaminedPod, text: str) -> Finding:
+def _nvls(examined: ExaminedPod, text: str, setting: str) -> Finding:
     wanted = _resolved(examined).get(names.ENV_NCCL_NVLS_ENABLE)
-    off = bool(text) and _integer(text) == 0
+    off = bool(text) and read_integer(text) == 0
     if not off and fails_between_pods(examined):
-        said = (
-            "(pods of this node have different network namespaces: NCCL would set NVLink SHARP up over a socket of one"
-        )
-        return fails("", f"{said}, and ends with an error)", f"Set it to {NVLS_OFF}", stops=True)
+        return fails("", NVLS_ON_BETWEEN_PODS.say(setting=setting), stops=True)
     if wanted is None or off == (wanted == "0"):
         return holds("", "")
     if off:
-        return fails("", "(it turns NVLink SHARP off, which these GPUs have; NVLink itself stays on)", _REMOVE)
-    if _integer(text) == 1:
-        return fails("", "(it skips NCCL's test for NVLink SHARP, which these GPUs do not have)", _REMOVE)
+        return fails("", NVLS_OFF_HERE.say(setting=setting))
+    if read_integer(text) == 1:
+        return fails("", NVLS_FORCED.say(setting=setting))
     return holds("", "(NCCL finds out by itself that these GPUs have no NVLink SHARP)")
 
 
@@ -200,49 +206,40 @@ def fails_between_pods(examined: ExaminedPod) -> bool:
     return node is None or not node.switched.isdisjoint(node.with_nvls)
 
 
-def _host_id(_: ExaminedPod, text: str) -> Finding:
-    if text:
-        return holds("", "")
-    return fails("", "(empty, it makes all nodes one, so that NCCL looks for NVLink between nodes)", _REMOVE)
+def _host_id(_: ExaminedPod, _text: str, _setting: str) -> Finding:
+    return holds("", "")
 
 
-def _conf_file(examined: ExaminedPod, text: str) -> Finding:
+def _conf_file(examined: ExaminedPod, text: str, setting: str) -> Finding:
     if text == names.NCCL_FILE and examined.resolution:
         values = listed(f"{name}={value}" for name, value in examined.resolution.nccl_file) or "nothing"
         return holds("", f"(it sets {values})")
     if text:
-        remedy = "Look there for variables that begin with NCCL_"
-        return unknown("", "(NCCL reads more variables from that file, which is not looked at)", remedy)
+        return unknown("", CONF_FILE_NOT_READ.say(setting=setting))
     return holds("", "(NCCL looks for its usual files)")
 
 
-def _graph_file(_: ExaminedPod, text: str) -> Finding:
-    if text:
-        return unknown("", "(the rings of that file hold, whatever the links are)", _REMOVE)
-    return fails("", "(an empty name ends NCCL with an error)", _REMOVE, stops=True)
+def _graph_file(_: ExaminedPod, _text: str, setting: str) -> Finding:
+    return unknown("", GRAPH_FILE_DECIDES.say(setting=setting))
 
 
-def _topo_file(_: ExaminedPod, text: str) -> Finding:
+def _topo_file(_: ExaminedPod, text: str, setting: str) -> Finding:
     if text == names.TOPOLOGY_FILE:
         return holds("", "")
     if not text:
         return holds("", "(NCCL reads no file)")
-    return unknown("", "(NCCL believes that file)", "Look what NCCL makes of it: gpu-topology topology check FILE")
+    return unknown("", OWN_TOPOLOGY_FILE.say(setting=setting))
 
 
-def _ucx_tls(examined: ExaminedPod, text: str) -> Finding:
-    refused = text.startswith("^")
-    named = {part.strip() for part in text.removeprefix("^").split(",")}
-    if not text or refused != bool(named & _CUDA_IPC):
+def _ucx_tls(examined: ExaminedPod, text: str, _setting: str) -> Finding:
+    if not lacks_cuda_ipc(text):
         if examined.profile.shares_gpus:
             return holds("", "(with cuda_ipc)")
         return holds("", f"(with cuda_ipc, which in profile {examined.profile} reaches no other container or pod)")
-    if examined.profile.shares_gpus:
-        return fails("", "(without cuda_ipc UCX does not use NVLink)", f"{_REMOVE}, or add cuda_ipc")
     return not_needed("", "(without cuda_ipc UCX does not use NVLink; NCCL does not look at it)")
 
 
-_JUDGES: Mapping[str, Callable[[ExaminedPod, str], Finding]] = {
+_JUDGES: Mapping[str, Callable[[ExaminedPod, str, str], Finding]] = {
     P2P_DISABLE: _p2p_disable,
     names.ENV_NCCL_P2P_LEVEL: _p2p_level,
     SHM_DISABLE: _shm_disable,

@@ -124,6 +124,21 @@ class _SecurityContext(Fields):
     run_as_user: int | None = None
 
 
+class _Exec(Fields):
+    command: list[str] | None = None
+
+
+class _Handler(Fields):
+    """A probe, or one hook of a lifecycle, as far as it runs a command."""
+
+    action: _Exec | None = msgspec.field(name="exec", default=None)
+
+
+class _Lifecycle(Fields):
+    post_start: _Handler | None = None
+    pre_stop: _Handler | None = None
+
+
 class Container(Fields, gc=True, dict=True):
     """A container. What is decoded when it is asked for is decoded once: a user may write megabytes of it."""
 
@@ -132,6 +147,45 @@ class Container(Fields, gc=True, dict=True):
     env_json: msgspec.Raw = msgspec.field(name="env", default=msgspec.Raw())
     mounts_json: msgspec.Raw = msgspec.field(name="volumeMounts", default=msgspec.Raw())
     security_context_json: msgspec.Raw = msgspec.field(name="securityContext", default=msgspec.Raw())
+    command_json: msgspec.Raw = msgspec.field(name="command", default=msgspec.Raw())
+    args_json: msgspec.Raw = msgspec.field(name="args", default=msgspec.Raw())
+    liveness_json: msgspec.Raw = msgspec.field(name="livenessProbe", default=msgspec.Raw())
+    readiness_json: msgspec.Raw = msgspec.field(name="readinessProbe", default=msgspec.Raw())
+    startup_json: msgspec.Raw = msgspec.field(name="startupProbe", default=msgspec.Raw())
+    lifecycle_json: msgspec.Raw = msgspec.field(name="lifecycle", default=msgspec.Raw())
+
+    @property
+    def command_fields(self) -> tuple[msgspec.Raw, ...]:
+        """The fields with commands, as JSON."""
+        return (
+            self.command_json,
+            self.args_json,
+            self.liveness_json,
+            self.readiness_json,
+            self.startup_json,
+            self.lifecycle_json,
+        )
+
+    @cached_property
+    def commands(self) -> list[str]:
+        """The words of all its commands: of ``command``, ``args``, probes and lifecycle hooks."""
+        place = f"of container {self.name}"
+        words = [
+            *(_decode(self.command_json, _WORDS, f"command {place}") or ()),
+            *(_decode(self.args_json, _WORDS, f"args {place}") or ()),
+        ]
+        lifecycle = _decode(self.lifecycle_json, _LIFECYCLE, f"lifecycle {place}") or _Lifecycle()
+        handlers = [
+            _decode(self.liveness_json, _PROBE, f"livenessProbe {place}"),
+            _decode(self.readiness_json, _PROBE, f"readinessProbe {place}"),
+            _decode(self.startup_json, _PROBE, f"startupProbe {place}"),
+            lifecycle.post_start,
+            lifecycle.pre_stop,
+        ]
+        for handler in handlers:
+            if handler and handler.action:
+                words += handler.action.command or []
+        return words
 
     @cached_property
     def env(self) -> list[EnvVar] | None:
@@ -353,6 +407,11 @@ def may_contain(raw: msgspec.Raw, needles: tuple[bytes, ...]) -> bool:
     return False
 
 
+def may_spell(fields: tuple[msgspec.Raw, ...], needle: bytes) -> bool:
+    """Whether letters and underscores may stand in fields that stayed JSON: only an escape by number can hide them."""
+    return any(needle in text or b"\\u" in text for text in map(bytes, fields))
+
+
 def annotation_reference(key: str) -> Reference:
     """The value of an annotation."""
     return Reference(annotation_path(key))
@@ -381,5 +440,8 @@ _APART = msgspec.json.Decoder(list[msgspec.Raw])
 _DOCUMENT = msgspec.json.Decoder(dict[str, Any])
 _CLAIMS = msgspec.json.Decoder(list[_Claim])
 _SECURITY = msgspec.json.Decoder(_SecurityContext)
+_WORDS = msgspec.json.Decoder(list[str])
+_PROBE = msgspec.json.Decoder(_Handler)
+_LIFECYCLE = msgspec.json.Decoder(_Lifecycle)
 _VOLUMES = msgspec.json.Decoder(list[Volume])
 _AFFINITY = msgspec.json.Decoder(Affinity)

@@ -12,7 +12,7 @@ from webhook.allocation.dialect import Dialect
 from webhook.allocation.model import Allocation
 from webhook.allocation.read import dialect_of
 from webhook.model import names
-from webhook.model.choices import OnViolation, Profile
+from webhook.model.choices import OnViolation, Policy, Profile
 from webhook.model.errors import FormatError
 from webhook.resolve.demand import LINK_TABLES, GpuContainer, GpuDemand, NcclTables, Requirements
 from webhook.topology.document import parse_topology
@@ -20,7 +20,7 @@ from webhook.topology.model import NodeTopology
 
 _ENTRY = re.compile(
     r"(?P<name>[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?):(?P<count>[1-9][0-9]{0,2}):(?P<number>[0-9]{0,3})"
-    r"(:(?P<kind>init|left-out|init\+left-out))?"
+    r"(:(?P<kind>(?:init|left-out|privileged)(?:\+(?:left-out|privileged)){0,2}))?"
 )
 _NUMBER = re.compile(r"[0-9.eE+-]{1,64}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -201,6 +201,7 @@ def _read_container(text: str) -> GpuContainer:
         is_init="init" in kinds,
         visible_key=names.CUDA_VISIBLE_DEVICES_PREFIX + entry["number"] if entry["number"] else "",
         selected="left-out" not in kinds,
+        sees_node="privileged" in kinds,
     )
 
 
@@ -208,6 +209,7 @@ def _read_requirements(variables: _Variables) -> Requirements:
     return Requirements(
         nvlink=variables.choice(names.REMAP_REQUIRE_NVLINK, _TRUTHS, default=False),
         min_bandwidth=variables.parsed(names.REMAP_MIN_BANDWIDTH, _read_bandwidth, None),
+        policy=variables.choice(names.REMAP_POLICY, _by_word(Policy), Policy.BEST_EFFORT),
     )
 
 

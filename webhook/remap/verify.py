@@ -104,7 +104,7 @@ def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> CheckRe
     text = _troubled(inputs, node, error)
     if inputs.profile.shares_gpus or error.reason is Unresolved.GPU_UNKNOWN:
         return failed(_CODES[error.reason], text)
-    unmet = error.reason is Unresolved.MIG_ALLOCATION and inputs.demand.requirements
+    unmet = error.reason is Unresolved.MIG_ALLOCATION and inputs.demand.requirements.of_links
     if unmet and inputs.demand.on_violation is OnViolation.DENY:
         return failed(ExitCode.REQUIREMENT, f"a requirement is not met: {text}")
     return warning(text)
@@ -242,10 +242,31 @@ def _list_of_gpus(inputs: Inputs, resolution: Resolution) -> CheckResult:
 
 
 def _visible_devices(inputs: Inputs, given: ContainerGpus, value: str, resolution: Resolution) -> CheckResult:
-    visible = resolution.gpus if inputs.profile is Profile.POD_PEERS else resolution.node.in_cuda_order
-    differs = indices_differ(value, given.gpus, visible, inputs.scheduler)
     text = f"{names.ENV_CUDA_VISIBLE_DEVICES} of container {given.container.name} is {shown(value)}"
+    visible = _visible_to(inputs, given, resolution)
+    uuids = {gpu.uuid for gpu in given.gpus if gpu.uuid}
+    own = [gpu for gpu in visible if gpu in given.gpus or gpu.uuid in uuids]
+    if len(own) < len(given.gpus):
+        return warning(f"{text}: it is privileged and counts GPUs of the node that cannot be seen from here")
+    differs = indices_differ(value, own, visible, inputs.scheduler)
     return _compared(inputs, f"{text}: {differs}", ok_text=f"{text}: {_labels(given.gpus)}", differs=differs)
+
+
+def _visible_to(inputs: Inputs, given: ContainerGpus, resolution: Resolution) -> tuple[Gpu, ...]:
+    """The GPUs that a container sees, in CUDA's order; none if they are not known.
+
+    A privileged one sees all of the node, of which this container may see less.
+    """
+    if inputs.profile is not Profile.POD_PEERS:
+        return resolution.node.in_cuda_order
+    if not given.container.sees_node:
+        return resolution.gpus
+    published = published_here(inputs)
+    if published is None:
+        return ()
+    if unseen(published, resolution.node.topology):
+        return KnownNode(published, origin=Origin.AGENT).in_cuda_order
+    return resolution.node.in_cuda_order
 
 
 def _compared(inputs: Inputs, text: str, *, ok_text: str, differs: str) -> CheckResult:
@@ -261,14 +282,19 @@ def _requirements(inputs: Inputs, resolution: Resolution | None) -> Iterator[Che
         return
     if resolution is None:
         yield warning("whether the requirements are met is not known")
-    elif resolution.doubt and not resolution.unmet:
-        yield warning(f"whether the requirements are met is not known: {resolution.doubt}")
+    elif resolution.undecided and not resolution.unmet:
+        yield warning(f"whether the requirements are met is not known: {resolution.undecided}")
     elif not resolution.unmet:
-        worst = resolution.worst
-        yield ok(f"the requirements are met: the link class is {worst.link}, with {worst.bandwidth_text} GB/s")
+        yield ok(f"the requirements are met: {_found(inputs, resolution)}")
     else:
         text = f"a requirement is not met: {'; '.join(resolution.unmet)}"
         yield failed(ExitCode.REQUIREMENT, text) if inputs.demand.on_violation is OnViolation.DENY else warning(text)
+
+
+def _found(inputs: Inputs, resolution: Resolution) -> str:
+    required, worst = inputs.demand.requirements, resolution.worst
+    links = f"the link class is {worst.link}, with {worst.bandwidth_text} GB/s" if required.of_links else ""
+    return " and ".join(filter(None, (links, "the GPUs are on one NUMA node" if required.one_numa_node else "")))
 
 
 def _published(inputs: Inputs, machine: MachineState) -> Iterator[CheckResult]:

@@ -6,6 +6,11 @@ from webhook.model.options import Options
 from webhook.resolve.demand import GpuContainer, GpuDemand, Requirements
 
 
+def required(options: Options) -> Requirements:
+    """What a pod with these options requires of its GPUs."""
+    return Requirements(nvlink=options.require_nvlink, min_bandwidth=options.min_bandwidth, policy=options.policy)
+
+
 def gpu_demand(
     containers: tuple[GpuContainer, ...],
     family: str,
@@ -29,7 +34,7 @@ def gpu_demand(
         profile=profile,
         containers=containers,
         family=family,
-        requirements=Requirements(nvlink=options.require_nvlink, min_bandwidth=options.min_bandwidth),
+        requirements=required(options),
         on_violation=options.on_violation,
         group=options.group,
         nccl=policy.nccl_tables,

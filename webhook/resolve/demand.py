@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from webhook.model import names
-from webhook.model.choices import OnViolation, Profile
+from webhook.model.choices import OnViolation, Policy, Profile
 
 NVSWITCH, NVLINK, PCIE = LINK_TABLES = ("nvswitch", "nvlink", "pcie")
 """The tables of the configuration."""
@@ -26,6 +26,8 @@ class GpuContainer:
     """The annotation ``gpu.topology/cuda-visible-devices.<k>`` for its CUDA indices; empty if it has none."""
     selected: bool = True
     """Whether the profile applies to it: ``gpu.topology/containers`` leaves containers out."""
+    sees_node: bool = False
+    """Whether it sees all GPUs of the node whatever its list says, because it is privileged."""
     keeps_gpus: bool = True
     """Whether its GPUs are the pod's for as long as the pod exists. HAMi gives those of an init container that is not
     restartable to others once it has finished (HAMi 2.10.0 pkg/device/initContainer.go)."""
@@ -61,9 +63,31 @@ class Requirements:
     """Every pair has NVLink."""
     min_bandwidth: float | None = None
     """GB/s per direction of the weakest pair."""
+    policy: Policy = Policy.BEST_EFFORT
+    """``nvlink``: every pair has NVLink; ``single-numa``: all are on one NUMA node. The others require nothing."""
+
+    @property
+    def of_links(self) -> bool:
+        """Whether some of them are about how GPUs are linked."""
+        return self.every_pair_linked or self.min_bandwidth is not None
+
+    @property
+    def every_pair_linked(self) -> bool:
+        """Whether every pair must have NVLink, by whichever option."""
+        return self.nvlink or self.policy is Policy.NVLINK
+
+    @property
+    def one_numa_node(self) -> bool:
+        """Whether all GPUs of a set must be on one NUMA node."""
+        return self.policy is Policy.SINGLE_NUMA
+
+    @property
+    def of_policy(self) -> bool:
+        """Whether the policy requires anything."""
+        return self.policy in (Policy.NVLINK, Policy.SINGLE_NUMA)
 
     def __bool__(self) -> bool:
-        return self.nvlink or self.min_bandwidth is not None
+        return self.of_links or self.one_numa_node
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -128,6 +128,26 @@ class KnownNode:
         labels = " ".join(f"GPU{index}" for index in gpu_set.gpus)
         return f"how {labels} of node {self.name} are linked is not known: {problem or self.topology.problem}"
 
+    @cached_property
+    def without_numa(self) -> frozenset[int]:
+        """Indices of the GPUs whose NUMA nodes nobody knows.
+
+        HAMi's device plugin writes 0 where nvidia-smi names none (HAMi
+        pkg/device-plugin/nvidiadevice/nvinternal/plugin/register.go, parseNvidiaNumaInfo): so 0 on all means nothing.
+        """
+        gpus = self.topology.gpus
+        if self.from_hami and not any(gpu.numa_node for gpu in gpus):
+            return frozenset(gpu.index for gpu in gpus)
+        return frozenset(gpu.index for gpu in gpus if gpu.numa_node is None)
+
+    def numa_doubt(self, gpu_set: GpuSet) -> str:
+        """Why it is not known whether these GPUs are on one NUMA node, in a sentence; empty if it is."""
+        unknown = self.without_numa.intersection(gpu_set.gpus)
+        if not unknown or len(gpu_set.gpus) < 2 or len(gpu_set.numa_nodes) > 1:
+            return ""
+        labels = " ".join(f"GPU{index}" for index in sorted(unknown))
+        return f"the NUMA node of {labels} of node {self.name} is not known"
+
     def excess(self, limits: NodeLimits) -> str:
         """Of what the node has too much, in a sentence; empty if there is nothing."""
         for what, setting, found, most in (

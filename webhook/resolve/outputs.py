@@ -69,4 +69,4 @@ def satisfied_text(resolution: Resolution) -> str:
     """Whether the requirements are met: ``true``, ``false`` or ``unknown``."""
     if resolution.unmet:
         return "false"
-    return UNKNOWN if resolution.doubt and resolution.requires else "true"
+    return UNKNOWN if resolution.undecided else "true"

@@ -1,20 +1,51 @@
 """Whether sets of GPUs are what the pod requires."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from webhook.resolve.demand import Requirements
+from webhook.resolve.node import KnownNode
 from webhook.topology.sets import GpuSet, Pair
 
 
-def unmet(requirements: Requirements, sets: Sequence[GpuSet]) -> tuple[str, ...]:
+class Judgement(NamedTuple):
+    """What is found of the requirements of a pod."""
+
+    unmet: tuple[str, ...] = ()
     """A sentence for each requirement that some set does not meet, about the set that is worst."""
-    return tuple(_unmet(requirements, sets))
+    doubt: str = ""
+    """Why it is not known whether the others are met, in a sentence; empty if it is known."""
 
 
-def _unmet(requirements: Requirements, sets: Sequence[GpuSet]) -> Iterator[str]:
+NOTHING_REQUIRED = Judgement()
+
+
+def judge(requirements: Requirements, sets: Sequence[GpuSet], node: KnownNode, missing: str = "") -> Judgement:
+    """Hold sets of GPUs against what is required of them.
+
+    Args:
+        requirements: Of the pod.
+        sets: Its sets of GPUs.
+        node: Where they are.
+        missing: Why the sets may lack GPUs, in a sentence; empty if they do not.
+    """
+    unmet: list[str] = []
+    doubts: list[str] = []
+    if requirements.of_links:
+        unmet += _of_links(requirements, [gpu_set for gpu_set in sets if not node.doubt(gpu_set)])
+        doubts += map(node.doubt, sets)
+    if requirements.one_numa_node:
+        apart = [gpu_set for gpu_set in sets if len(gpu_set.numa_nodes) > 1]
+        unmet += [f"policy {requirements.policy}: {_nodes_said(apart, node)}"] if apart else []
+        doubts += map(node.numa_doubt, sets)
+    return Judgement(tuple(unmet), next(filter(None, [*doubts, missing]), ""))
+
+
+def _of_links(requirements: Requirements, sets: Sequence[GpuSet]) -> Iterator[str]:
     unlinked = [(gpu_set.unlinked, gpu_set) for gpu_set in sets if gpu_set.unlinked]
-    if requirements.nvlink and unlinked:
-        yield f"require-nvlink: {_said(*min(unlinked, key=_bandwidth))}"
+    if requirements.every_pair_linked and unlinked:
+        asked = "require-nvlink" if requirements.nvlink else f"policy {requirements.policy}"
+        yield f"{asked}: {_said(*min(unlinked, key=_bandwidth))}"
     least = requirements.min_bandwidth
     slow = [
         (gpu_set.weakest, gpu_set)
@@ -35,3 +66,12 @@ def _said(pair: Pair, gpu_set: GpuSet) -> str:
     return (
         f"GPU{first} and GPU{second} have {found.bandwidth:.1f} GB/s ({found.type}), the link class is {gpu_set.link}"
     )
+
+
+def _nodes_said(apart: Sequence[GpuSet], node: KnownNode) -> str:
+    """Two GPUs of the set that is on the most NUMA nodes, which are on two of them."""
+    worst = max(apart, key=lambda gpu_set: len(gpu_set.numa_nodes))
+    first, second = worst.numa_nodes[:2]
+    of = {gpu.index: gpu.numa_node for gpu in node.topology.gpus}
+    one, other = (next(index for index in worst.gpus if of[index] == numa) for numa in (first, second))
+    return f"GPU{one} is on NUMA node {first}, GPU{other} on NUMA node {second}"

@@ -1,6 +1,6 @@
 """From the GPUs that a pod was given to everything that it needs to know about them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from operator import attrgetter
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from webhook.model.errors import FormatError, GpuTopologyError
 from webhook.resolve.demand import GpuContainer, GpuDemand
 from webhook.resolve.nccl import nccl_file_values, nccl_values
 from webhook.resolve.node import AllocatedGpus, KnownNode, NodeLimits
-from webhook.resolve.requirements import unmet
+from webhook.resolve.requirements import NOTHING_REQUIRED, judge
 from webhook.topology.model import Gpu, MigMode
 from webhook.topology.sets import GpuSet
 
@@ -86,8 +86,10 @@ class Resolution(NamedTuple):
     """A sentence for each requirement that is not met."""
     requires: bool
     """Whether there are requirements at all."""
+    undecided: str
+    """Why it is not known whether the other requirements are met, in a sentence; empty if it is, or there are none."""
     doubt: str
-    """Why it is not known how GPUs are linked, in a sentence: whether other requirements are met is then not known."""
+    """Why it is not known how GPUs are linked, in a sentence; empty if it is."""
 
     @property
     def worst(self) -> GpuSet:
@@ -131,22 +133,23 @@ def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers
         every = selected[0][1].gpus
     else:
         every = node.ordered([gpu for _, given in selected for gpu in given.gpus])
-    numbers = {gpu.index: number for number, gpu in enumerate(_visible(every, node, node_wide))} if shares else {}
+    numbers = _numbers(_visible(every, node, node_wide)) if shares else {}
+    # A privileged container counts all GPUs of the node, whatever it is shown.
+    unlimited = shares and not node_wide and any(container.sees_node for container, _ in selected)
+    of_node = _numbers(_visible(every, node, node_wide=True)) if unlimited else numbers
     containers = tuple(
         [
-            ContainerGpus(container, given.gpus, tuple([numbers[gpu.index] for gpu in given.gpus]) if numbers else ())
+            ContainerGpus(container, given.gpus, _counted(given.gpus, of_node if container.sees_node else numbers))
             for container, given in selected
         ]
     )
     others = [node.gpu(device.uuid, device.minor) for device in peers] if node_wide else []
     together = node.ordered([*every, *filter(None, others)]) if others else every
     sets = (_gpu_set(together, node),) if shares else tuple([given.gpu_set for _, given in selected])
-    doubts = list(filter(None, map(node.doubt, sets)))
-    if None in others:
-        doubts.append("which GPUs another pod of the group has is not known")
+    missing = "which GPUs another pod of the group has is not known" if None in others else ""
+    judged = judge(demand.requirements, sets, node, missing) if demand.requirements else NOTHING_REQUIRED
     # Other pods, perhaps later ones, share the GPUs of the node with one of ``node-peers``.
     decisive = (_gpu_set(node.in_cuda_order, node),) if node_wide else sets
-    requires = bool(demand.requirements)
     return Resolution(
         node=node,
         containers=containers,
@@ -154,9 +157,10 @@ def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers
         sets=sets,
         nccl=nccl_values(decisive, node, demand),
         nccl_file=nccl_file_values(decisive, node, demand.nccl),
-        unmet=unmet(demand.requirements, [gpu_set for gpu_set in sets if not node.doubt(gpu_set)]) if requires else (),
-        requires=requires,
-        doubt=doubts[0] if doubts else "",
+        unmet=judged.unmet,
+        requires=bool(demand.requirements),
+        undecided=judged.doubt,
+        doubt=next(filter(None, map(node.doubt, sets)), missing),
     )
 
 
@@ -211,6 +215,15 @@ def _visible(every: tuple[Gpu, ...], node: KnownNode, node_wide: bool) -> tuple[
         # CUDA counts MIG instances and whole GPUs in a way that no documentation promises.
         raise UnresolvedError(Unresolved.MIG_ALLOCATION, NUMBERS_BESIDE_MIG.say(node=node.name))
     return node.in_cuda_order
+
+
+def _numbers(visible: Sequence[Gpu]) -> dict[int, int]:
+    """CUDA's numbers of GPUs, by their indices."""
+    return {gpu.index: number for number, gpu in enumerate(visible)}
+
+
+def _counted(gpus: Sequence[Gpu], numbers: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple([numbers[gpu.index] for gpu in gpus]) if numbers else ()
 
 
 def _gpu_set(gpus: Sequence[Gpu], node: KnownNode) -> GpuSet:

@@ -90,6 +90,8 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whose allocation it reads."""
     min_bandwidth: str = ""
     """GB/s per direction; empty if none is required."""
+    policy: str = ""
+    """The option ``policy``, if it requires something."""
     denies: bool = False
     """Whether a requirement that is not met stops the pod."""
     nccl: str = ""
@@ -146,6 +148,7 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """What most pods do not have."""
         for name, value in (
             (names.REMAP_MIN_BANDWIDTH, self.min_bandwidth),
+            (names.REMAP_POLICY, self.policy),
             (names.REMAP_ON_VIOLATION, "deny" if self.denies else ""),
             (names.REMAP_ALLOCATED_BY, "" if self.family == "hami" else self.family),
             (names.REMAP_NCCL, self.nccl),

@@ -5,7 +5,12 @@ from collections.abc import Sequence
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
-from webhook.catalogue.cards import CARDS_OFFERED_TO_OTHERS, INIT_GPUS_NOT_SCHEDULED, PRIVILEGED_REFUSED
+from webhook.catalogue.cards import (
+    CARDS_OFFERED_TO_OTHERS,
+    INIT_GPUS_NOT_SCHEDULED,
+    PRIVILEGED_REFUSED,
+    PRIVILEGED_SEES_ALL,
+)
 from webhook.catalogue.opting import (
     COUNT_SERVED_BY_CLAIMS,
     MORE_UNKNOWN_ANNOTATIONS,
@@ -13,10 +18,14 @@ from webhook.catalogue.opting import (
     UNKNOWN_ANNOTATION,
 )
 from webhook.catalogue.peers import USER_OF_IMAGE, USERS_DIFFER
+from webhook.catalogue.variables import COMMAND_SETS_LIST
 from webhook.model import names
-from webhook.model.choices import Carrier
+from webhook.model.choices import Carrier, OnViolation
 from webhook.model.options import probably_meant
 from webhook.model.outcome import Reason
+from webhook.request.command_text import assigned_lists
+from webhook.request.demand import required
+from webhook.request.nvlink_switches import SWITCHES, Matters, Switch, literal
 from webhook.request.untreated import untreated
 from webhook.request.users import user_difference, users
 
@@ -30,6 +39,8 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     """Warnings about this pod on this cluster."""
     _unknown_annotations(subject.options.unknown, patch)
     _claims(subject, patch)
+    _switched_off(subject, patch)
+    _sees_all_gpus(subject, patch)
     if subject.cluster.denies_privileged:
         _privileged(subject, patch)
     if not subject.cluster.serves_init_containers:
@@ -66,6 +77,38 @@ def _unknown_annotations(unknown: Sequence[str], patch: PodPatch) -> None:
         patch.warn(PERHAPS_MEANT.say(key=key, meant=meant) if meant else UNKNOWN_ANNOTATION.say(key=key))
     if unknown[_NAMED:]:
         patch.warn(MORE_UNKNOWN_ANNOTATIONS.say(count=len(unknown) - _NAMED))
+
+
+def _switched_off(subject: Subject, patch: PodPatch) -> None:
+    """Variables with which containers take NVLink away from themselves."""
+    if not subject.profile.shares_gpus and all(
+        subject.gpu_request(container).count < 2 for container in subject.gpu_containers
+    ):
+        return
+    switches = [switch for switch in SWITCHES.values() if _matters(subject, switch)]
+    for container in subject.gpu_containers:
+        for switch in switches:
+            text = literal(container.env.get(switch.name))
+            if text is not None and switch.takes(text):
+                patch.warn(switch.warning.say(container=container.name))
+
+
+def _matters(subject: Subject, switch: Switch) -> bool:
+    if switch.matters is Matters.PEERS:
+        return subject.profile.shares_gpus
+    all_linked = required(subject.options).every_pair_linked and subject.options.on_violation is OnViolation.DENY
+    return switch.matters is Matters.ALL or not all_linked
+
+
+def _sees_all_gpus(subject: Subject, patch: PodPatch) -> None:
+    """The runtime gives a privileged container all devices of the host (containerd, container_create.go)."""
+    for container in subject.containers:
+        if not (container.request and container.spec.is_privileged):
+            continue
+        patch.warn(PRIVILEGED_SEES_ALL.say(container=container.name))
+        found = () if subject.profile.shares_gpus else assigned_lists(container.spec)  # the peers' are judged before
+        if found:
+            patch.warn(COMMAND_SETS_LIST.say(container=container.name, variables=", ".join(found)))
 
 
 def _privileged(subject: Subject, patch: PodPatch) -> None:

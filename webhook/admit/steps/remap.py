@@ -7,7 +7,7 @@ HAMi up to 2.9 and fixed 2.10 releases get an init container; HAMi 2.10.0, which
 containers finish, gets a restartable one, which never finishes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from webhook.admit.container import PodContainer
 from webhook.admit.pod_patch import PodPatch
@@ -29,6 +29,7 @@ from webhook.model import names
 from webhook.model.choices import OnViolation, Profile
 from webhook.model.outcome import Reason, Refused
 from webhook.model.pod import annotation_reference
+from webhook.request.demand import required
 
 PURPOSE = "verify the GPUs and write the NCCL topology file when it starts"
 
@@ -96,12 +97,15 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         profile=subject.profile,
         require_nvlink=options.require_nvlink,
         min_bandwidth="" if options.min_bandwidth is None else _exact(options.min_bandwidth),
+        policy=str(options.policy) if required(options).of_policy else "",
         denies=options.on_violation is OnViolation.DENY,
         host_network=subject.host.network and subject.profile is Profile.NODE_PEERS,
         reads_file=subject.remap.reads_file,
         family=subject.family,
         nccl=subject.policy.remap_nccl,
-        containers=",".join([_entry(container, keys, view) for container in subject.containers if container.request]),
+        containers=",".join(
+            [_entry(subject, container, view) for container in subject.containers if container.request]
+        ),
         visible_device_keys=tuple(keys.values()),
     )
 
@@ -117,11 +121,15 @@ def _exact(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
-def _entry(container: PodContainer, keys: Mapping[str, str], view: View) -> str:
+def _entry(subject: Subject, container: PodContainer, view: View) -> str:
+    keys = subject.visible_device_keys
     number = keys[container.name].removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX) if container.name in keys else ""
-    flags = "+".join(
-        [flag for flag, holds in (("init", container.is_init), ("left-out", _is_unseen(container, view))) if holds]
+    kinds = (
+        ("init", container.is_init),
+        ("left-out", _is_unseen(container, view)),
+        ("privileged", subject.profile is Profile.POD_PEERS and container.spec.is_privileged),
     )
+    flags = "+".join([flag for flag, holds in kinds if holds])
     return f"{container.name}:{container.request.count if container.request else 0}:{number}" + (
         f":{flags}" if flags else ""
     )

@@ -10,10 +10,12 @@ from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.admit.variables import require_reference, require_value
 from webhook.catalogue.peers import OTHER_DEVICE_LIST_STRATEGY, PASSING_GPU_CONTAINER
+from webhook.catalogue.variables import COMMAND_MAY_NOT_SET_LIST, COMMAND_SETS_LIST
 from webhook.model import names
-from webhook.model.choices import Profile
+from webhook.model.choices import OnViolation, Profile
 from webhook.model.outcome import Reason, Refused
 from webhook.model.references import visible_devices_line
+from webhook.request.command_text import assigned_lists
 
 PURPOSE = "show each container its peers' GPUs"
 
@@ -27,6 +29,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         message = OTHER_DEVICE_LIST_STRATEGY.say(profile=subject.profile, strategy=strategy)
         raise Refused(Reason.DEVICE_LIST_STRATEGY, message)
     _refuse_passing_containers(subject)
+    _judge_commands(subject, patch)
     _variables(subject, patch)
     for key in subject.visible_device_keys.values():
         patch.annotate(key, subject.allocated.get(key, names.NO_CUDA_DEVICE))
@@ -39,6 +42,17 @@ def _refuse_passing_containers(subject: Subject) -> None:
         if container.is_init and not container.is_native_sidecar:
             message = PASSING_GPU_CONTAINER.say(container=container.name, profile=subject.profile)
             raise Refused(Reason.CONTRADICTS_PROFILE, message)
+
+
+def _judge_commands(subject: Subject, patch: PodPatch) -> None:
+    """A list that a command sets overrides the one that follows from the allocation, with GPUs of others in sight."""
+    for container in subject.gpu_containers:
+        found = ", ".join(assigned_lists(container.spec))
+        if found and subject.options.on_violation is OnViolation.DENY:
+            said = COMMAND_MAY_NOT_SET_LIST.say(container=container.name, variables=found, profile=subject.profile)
+            raise Refused(Reason.CONTRADICTS_PROFILE, said)
+        if found:
+            patch.warn(COMMAND_SETS_LIST.say(container=container.name, variables=found))
 
 
 def _variables(subject: Subject, patch: PodPatch) -> None:

@@ -1,0 +1,118 @@
+"""Variables with which a container takes NVLink away from itself: one table for admission and for ``explain``.
+
+How NCCL reads them: an integer is what ``strtoll`` makes of the text, so that a word is 0; an unknown level is as good
+as none. Sources: NCCL src/misc/param.cc, src/graph/paths.cc (ncclTopoCheckP2p, levels), src/misc/utils.cc
+(getHostHash), src/graph/xml.cc (ncclTopoGetXmlGraphFromFile); UCX docs/source/faq.md.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+import msgspec
+
+from webhook.catalogue import variables
+from webhook.catalogue.entry import Entry
+from webhook.model import names
+from webhook.model.pod import EnvVar
+
+P2P_DISABLE, SHM_DISABLE = "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"
+GRAPH_FILE = "NCCL_GRAPH_FILE"
+UCX_TLS = "UCX_TLS"
+
+_NUMBER = re.compile(r"\s*([+-]?)0*([0-9]{0,19})")
+"""As long as strtoll reads; Python refuses to read more than 4,300 digits."""
+_CUDA_IPC = frozenset({"cuda_ipc", "cuda", "all"})
+
+
+class Matters(StrEnum):
+    """To which pods a switch matters."""
+
+    ALL = "all"
+    UNLINKED = "unlinked"
+    """Those with two GPUs that have no NVLink between them."""
+    PEERS = "peers"
+    """Those of a profile whose containers share GPUs."""
+
+
+class Switch(msgspec.Struct, frozen=True):
+    """A variable, and the values with which it takes NVLink away."""
+
+    name: str
+    takes: Callable[[str], bool]
+    """Whether this value does."""
+    warning: Entry
+    """What admission says; it never repeats the value."""
+    finding: Entry
+    """What ``explain`` says."""
+    stops: bool = False
+    """Whether NCCL then uses no NVLink at all."""
+    matters: Matters = Matters.ALL
+
+
+def read_integer(text: str) -> int:
+    """The number that NCCL reads; 0 where it reads none."""
+    match = _NUMBER.match(text)
+    return int(match[1] + match[2]) if match and match[2] else 0
+
+
+def shuts_p2p(level: str) -> bool:
+    """Whether that ``NCCL_P2P_LEVEL`` leaves no P2P."""
+    return level == "LOC" or re.match(r"0+(?!\d)", level) is not None
+
+
+def lacks_cuda_ipc(transports: str) -> bool:
+    """Whether that ``UCX_TLS`` is without CUDA IPC."""
+    refused = transports.startswith("^")
+    named = {part.strip() for part in transports.removeprefix("^").split(",")}
+    return bool(transports) and refused == bool(named & _CUDA_IPC)
+
+
+def literal(variable: EnvVar | None) -> str | None:
+    """The value that stands in the pod itself; ``None`` if it comes from elsewhere, or there is no variable."""
+    if variable is None or variable.value_from is not None or "$(" in (variable.value or ""):
+        return None
+    return variable.value or ""
+
+
+def _is_one(text: str) -> bool:
+    return read_integer(text) == 1
+
+
+def _is_empty(text: str) -> bool:
+    return not text
+
+
+SWITCHES: Mapping[str, Switch] = MappingProxyType(
+    {
+        switch.name: switch
+        for switch in (
+            Switch(P2P_DISABLE, _is_one, variables.P2P_DISABLED_HERE, variables.P2P_DISABLED, stops=True),
+            Switch(
+                names.ENV_NCCL_P2P_LEVEL,
+                shuts_p2p,
+                variables.P2P_LEVEL_TOO_LOW_HERE,
+                variables.P2P_LEVEL_TOO_LOW,
+                stops=True,
+            ),
+            Switch(
+                SHM_DISABLE,
+                _is_one,
+                variables.SHM_DISABLED_HERE,
+                variables.SHM_DISABLED,
+                matters=Matters.UNLINKED,
+            ),
+            Switch(names.ENV_NCCL_HOSTID, _is_empty, variables.HOST_ID_EMPTY_HERE, variables.HOST_ID_EMPTY),
+            Switch(GRAPH_FILE, _is_empty, variables.GRAPH_FILE_EMPTY_HERE, variables.GRAPH_FILE_EMPTY, stops=True),
+            Switch(
+                UCX_TLS,
+                lacks_cuda_ipc,
+                variables.UCX_WITHOUT_CUDA_IPC_HERE,
+                variables.UCX_WITHOUT_CUDA_IPC,
+                matters=Matters.PEERS,
+            ),
+        )
+    }
+)
+"""By the name of the variable."""
