@@ -52,7 +52,7 @@ class PodPatch:
         """How many operations there are."""
         return len(self.operations) + len(self.insertions)
 
-    def warn(self, message: Message | str, reason: Reason | None = None) -> None:
+    def warn(self, message: Message, reason: Reason | None = None) -> None:
         """Tell the user something; with a ``reason``, the pod will not get all that its profile promises."""
         self.warnings.append(AdmissionWarning(str(message), reason))
 

@@ -85,15 +85,13 @@ def holds(condition: str, evidence: str) -> Finding:
     return Finding(condition, Verdict.HOLDS, evidence)
 
 
-def fails(condition: str, found: Message | str, remedy: str = "", *, stops: bool = False) -> Finding:
+def fails(condition: str, message: Message, *, stops: bool = False) -> Finding:
     """A condition that does not hold."""
-    message = found if isinstance(found, Message) else Message("", found, remedy)
     return Finding(condition, Verdict.FAILS, message.text, message.fix, stops, message.code)
 
 
-def unknown(condition: str, found: Message | str, remedy: str = "") -> Finding:
+def unknown(condition: str, message: Message) -> Finding:
     """A condition of which nothing can be said."""
-    message = found if isinstance(found, Message) else Message("", found, remedy)
     return Finding(condition, Verdict.UNKNOWN, message.text, message.fix, code=message.code)
 
 

@@ -138,10 +138,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 class Refused(Exception):
     """Raised inside a decision to end it; becomes an :class:`Outcome` of kind *refuse* and never leaves the core."""
 
-    def __init__(self, reason: Reason, message: Message | str) -> None:
+    def __init__(self, reason: Reason, message: Message) -> None:
         self.reason = reason
-        self.found = message if isinstance(message, Message) else Message("", message)
-        self.message = message.advice if isinstance(message, Message) else message
+        self.found = message
+        self.message = message.advice
         super().__init__(self.message)
 
 
