@@ -91,7 +91,9 @@ def test_every_setting_can_be_set_and_arrives_unchanged(helm: Helm, tmp_path: Pa
     document["server"] |= {"maxReviewBytes": 12582913, "drainSeconds": 7.5}
     document["cluster"] |= {"topologyNamespace": "gpu-topology-nodes"}
     document["defaults"] = {"shm-size": "16Gi", "env.NCCL_DEBUG": "WARN"}
-    (tmp_path / "values.yaml").write_text(yaml.safe_dump({"config": document}))
+    schedulers = {"admission": {"bindings": {"schedulers": ["gpu/scheduler", "system:kube-scheduler"]}}}
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump({"config": document} | schedulers))
+    document["binding"] |= {"schedulers": ["system:serviceaccount:gpu:scheduler", "system:kube-scheduler"]}
     assert config_of(documents(helm.template(f"--values={tmp_path / 'values.yaml'}"))) == parse_config(document)
 
 

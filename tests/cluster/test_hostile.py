@@ -104,7 +104,7 @@ def test_forged_reviews_of_bindings_learn_nothing_and_make_no_event(
             return [event.note for event in EventsV1Api(client).list_namespaced_event(namespace).items]
 
     until(lambda: bool(notes()), "an Event on the pod")
-    assert notes() == [f"pod {namespace}/train on node {NODE}: The allocation was made for another node."]
+    assert notes() == [f"GT303: pod {namespace}/train on node {NODE}: the allocation was made for another node"]
     logged(webhook)
 
 

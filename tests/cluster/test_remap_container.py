@@ -98,7 +98,9 @@ def test_without_the_permission_containers_read_annotations_and_a_warning_says_s
 ) -> None:
     answer = create_pod(control_plane, namespace, gpu_pod("serve", {"gpu.topology/profile": "pod-peers"}, *PEERS))
     assert answer.status == 201
-    foretold = "remap.environment: file changes nothing: the namespace is not labelled gpu.topology/allow-node-gpus"
+    foretold = (
+        "GT812: remap.environment: file changes nothing: the namespace is not labelled gpu.topology/allow-node-gpus"
+    )
     assert [warning.split('"')[1] for warning in answer.warnings] == [foretold]
     assert effective_env(answer.body, "prefill")["NVIDIA_VISIBLE_DEVICES"] == annotation_reference(
         "gpu.topology/visible-uuids"
