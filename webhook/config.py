@@ -395,7 +395,9 @@ def _claimed(config: Config) -> frozenset[str] | None:
     setting = config.cluster.extended_resources
     if setting == "auto":
         return None
-    return frozenset(one.count for one in config.resources if one.family == "hami" and setting == "claims")
+    return frozenset(
+        resource.count for resource in config.resources if resource.family == "hami" and setting == "claims"
+    )
 
 
 def check_config(config: Config) -> None:

@@ -33,7 +33,7 @@ def refuse_preloaded(
     Raises:
         Refused: the profile is ``exclusive``, and HAMi's DRA driver serves that count.
     """
-    if any(one.request and cluster.is_preloaded(one.request.names.count) for one in containers):
+    if any(container.request and cluster.is_preloaded(container.request.names.count) for container in containers):
         _refuse(pod, namespace, profile)
 
 

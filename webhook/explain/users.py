@@ -39,7 +39,9 @@ def _of_pod(examined: ExaminedPod, pod: Pod) -> dict[str, int | None]:
     policy = examined.evidence.policy
     try:
         asking = [
-            one.spec for one in read_requests(pod, policy.resources, policy.default_count).containers if one.request
+            container.spec
+            for container in read_requests(pod, policy.resources, policy.default_count).containers
+            if container.request
         ]
         return {
             f"container {name} of {pod.display_name}": user

@@ -132,8 +132,8 @@ def claimed_resources(answer: bytes) -> tuple[frozenset[str], bool]:
         classes = msgspec.json.decode(answer, type=_DeviceClasses).items or []
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FormatError("DeviceClasses", expected="DeviceClasses", found=str(error)) from None
-    has_hami = any(one.metadata.name == names.HAMI_DEVICE_CLASS for one in classes)
-    named = {one.spec.extended_resource_name for one in classes if one.spec.extended_resource_name}
+    has_hami = any(served.metadata.name == names.HAMI_DEVICE_CLASS for served in classes)
+    named = {served.spec.extended_resource_name for served in classes if served.spec.extended_resource_name}
     return frozenset(named | {HAMI_RESOURCES.count} if has_hami else named), has_hami
 
 
