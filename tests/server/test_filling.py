@@ -32,20 +32,28 @@ ATTACKS = {
 BODY = review(pod())
 
 
-async def attack(port: int, context: ssl.SSLContext | None, data: bytes) -> None:
-    """One attacker, who comes again when it is sent away."""
-    while True:
+async def attack(
+    port: int, context: ssl.SSLContext | None, data: bytes, held: set[asyncio.StreamWriter], over: asyncio.Event
+) -> None:
+    """One attacker, who comes again when it is sent away.
+
+    It is never cancelled: asyncio leaves the socket open where ``open_connection`` is cancelled at the wrong moment.
+    """
+    while not over.is_set():
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, local_addr=ELSEWHERE)
         except (OSError, EOFError):
             await asyncio.sleep(0.01)
             continue
+        held.add(writer)
         try:
-            writer.write(data)
-            await reader.read()
+            if not over.is_set():
+                writer.write(data)
+                await reader.read()
         except OSError:
             pass
         finally:
+            held.discard(writer)
             writer.transport.abort()
 
 
@@ -60,8 +68,11 @@ async def under_attack(server: RunningServer, data: bytes) -> None:
     kept = [await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting) for _ in range(KEPT)]
     for reader, writer in kept:
         assert not await ask(reader, writer)
+    held, over = set[asyncio.StreamWriter](), asyncio.Event()
     attackers = [
-        asyncio.create_task(attack(port, context, data)) for port, context in targets for _ in range(ATTACKERS)
+        asyncio.create_task(attack(port, context, data, held, over))
+        for port, context in targets
+        for _ in range(ATTACKERS)
     ]
     rounds = 0
     while rounds < 10 or await asyncio.to_thread(counted, server, "closed_connections_total") < ATTACKERS:
@@ -73,9 +84,10 @@ async def under_attack(server: RunningServer, data: bytes) -> None:
         writer.transport.abort()
         assert await asyncio.to_thread(counted, server, "unfinished_bytes") <= 2 * 2_097_152
         await asyncio.sleep(0.02)
-    for task in attackers:
-        task.cancel()
-    await asyncio.gather(*attackers, return_exceptions=True)
+    over.set()
+    for writer in tuple(held):
+        writer.transport.abort()
+    await asyncio.gather(*attackers)
     for _, writer in kept:
         writer.transport.abort()
 
