@@ -12,6 +12,7 @@ from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import FormatError, LimitError
 from webhook.model.pod import Namespace, Pod, PodSpec
+from webhook.request.demand import gpu_container
 from webhook.resolve.demand import GpuContainer, GpuDemand
 from webhook.resolve.node import Sources, choose_node
 from webhook.resolve.outputs import all_annotations
@@ -72,14 +73,11 @@ def gpu_containers(
 ) -> tuple[GpuContainer, ...]:
     """The containers that ask for GPUs, as those see them who resolve an allocation."""
     return tuple(
-        GpuContainer(
-            name=container.name,
-            count=container.request.count,
-            is_init=container.is_init,
+        gpu_container(
+            container.spec,
+            container.request.count,
             visible_key=visible_keys.get(container.name, ""),
             selected=container.name in selected,
-            sees_node=container.spec.is_privileged,
-            keeps_gpus=not container.is_init or container.is_native_sidecar,
         )
         for container in containers
         if container.request

@@ -1,5 +1,7 @@
 """Profile ``exclusive`` where HAMi's DRA driver gives the GPUs: it preloads HAMi's library whatever the pod says."""
 
+from collections.abc import Sequence
+
 from webhook.catalogue import cards
 from webhook.config import AdmitPolicy
 from webhook.model import names
@@ -26,7 +28,7 @@ def refuse_promise_of_claims(pod: Pod, namespace: Namespace, policy: AdmitPolicy
 
 
 def refuse_preloaded(
-    pod: Pod, namespace: Namespace, containers: tuple[ContainerRequest, ...], profile: Profile, cluster: ClusterFacts
+    pod: Pod, namespace: Namespace, containers: Sequence[ContainerRequest], profile: Profile, cluster: ClusterFacts
 ) -> None:
     """Of a pod that asks for GPUs by their count.
 

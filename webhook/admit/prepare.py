@@ -21,7 +21,6 @@ from webhook.model.references import visible_devices_key
 from webhook.request.demand import gpu_demand
 from webhook.request.resources import ContainerRequest, PodRequests, family_of
 from webhook.request.selection import select_containers
-from webhook.resolve.demand import GpuContainer
 
 
 class PodToInject(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -98,7 +97,7 @@ def prepare(pod: PodToInject, profile: Profile) -> Subject:
     """
     options, family, limits = pod.options, family_of(pod.containers), pod.policy.limits
     check_counts(pod.containers, options, limits, pod.holder)
-    refuse_preloaded(pod.pod, pod.namespace, tuple(pod.containers), profile, pod.cluster)
+    refuse_preloaded(pod.pod, pod.namespace, pod.containers, profile, pod.cluster)
     spec = pod.pod.spec or PodSpec()
     containers = [
         inspect(request, options.env) if request.name in pod.selected else inspect(request, left_out=True)
@@ -124,17 +123,23 @@ def prepare(pod: PodToInject, profile: Profile) -> Subject:
         host=host,
         volumes={volume.name: volume for volume in spec.volumes or ()},
         visible_device_keys=keys,
-        allocated=_allocated(pod, family, gpu_containers(containers, pod.selected, keys), profile, host),
+        allocated=_allocated(pod, family, containers, keys, profile, host),
         family=family,
     )
 
 
 def _allocated(
-    pod: PodToInject, family: str, containers: tuple[GpuContainer, ...], profile: Profile, host: HostNamespaces
+    pod: PodToInject,
+    family: str,
+    containers: Sequence[PodContainer],
+    keys: Mapping[str, str],
+    profile: Profile,
+    host: HostNamespaces,
 ) -> Mapping[str, str]:
     if not has_allocation(pod.pod):
         return {}
-    demand = gpu_demand(containers, family, pod.options, pod.policy, profile, host_network=host.network)
+    asking = gpu_containers(containers, pod.selected, keys)
+    demand = gpu_demand(asking, family, pod.options, pod.policy, profile, host_network=host.network)
     return allocated_annotations(pod.pod, pod.namespace, demand, pod.nodes, pod.policy)
 
 

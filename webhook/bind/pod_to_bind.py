@@ -11,9 +11,9 @@ from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.options import Options
-from webhook.model.pod import InitContainer, Namespace, Pod
+from webhook.model.pod import Namespace, Pod
 from webhook.model.references import referred_annotations, visible_devices_key
-from webhook.request.demand import gpu_demand
+from webhook.request.demand import gpu_container, gpu_demand
 from webhook.request.resources import ContainerRequest, GpuRequest, PodRequests, family_of
 from webhook.request.selection import select_containers
 from webhook.resolve.demand import GpuContainer, GpuDemand
@@ -125,12 +125,5 @@ def _gpu_container(container: ContainerRequest, request: GpuRequest, *, selected
     spec = container.spec
     # Of several entries with one name the kubelet takes the last.
     own = [variable for variable in spec.env or () if variable.name == names.ENV_CUDA_VISIBLE_DEVICES]
-    return GpuContainer(
-        name=spec.name,
-        count=request.count,
-        is_init=isinstance(spec, InitContainer),
-        visible_key=visible_devices_key(own[-1] if own else None) or "",
-        selected=selected,
-        sees_node=spec.is_privileged,
-        keeps_gpus=not isinstance(spec, InitContainer) or spec.restart_policy == "Always",
-    )
+    key = visible_devices_key(own[-1] if own else None) or ""
+    return gpu_container(spec, request.count, visible_key=key, selected=selected)

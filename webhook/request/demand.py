@@ -3,12 +3,36 @@
 from webhook.config import AdmitPolicy
 from webhook.model.choices import Profile
 from webhook.model.options import Options
+from webhook.model.pod import Container, InitContainer
 from webhook.resolve.demand import GpuContainer, GpuDemand, Requirements
 
 
 def required(options: Options) -> Requirements:
     """What a pod with these options requires of its GPUs."""
     return Requirements(nvlink=options.require_nvlink, min_bandwidth=options.min_bandwidth, policy=options.policy)
+
+
+def gpu_container(container: Container, count: int, *, visible_key: str, selected: bool) -> GpuContainer:
+    """A container that requests GPUs, as an allocation is resolved for it.
+
+    Args:
+        container: The container.
+        count: GPUs that it requests.
+        visible_key: The annotation for its CUDA indices; empty if it has none.
+        selected: Whether the profile applies to it.
+
+    Raises:
+        MalformedPod: its security context has another type than in a container.
+    """
+    return GpuContainer(
+        name=container.name,
+        count=count,
+        is_init=isinstance(container, InitContainer),
+        visible_key=visible_key,
+        selected=selected,
+        sees_node=container.is_privileged,
+        keeps_gpus=not isinstance(container, InitContainer) or container.restart_policy == "Always",
+    )
 
 
 def gpu_demand(
