@@ -21,7 +21,7 @@ def require_value(patch: PodPatch, container: PodContainer, name: str, value: st
     own = container.env.get(name)
     if own is None:
         patch.add_variable(container, name, value)
-    elif own.value_from is not None or own.value != value:
+    elif not own.is_literal(value):
         message = SETS_DIFFERENTLY.say(container=container.name, variable=name, profile=profile, value=value)
         raise Refused(Reason.CONTRADICTS_PROFILE, message)
 
@@ -45,7 +45,7 @@ def offer_value(patch: PodPatch, container: PodContainer, name: str, value: str)
     own = container.env.get(name)
     if own is None:
         patch.add_variable(container, name, value)
-    elif own.value_from is not None or own.value != value:
+    elif not own.is_literal(value):
         _left_alone(patch, container, own)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from webhook.model import names
-from webhook.model.pod import Container, EnvVar, Pod, PodSpec
+from webhook.model.pod import Container, EnvVar, Pod, PodSpec, has_entries
 from webhook.request.resources import ContainerRequest
 from webhook.resolve.fabric import FabricUse, spans_nodes
 
@@ -30,18 +30,15 @@ def read_fabric_use(pod: Pod, containers: Sequence[ContainerRequest]) -> FabricU
         spans_nodes=True,
         is_off=all(_is_off(env, names.ENV_NCCL_MNNVL_ENABLE) for env in settings),
         cumem_is_off=any(_is_off(env, names.ENV_NCCL_CUMEM_ENABLE) for env in settings),
-        has_channel=_has_claims(pod) or all(map(_may_have_channel, asking, settings)),
+        # A channel of a ComputeDomain may be one of the devices that it claims.
+        has_channel=has_entries((pod.spec or PodSpec()).resource_claims_json)
+        or all(map(_may_have_channel, asking, settings)),
     )
 
 
 def _is_off(env: Mapping[str, EnvVar], name: str) -> bool:
     variable = env.get(name)
-    return variable is not None and variable.value_from is None and variable.value == _OFF
-
-
-def _has_claims(pod: Pod) -> bool:
-    """Whether the pod has claims of devices, of which a channel of a ComputeDomain may be one."""
-    return bytes((pod.spec or PodSpec()).resource_claims_json) not in (b"", b"null", b"[]")
+    return variable is not None and variable.is_literal(_OFF)
 
 
 def _may_have_channel(container: Container, env: Mapping[str, EnvVar]) -> bool:

@@ -71,6 +71,10 @@ class EnvVar(Fields):
     value: str | None = None
     value_from: EnvVarSource | None = None
 
+    def is_literal(self, text: str) -> bool:
+        """Whether the pod itself gives it this value."""
+        return self.value_from is None and self.value == text
+
     def reads(self, reference: "Reference") -> bool:
         """Whether the value comes from there, and from nowhere else.
 
@@ -341,7 +345,7 @@ class Pod(Fields):
     def has_owner(self) -> bool:
         """Whether another object made it, such as a Job: then no person reads warnings about it."""
         owners = self.metadata.owner_references_json if self.metadata else msgspec.Raw()
-        return is_present(owners) and bytes(owners) != b"[]"
+        return has_entries(owners)
 
     @property
     def has_extended_claim(self) -> bool:
@@ -394,6 +398,11 @@ class Namespace(msgspec.Struct, frozen=True):
 def is_present(raw: msgspec.Raw) -> bool:
     """Whether a field that stayed JSON is there and not ``null``."""
     return bytes(raw) not in _ABSENT
+
+
+def has_entries(raw: msgspec.Raw) -> bool:
+    """Whether a list that stayed JSON is there and not empty."""
+    return is_present(raw) and bytes(raw) != b"[]"
 
 
 def may_contain(raw: msgspec.Raw, needles: tuple[bytes, ...]) -> bool:

@@ -27,5 +27,5 @@ def _set(patch: PodPatch, container: PodContainer, variable: Variable, last: Map
     own = container.own_env.get(variable.name)
     if own is None:
         patch.add_variable(container, variable.name, variable.value)
-    elif own.value_from is not None or own.value != variable.value:
+    elif not own.is_literal(variable.value):
         patch.replace_variable(container, last[variable.name], variable.name, variable.value)
