@@ -30,16 +30,18 @@ _REQUIREMENT_NOT_MET, _NOT_RESOLVED, _FABRIC_NOT_USED = "RequirementNotMet", "No
 def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
     """The outcome for a pod of whose GPUs everything is known that it needs."""
     observed = pod.is_observed
+    warnings, event = list(map(str, _doubts(resolution))), None
     between_nodes = fabric_problem(pod.fabric_use, resolution.node.topology)
+    if between_nodes:
+        warnings.append(str(between_nodes))
+        event = PodEvent(_FABRIC_NOT_USED, between_nodes.about(f"{pod.holder} on node {pod.node}"))
     outcome = BindOutcome(
         kind=Kind.SKIP if observed else Kind.PATCH,
         reason=BindReason.OBSERVED if observed else BindReason.RESOLVED,
         profile=Profile.OBSERVE if observed else pod.profile,
         annotations={} if observed else _fitting(pod, annotations(resolution, pod.referred)),
-        warnings=list(map(str, [*_doubts(resolution), *([between_nodes] if between_nodes else [])])),
-        event=PodEvent(_FABRIC_NOT_USED, between_nodes.about(f"{pod.holder} on node {pod.node}"))
-        if between_nodes and not observed
-        else None,
+        warnings=warnings,
+        event=None if observed else event,
         link="" if resolution.doubt else resolution.worst.link.value,
         same_numa=_same_numa(resolution),
         satisfied={"true": True, "false": False}.get(satisfied_text(resolution)) if resolution.requires else None,

@@ -40,10 +40,11 @@ def peer_devices(pods: Iterable[Pod], uid: str, policy: AdmitPolicy) -> tuple[De
     """What pods of a group have, without the one of this uid; a nameless device for what cannot be read."""
     found: list[Device] = []
     holder, limits = "a pod of the group", policy.limits.allocation
+    families = dict.fromkeys(resources.family for resources in policy.resources)
     for other in pods:
         if uid and uid_of(other) == uid:
             continue
-        for family in {resources.family: None for resources in policy.resources}:
+        for family in families:
             try:
                 found += read_allocation(other.annotations, family=family, holder=holder, limits=limits).devices
             except FormatError:

@@ -41,8 +41,8 @@ def user_difference(found: Mapping[str, int | None]) -> UserDifference | None:
     if not given:
         return None
     first, user = given[0]
-    other = next(((name, one) for name, one in given if one != user), None)
-    if other:
-        return UserDifference(first, other[0], user, other[1])
-    unknown = next((name for name, one in found.items() if one is None), None)
+    for second, other in given:
+        if other != user:
+            return UserDifference(first, second, user, other)
+    unknown = next((name for name, known in found.items() if known is None), None)
     return UserDifference(first, unknown, user, None) if unknown is not None else None

@@ -36,13 +36,13 @@ PURPOSE = "verify the GPUs and write the NCCL topology file when it starts"
 
 def plan(subject: Subject, patch: PodPatch) -> None:
     """Volume, mounts, container and the variables that name its files; nothing without a remap container."""
-    options = subject.options
+    options, partial = subject.options, subject.policy.nccl_tables.partial
     _environment(subject, patch)
     if not subject.remap.is_added:
         if options.topology_file and names.TOPOLOGY_FILE_OPTION in subject.pod.annotations:
             patch.warn(NO_REMAP_CONTAINER.say(), Reason.NO_TOPOLOGY_FILE)
-        if subject.policy.nccl_tables.partial:
-            patch.warn(NCCL_FILE_WITHOUT_REMAP.say(variables=", ".join(subject.policy.nccl_tables.partial)))
+        if partial:
+            patch.warn(NCCL_FILE_WITHOUT_REMAP.say(variables=", ".join(partial)))
         return
     volume = subject.remap.files_volume
     if volume not in subject.volumes:
@@ -56,7 +56,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
             raise Refused(Reason.MOUNT_PATH_TAKEN, message)
         if options.topology_file:
             offer_value(patch, container, names.ENV_NCCL_TOPO_FILE, names.TOPOLOGY_FILE)
-        if subject.policy.nccl_tables.partial:
+        if partial:
             offer_value(patch, container, names.ENV_NCCL_CONF_FILE, names.NCCL_FILE)
     patch.annotate(names.NODE_TOPOLOGY, subject.allocated.get(names.NODE_TOPOLOGY, names.UNKNOWN_TOPOLOGY))
     if _view(subject) is View.POD and names.VISIBLE_UUIDS not in patch.annotated:
