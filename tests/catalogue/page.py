@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.catalogue.every import AREAS, entries
 from webhook.catalogue.entry import Entry
-from webhook.catalogue.every import AREAS, entries
 
 PAGE = Path(__file__).parents[2] / "docs" / "messages.md"
 

@@ -148,7 +148,7 @@ IDLE_INIT_CONTAINER = Entry(
 )
 IDLE_REMAP_CONTAINER = Entry(
     "GT233",
-    "init container {containers} asks for no GPU and ends: HAMi {hami} then offers the pod's cards to others",
+    IDLE_INIT_CONTAINER.text,
     "Tell the webhook HAMi's version (cluster.hamiVersion in its configuration) and create the pod again: "
     "gpu-topology-remap is then a sidecar, which does not end{others}",
     _COMPATIBILITY,
@@ -166,7 +166,10 @@ PRIVILEGED_REFUSED = Entry(
     _COMPATIBILITY,
 )
 PRIVILEGED_DENIED = Entry(
-    "GT236", "{containers}: privileged, which HAMi {hami} refuses in pods with GPUs", "Do without it", _COMPATIBILITY
+    "GT236",
+    "{containers}: privileged, which HAMi {hami} refuses in pods with GPUs",
+    "Run the container without privileges",
+    _COMPATIBILITY,
 )
 PRIVILEGED_PERHAPS_DENIED = Entry(
     "GT237",

@@ -249,7 +249,8 @@ NOT_PREPARED_SEE_OPTING = Entry("GT155", _UNPREPARED, f"See to opted-in, and {_A
 NOT_PREPARED_NAMESPACE_UNKNOWN = Entry(
     "GT156",
     _UNPREPARED,
-    f"Look whether the namespace has opted in and the webhook is registered and was running, and {_AGAIN}",
+    "If the webhook is installed, look whether it is registered and was running and whether the namespace has opted "
+    f"in, and {_AGAIN}",
     "troubleshooting.md",
 )
 NOT_PREPARED = Entry(
@@ -271,7 +272,8 @@ CLAIMS_LEFT_ALONE = Entry(
 SERVED_BY_CLAIMS = Entry(
     "GT162",
     "resource claims serve the GPUs that the pod asks for, so the webhook cannot learn which ones they are",
-    "Nothing, if a value by link is no loss; set cluster.extendedResources: hami where HAMi serves them after all",
+    "If the pod does not need values that follow from its links, there is nothing to do. If HAMi serves the GPUs after "
+    "all, set cluster.extendedResources: hami",
     "dra.md",
 )
 COUNT_SERVED_BY_CLAIMS = Entry(
