@@ -146,7 +146,7 @@ def assess(topology: NodeTopology, gpus: Sequence[int], connections: Connections
         or max(nvlink, slowest) >= SLOWEST_STEP
         or min(gpu.sm for gpu in members) < STEPS_END_FROM,
         numa_nodes=tuple(sorted({gpu.numa_node for gpu in members if gpu.numa_node is not None})),
-        nics=_near_nics(topology, members),
+        nics=_near_nics(topology, members, between.tree),
     )
 
 
@@ -241,8 +241,7 @@ def _direct_bandwidth(between: Connections, gpu: Gpu, other: Gpu) -> float:
     return connection.bandwidth if connection.type is PathType.NVL else 0.0
 
 
-def _near_nics(topology: NodeTopology, members: Sequence[Gpu]) -> tuple[NicAffinity, ...]:
-    tree = PcieTree(topology)
+def _near_nics(topology: NodeTopology, members: Sequence[Gpu], tree: PcieTree) -> tuple[NicAffinity, ...]:
     near: dict[tuple[int, str], list[int]] = {}
     for gpu in members:
         paths = {nic.name: tree.path(gpu, nic) for nic in topology.nics}

@@ -62,7 +62,9 @@ class Build:
             choice = self._selector.select(Request(count=count, constraints=self._constraints, busy=busy))
             if isinstance(choice, NoChoice):
                 raise FormatError("share of a node", expected=f"at most {len(free)} GPUs", found=count)
-            network = network_bandwidth(self.topology, choice.chosen) if self._network is None else self._network
+            network = self._network
+            if network is None:
+                network = network_bandwidth(self.topology, choice.chosen, self.connections)
             self._shares[free, count] = Share(choice, network)
         return self._shares[free, count]
 
