@@ -10,7 +10,7 @@ from webhook.model.errors import FormatError
 from webhook.topology.connections import Connection, Connections, PathType, nvlink_bandwidth
 from webhook.topology.model import Gpu, NodeTopology
 from webhook.topology.pcie import AMD, PciePath, PcieTree
-from webhook.topology.ring import all_reduce_bandwidth, both_ways, cut_bandwidth, ring_order, weakest_hop
+from webhook.topology.ring import all_reduce_bandwidth, both_ways, cut_bandwidth, neighbours, ring_order, weakest_hop
 
 SLOWEST_STEP, STEPS_END_FROM = 18.0, 100
 """GB/s below which NCCL looks for no ring, from which sm on: src/graph/search.cc, sm100SpeedArrayIntra (2.30)."""
@@ -224,7 +224,7 @@ def _over_nvlink(members: Sequence[Gpu], between: Connections, order: Sequence[i
 
 def _both_ways(paths: _Paths, ring: Sequence[int], between: Connections) -> float:
     """GB/s of a ring with channels either way round; 0 where that is no more than its slowest hop has."""
-    hops = list(zip(ring, (*ring[1:], ring[0]), strict=True))
+    hops = list(neighbours(ring))
     types = {paths[hop].type for hop in hops if hop in paths}
     if len(types) < 2 and PathType.SYS not in types:
         return 0.0  # links of one kind are as full in one direction as in the other
