@@ -13,7 +13,8 @@ from webhook.topology.pcie import AMD, PciePath, PcieTree
 from webhook.topology.ring import all_reduce_bandwidth, both_ways, cut_bandwidth, neighbours, ring_order, weakest_hop
 
 SLOWEST_STEP, STEPS_END_FROM = 18.0, 100
-"""GB/s below which NCCL looks for no ring, from which sm on: src/graph/search.cc, sm100SpeedArrayIntra (2.30)."""
+"""GB/s below which NCCL looks for no ring, and the sm from which on that holds (NCCL 2.30 src/graph/search.cc,
+sm100SpeedArrayIntra)."""
 
 
 class LinkClass(StrEnum):

@@ -74,7 +74,7 @@ class Build:
 
     @cached_property
     def least_grade(self) -> Grade:
-        """No set of its GPUs has a lesser grade; ways through third GPUs only better one."""
+        """No set of its GPUs has a lesser grade: one with ways through a third GPU has NVLink, a better class."""
         pairs = [self.connections.direct(one.index, other.index) for one, other in permutations(self.topology.gpus, 2)]
         least = min((pair.bandwidth for pair in pairs), default=inf)
         every = all(pair.type is PathType.NVL for pair in pairs)
