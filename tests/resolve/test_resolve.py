@@ -343,7 +343,7 @@ def on_numa_nodes(*numbers: int | None, source: str = "nvml", of_others: int | N
     return resolve(wish, given([gpu.uuid for gpu in gpus[: len(numbers)]]), node)
 
 
-def test_numa_nodes_that_nobody_knows_are_not_taken_for_one() -> None:
+def test_unknown_numa_nodes_are_not_taken_for_one() -> None:
     found = on_numa_nodes(0, None)
     assert found.unmet == ()
     assert found.undecided == "the NUMA node of GPU1 of node dgx1-v100 is not known"
@@ -368,7 +368,7 @@ def test_a_single_gpu_is_on_one_numa_node_wherever_that_is() -> None:
     assert (found.unmet, found.undecided) == ((), "")
 
 
-def test_links_that_nobody_knows_do_not_matter_to_the_policy_single_numa() -> None:
+def test_unknown_links_do_not_matter_to_the_policy_single_numa() -> None:
     node = machines.bent(machines.dgx1_v100(), 1, nvlinks=(), links_problem="Unknown Error")
     pair = given([gpu.uuid for gpu in node.gpus[1:3]])
     for policy, undecided in ((Policy.SINGLE_NUMA, False), (Policy.NVLINK, True)):

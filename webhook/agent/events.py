@@ -67,7 +67,7 @@ def changes(now: Look, *, before: NodeTopology | None, readable: NodeTopology | 
     if is_readable(before) and is_readable(now.topology):
         return tuple(_differences(before, now))
     if is_readable(before):
-        return tuple(_events(EventReason.TOPOLOGY_UNREADABLE, list(filter(None, [now.topology.problem])), warning=True))
+        return tuple(_events(EventReason.TOPOLOGY_UNREADABLE, [now.topology.problem], warning=True))
     if not is_readable(now.topology):
         return ()
     count = str(len(now.topology.gpus))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from webhook.draw.elements import number
 from webhook.draw.layout import CARD_WIDTH, Card
 from webhook.topology.model import NodeTopology
+from webhook.topology.ring import neighbours
 from webhook.topology.sets import GpuSet
 
 ARC, ARC_STEP = 22.0, 24.0
@@ -50,8 +51,7 @@ def edges(topology: NodeTopology, chosen: GpuSet | None) -> list[Edge]:
 def _hops(chosen: GpuSet | None) -> set[tuple[int, int]]:
     if chosen is None or len(chosen.ring) < 2:
         return set()
-    around = zip(chosen.ring, (*chosen.ring[1:], chosen.ring[0]), strict=True)
-    return {(min(hop), max(hop)) for hop in around}
+    return {(min(hop), max(hop)) for hop in neighbours(chosen.ring)}
 
 
 Ranks = Mapping[int, tuple[int, int]]

@@ -11,7 +11,7 @@ from webhook.model.errors import FormatError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LONGEST = 1023
-"""Characters of a value; NCCL cuts the rest off."""
+"""Bytes of a value; NCCL cuts the rest off."""
 
 
 def format_nccl_settings(values: Iterable[tuple[str, str]]) -> str:

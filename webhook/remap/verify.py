@@ -207,7 +207,7 @@ def _state_of_topology(inputs: Inputs) -> str:
 
 
 def _hidden(inputs: Inputs, machine: MachineState) -> Iterator[CheckResult]:
-    """Host indices hold only where every GPU of the node is machine."""
+    """Host indices hold only where every GPU of the node is seen here."""
     published = published_here(inputs)
     if inputs.profile is not Profile.NODE_PEERS or not machine.has_nvml or published is None:
         return

@@ -69,7 +69,7 @@ class KnownNode:
         """The GPUs with these UUIDs or, where those are not told, minor numbers; ``LookupError`` if one is not there or
         in MIG mode. Whole nodes, and GPUs that are linked well, are given away again and again."""
         self.aged = lru_cache(1)(self._aged)
-        """The same, with a reason to doubt it. Who says the same again gets the same value."""
+        """The same node with a reason to doubt it; asked again with the same reason, it is the same value."""
 
     @property
     def name(self) -> str:
@@ -130,7 +130,7 @@ class KnownNode:
 
     @cached_property
     def without_numa(self) -> frozenset[int]:
-        """Indices of the GPUs whose NUMA nodes nobody knows.
+        """Indices of the GPUs whose NUMA nodes are not known.
 
         HAMi's device plugin writes 0 where nvidia-smi names none (HAMi
         pkg/device-plugin/nvidiadevice/nvinternal/plugin/register.go, parseNvidiaNumaInfo): so 0 on all means nothing.

@@ -65,7 +65,7 @@ def nvlink_rate(gpu: Gpu) -> float:
 
 
 def assumed_generation(gpu: Gpu) -> str:
-    """The compute capability that counts for the NVLinks of a GPU of which nothing tells it; empty if it has none."""
+    """The compute capability assumed for the NVLinks of a GPU that does not tell its own, else empty."""
     return "" if gpu.sm else _assumed(gpu)[1]
 
 

@@ -9,7 +9,6 @@ from itertools import combinations
 
 from webhook.topology.connections import Connections
 from webhook.topology.model import Gpu, Nic, NodeTopology
-from webhook.topology.pcie import PcieTree
 
 SELF = "X"
 UNKNOWN = "N/A"
@@ -82,7 +81,8 @@ def format_matrix(found: Matrix) -> str:
 
 def _words(topology: NodeTopology) -> dict[tuple[str, str], str]:
     """The word of each pair of different devices, by their labels."""
-    tree, connections = PcieTree(topology), Connections(topology)
+    connections = Connections(topology)
+    tree = connections.tree
     devices: list[Gpu | Nic] = [*topology.gpus, *topology.nics]
     words = {}
     for one, other in combinations(devices, 2):

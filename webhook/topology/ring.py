@@ -36,9 +36,14 @@ def ring_order(bandwidth: Matrix, bridged: Collection[tuple[int, int]] = ()) -> 
     return next(ring for weakest in different if (ring := _best_ring(hops, worths, weakest)))
 
 
+def neighbours(order: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Each member of a ring with the one behind it; the last with the first."""
+    return zip(order, (*order[1:], order[0]), strict=True)
+
+
 def weakest_hop(order: Sequence[int], bandwidth: Matrix) -> float:
     """GB/s of the slowest hop of a ring, either way round."""
-    return min(min(bandwidth[one][other], bandwidth[other][one]) for one, other in _hops(order))
+    return min(min(bandwidth[one][other], bandwidth[other][one]) for one, other in neighbours(order))
 
 
 def all_reduce_bandwidth(ring_bandwidth: float, count: int) -> float:
@@ -103,10 +108,6 @@ def _parts(order: Sequence[int]) -> Iterator[frozenset[int]]:
             yield frozenset(around[start : start + size])
 
 
-def _hops(order: Sequence[int]) -> Iterator[tuple[int, int]]:
-    return zip(order, (*order[1:], order[0]), strict=True)
-
-
 _Paths = dict[tuple[int, int], tuple[float, tuple[int, ...]]]
 """By the members visited, as bits, and the last one: what the hops are worth together, and the path."""
 
@@ -164,5 +165,5 @@ def _improved(order: list[int], hops: Matrix, worths: Matrix) -> tuple[int, ...]
 
 
 def _worth(order: Sequence[int], hops: Matrix, worths: Matrix) -> tuple[float, float]:
-    around = list(_hops(order))
+    around = list(neighbours(order))
     return min([hops[one][other] for one, other in around]), round(sum([worths[i][j] for i, j in around]), 6)

@@ -10,10 +10,11 @@ from webhook.model.errors import FormatError
 from webhook.topology.connections import Connection, Connections, PathType, nvlink_bandwidth
 from webhook.topology.model import Gpu, NodeTopology
 from webhook.topology.pcie import AMD, PciePath, PcieTree
-from webhook.topology.ring import all_reduce_bandwidth, both_ways, cut_bandwidth, ring_order, weakest_hop
+from webhook.topology.ring import all_reduce_bandwidth, both_ways, cut_bandwidth, neighbours, ring_order, weakest_hop
 
 SLOWEST_STEP, STEPS_END_FROM = 18.0, 100
-"""GB/s below which NCCL looks for no ring, from which sm on: src/graph/search.cc, sm100SpeedArrayIntra (2.30)."""
+"""GB/s below which NCCL looks for no ring, and the sm from which on that holds (NCCL 2.30 src/graph/search.cc,
+sm100SpeedArrayIntra)."""
 
 
 class LinkClass(StrEnum):
@@ -146,7 +147,7 @@ def assess(topology: NodeTopology, gpus: Sequence[int], connections: Connections
         or max(nvlink, slowest) >= SLOWEST_STEP
         or min(gpu.sm for gpu in members) < STEPS_END_FROM,
         numa_nodes=tuple(sorted({gpu.numa_node for gpu in members if gpu.numa_node is not None})),
-        nics=_near_nics(topology, members),
+        nics=_near_nics(topology, members, between.tree),
     )
 
 
@@ -224,7 +225,7 @@ def _over_nvlink(members: Sequence[Gpu], between: Connections, order: Sequence[i
 
 def _both_ways(paths: _Paths, ring: Sequence[int], between: Connections) -> float:
     """GB/s of a ring with channels either way round; 0 where that is no more than its slowest hop has."""
-    hops = list(zip(ring, (*ring[1:], ring[0]), strict=True))
+    hops = list(neighbours(ring))
     types = {paths[hop].type for hop in hops if hop in paths}
     if len(types) < 2 and PathType.SYS not in types:
         return 0.0  # links of one kind are as full in one direction as in the other
@@ -241,8 +242,7 @@ def _direct_bandwidth(between: Connections, gpu: Gpu, other: Gpu) -> float:
     return connection.bandwidth if connection.type is PathType.NVL else 0.0
 
 
-def _near_nics(topology: NodeTopology, members: Sequence[Gpu]) -> tuple[NicAffinity, ...]:
-    tree = PcieTree(topology)
+def _near_nics(topology: NodeTopology, members: Sequence[Gpu], tree: PcieTree) -> tuple[NicAffinity, ...]:
     near: dict[tuple[int, str], list[int]] = {}
     for gpu in members:
         paths = {nic.name: tree.path(gpu, nic) for nic in topology.nics}

@@ -62,7 +62,9 @@ class Build:
             choice = self._selector.select(Request(count=count, constraints=self._constraints, busy=busy))
             if isinstance(choice, NoChoice):
                 raise FormatError("share of a node", expected=f"at most {len(free)} GPUs", found=count)
-            network = network_bandwidth(self.topology, choice.chosen) if self._network is None else self._network
+            network = self._network
+            if network is None:
+                network = network_bandwidth(self.topology, choice.chosen, self.connections)
             self._shares[free, count] = Share(choice, network)
         return self._shares[free, count]
 
@@ -72,7 +74,7 @@ class Build:
 
     @cached_property
     def least_grade(self) -> Grade:
-        """No set of its GPUs has a lesser grade; ways through third GPUs only better one."""
+        """No set of its GPUs has a lesser grade: one with ways through a third GPU has NVLink, a better class."""
         pairs = [self.connections.direct(one.index, other.index) for one, other in permutations(self.topology.gpus, 2)]
         least = min((pair.bandwidth for pair in pairs), default=inf)
         every = all(pair.type is PathType.NVL for pair in pairs)

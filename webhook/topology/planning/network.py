@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from webhook.topology.connections import Connections
 from webhook.topology.model import NodeTopology
-from webhook.topology.pcie import PcieTree, link_bandwidth
+from webhook.topology.pcie import link_bandwidth
 from webhook.topology.sets import GpuSet, NicAffinity
 
 DEFAULT_NETWORK = 1.25
@@ -24,14 +24,13 @@ class NodePath:
     """The NIC nearest to the last GPU."""
 
 
-def network_bandwidth(topology: NodeTopology, chosen: GpuSet) -> float:
+def network_bandwidth(topology: NodeTopology, chosen: GpuSet, connections: Connections) -> float:
     """GB/s per direction that a set can exchange with other nodes.
 
     All NICs that are the nearest of one of its GPUs together, each with its speed or what PCIe leaves of it on the way
     to the nearest GPU; but no more than the PCIe links of the GPUs. ``DEFAULT_NETWORK`` where no speed is known.
     """
-    tree = PcieTree(topology)
-    gpus = {gpu.index: gpu for gpu in topology.gpus}
+    tree, gpus = connections.tree, connections.gpus
     speeds = [
         min(nic.speed_gbps / 8, max(tree.bandwidth(gpus[index], nic) for index in near))
         for nic in topology.nics

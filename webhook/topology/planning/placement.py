@@ -108,7 +108,7 @@ def best_fit(seats: Sequence[Seat], limits: Limits) -> Placement:
         carries = carried(found) if found else 0.0
     builds = {seat.member.build for seat in seats}
     for nodes, way in _ways_over_several(seats, limits) if found else ():
-        # Some node gives no more than an even share, and has no more network than belongs to that.
+        # The node with the smallest share gives at most an even one, and its network holds back the whole ring.
         if max(build.most_network(limits.count // nodes) for build in builds) > carries:
             placement = way()
             if carried(placement) > carries:
