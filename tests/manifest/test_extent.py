@@ -27,6 +27,12 @@ def test_merge_keys_of_merge_keys_are_refused_too() -> None:
         parse_yaml(doubling(30, "{{<<: [{}]}}"), "it")
 
 
+def test_a_large_mapping_that_many_merge_is_refused_too() -> None:
+    text = f"a: &a {{{', '.join(f'k{number}: 1' for number in range(1100))}}}\nb:\n" + "- <<: *a\n" * 100
+    with pytest.raises(ManifestError, match=r"^it line 9\d: .*merge keys that stand for more than 100000 keys"):
+        parse_yaml(text, "it")
+
+
 def test_a_long_text_that_many_aliases_repeat_is_refused() -> None:
     text = f"a: &a {'x' * 64_000}\nb: [{', '.join(['*a'] * 1000)}]\n"
     with pytest.raises(ManifestError, match=r"^it: .* aliases"):
