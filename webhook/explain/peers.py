@@ -39,6 +39,7 @@ from webhook.catalogue.peers import (
     VISIBILITY_REFUSED,
 )
 from webhook.catalogue.variables import COMMANDS_SET_LIST
+from webhook.explain.commands import commanded_lists
 from webhook.explain.evidence import group_of, node_of
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
@@ -49,7 +50,6 @@ from webhook.explain.words import containers, listed, says
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.pod import Container, EnvVar, Pod, PodSpec
-from webhook.request.command_text import assigned_lists
 from webhook.resolve.fabric import fabric_problem, reaches_other_nodes
 
 PEERS, SAME_NODE, HOST_HASH, SHARED_MEMORY, NETWORK, PID, VISIBILITY = (
@@ -160,20 +160,10 @@ def _pid_of_pod(examined: ExaminedPod) -> Finding:
     return fails(PID, PID_NAMESPACES_DIFFER.say())
 
 
-def _commanded(examined: ExaminedPod) -> Finding | None:
-    """Lists that commands set, with GPUs of others in sight."""
-    sets = {container: assigned_lists(container.spec) for container in examined.gpu_containers}
-    setting = [container for container, found in sets.items() if found]
-    if not setting:
-        return None
-    variables = listed(dict.fromkeys(name for found in sets.values() for name in found))
-    return fails(VISIBILITY, COMMANDS_SET_LIST.say(containers=containers(setting), variables=variables))
-
-
 def _visibility(examined: ExaminedPod, blind_entry: Entry) -> Finding:
-    commanded = _commanded(examined)
+    commanded = commanded_lists(examined, COMMANDS_SET_LIST)
     if commanded:
-        return commanded
+        return fails(VISIBILITY, commanded)
     step = examined.steps.get("visibility")
     if step is None:
         return unknown(VISIBILITY, VISIBILITY_NOT_JUDGED.say(refusal=examined.fitting.refusal))
