@@ -134,9 +134,9 @@ def _schedulers(cluster: _Cluster) -> tuple[bytes | None, str]:
 
 
 def _facts(cluster: _Cluster, pod: Pod, schedulers: bytes | None) -> ClusterFacts:
-    """The versions of Kubernetes and, if there are Deployments of its schedulers, of HAMi; and what claims serve.
+    """The versions of Kubernetes and HAMi, as far as the cluster tells them, and which resources claims serve.
 
-    Of a pod with a node its own status and annotations tell whether claims served it.
+    The latter is not asked for a pod that has a node: its own status and annotations tell whether claims served it.
     """
     source = "the version of the API server"
     kubernetes, _ = _try(lambda: Version.parse(cluster.ask(cluster.api.version()), source=source), None)
