@@ -99,6 +99,17 @@ def add_topology(cluster: Cluster, *, minutes_ago: int) -> None:
     cluster.objects[path] = {"metadata": metadata, "spec": {"renewTime": renewed}}
 
 
+def test_the_name_of_a_node_that_several_claim_does_not_move_the_terminal(cluster: Cluster) -> None:
+    add_pod(cluster, pod())
+    add_topology(cluster, minutes_ago=1)
+    (claim,) = cluster.objects["/api/v1/configmaps gpu.topology/node=h20-node-1"]["items"]
+    cluster.objects["/api/v1/configmaps gpu.topology/node=\x1b[2J"] = {"items": [claim, claim]}
+    done = cluster.explain("team-a/train", "--node", "\x1b[2J")
+    said = "gpu-topology: 2 ConfigMaps say that they are of node \\x1b[2J; the first is taken\n"
+    assert said in done.err
+    assert "\x1b" not in done.err + done.out
+
+
 def test_a_pod_is_explained_with_what_the_cluster_knows(cluster: Cluster) -> None:
     add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
     add_topology(cluster, minutes_ago=1)

@@ -46,6 +46,7 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     """
     from webhook.bind.binding import begin, finish
     from webhook.cli.inputs import namespace_in, read_pod_file, read_settings, read_state
+    from webhook.cli.topology.source import sources_in
     from webhook.model.binding import BIND_SENTENCES, Binding, BindOutcome, Target
     from webhook.model.outcome import Kind
     from webhook.model.pod import Metadata
@@ -60,7 +61,7 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     if isinstance(begun, BindOutcome):
         outcome = begun
     else:
-        sources = _sources(topology, target) if topology else known.node(target) if known else _nothing()
+        sources = sources_in(topology, target) if topology else known.node(target) if known else _nothing()
         outcome = finish(begun, policy, sources)
     for warning in outcome.warnings:
         complain(f"warning: {warning}")
@@ -92,15 +93,6 @@ def _allocated_node(pod: "Pod", source: str) -> str:
             return node
     keys = ", ".join(dialect.node_key for dialect in DIALECTS if dialect.node_key)
     raise FormatError(source, expected=f"an annotation that names the node ({keys})", found="none", fix="Give --node")
-
-
-def _sources(file: str, node: str) -> "Sources":
-    from webhook.cli.topology.source import read_text
-    from webhook.resolve.node import KnownNode, Origin, Sources
-
-    topology = read_text(file, node)
-    known = KnownNode(topology, origin=Origin.HAMI if topology.source == "hami" else Origin.AGENT)
-    return Sources(published=known)
 
 
 def _nothing() -> "Sources":

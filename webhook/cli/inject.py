@@ -76,17 +76,17 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
 def _notes(done: "Sequence[Done]") -> Iterator[str]:
     if not any(injection.templates or injection.elsewhere for _, injection in done):
         yield "note: there is no pod template in it"
-    for one, injection in done:
+    for manifest, injection in done:
         for note in injection.notes():
             word, _, text = note.partition(": ")
-            yield note if len(done) == 1 else f"{word}: {one.source}: {text}"
+            yield note if len(done) == 1 else f"{word}: {manifest.source}: {text}"
 
 
 def _render(output: Output, done: "Sequence[Done]") -> str:
     if output is Output.YAML:
         return joined([(injection.text, injection.is_json) for _, injection in done])
     if output is Output.DIFF:
-        return "".join(unified_diff(one.text, injection.text, one.source) for one, injection in done)
+        return "".join(unified_diff(manifest.text, injection.text, manifest.source) for manifest, injection in done)
     from webhook.model.review import encode_patch
 
     return "".join(encode_patch(patch).decode() + "\n" for _, injection in done for patch in injection.patches())

@@ -17,6 +17,7 @@ from webhook.catalogue.cards import (
 )
 from webhook.catalogue.entry import Message, join
 from webhook.catalogue.variables import COMMAND_NARROWS_LIST
+from webhook.explain.commands import commanded_lists
 from webhook.explain.control import control
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
@@ -26,7 +27,6 @@ from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import shorten
 from webhook.model.pod import EnvVar
-from webhook.request.command_text import assigned_lists
 from webhook.request.resources import GpuRequest
 from webhook.topology.model import Gpu
 
@@ -81,21 +81,12 @@ def _own_gpus(examined: ExaminedPod, *, preloaded: bool) -> Finding:
         return not_needed(OWN_GPUS, said)
     found = [finding for container in examined.gpu_containers for finding in _hidden(examined, container, preloaded)]
     failing = next((finding for finding in found if finding.fails), None)
-    worst = failing or _narrowed(examined) or next(iter(found), None)
+    commanded = commanded_lists(examined, COMMAND_NARROWS_LIST)  # among GPUs that are all the container's own
+    worst = failing or (unknown(OWN_GPUS, commanded) if commanded else next(iter(found), None))
     if worst:
         return worst
     said = f"{containers(examined.gpu_containers)}: the device plugin's list says which GPUs are visible"
     return holds(OWN_GPUS, said)
-
-
-def _narrowed(examined: ExaminedPod) -> Finding | None:
-    """Lists that commands set, among GPUs that are all the container's own."""
-    sets = {container: assigned_lists(container.spec) for container in examined.gpu_containers}
-    setting = [container for container, found in sets.items() if found]
-    if not setting:
-        return None
-    variables = listed(dict.fromkeys(name for found in sets.values() for name in found))
-    return unknown(OWN_GPUS, COMMAND_NARROWS_LIST.say(containers=containers(setting), variables=variables))
 
 
 def _hidden(examined: ExaminedPod, container: PodContainer, preloaded: bool) -> Iterator[Finding]:

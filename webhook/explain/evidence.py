@@ -66,6 +66,11 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     reviews: BindingReviews | None = None
     """``None`` where there is no cluster to ask."""
 
+    @property
+    def peers_here(self) -> tuple[Pod, ...]:
+        """The other pods of its group on its node; none without a node."""
+        return tuple(other for other in self.others or () if self.node and node_of(other) == self.node)
+
 
 def node_of(pod: Pod) -> str:
     """The node that the pod has, else the one that a scheduler chose for it; empty if there is none."""

@@ -8,13 +8,12 @@ from webhook.admit.container import PodContainer, inspect
 from webhook.admit.prepare import pod_to_inject, prepare
 from webhook.admit.subject import Subject
 from webhook.admit.trial import StepTrial, try_steps
-from webhook.allocation.model import Device
 from webhook.bind.injected import injected_profile
 from webhook.bind.pod_to_bind import PodToBind, pod_to_bind
 from webhook.bind.resolution import peer_devices, resolve_pod
 from webhook.catalogue.entry import Message
 from webhook.catalogue.opting import BAD_OPTION
-from webhook.explain.evidence import Evidence, node_of
+from webhook.explain.evidence import Evidence
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.cluster import ClusterFacts
@@ -268,7 +267,7 @@ def _resolve(
         return None, None, None
     try:
         pod = _pod_to_bind(evidence, requests, options, profile)
-        peers = _peers(evidence)
+        peers = peer_devices(evidence.peers_here, "", evidence.policy)
         resolution = resolve_pod(pod, evidence.policy, evidence.sources, peers=peers)
         by_itself = bool(peers) and pod.group is None
         return resolution, resolve_pod(pod, evidence.policy, evidence.sources) if by_itself else resolution, None
@@ -285,9 +284,3 @@ def _pod_to_bind(evidence: Evidence, requests: PodRequests, options: Options, pr
     except Refused:  # perhaps the option ``containers`` names others: all that ask for GPUs have some
         every = msgspec.structs.replace(options, containers=None)
         return pod_to_bind(pod, namespace, requests, every, policy, profile, node=node)
-
-
-def _peers(evidence: Evidence) -> tuple[Device, ...]:
-    """What the others have on the node."""
-    here = [other for other in evidence.others or () if node_of(other) == evidence.node]
-    return peer_devices(here, "", evidence.policy)

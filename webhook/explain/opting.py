@@ -86,7 +86,7 @@ def _left_alone(examined: ExaminedPod) -> Iterator[Finding]:
 def _refused_promise(examined: ExaminedPod) -> str:
     """Why the webhook would refuse a pod with resource claims alone; empty if it would not."""
     evidence = examined.evidence
-    skip, _ = _skip(examined) if examined.gets_claims_alone else (None, "")
+    skip, _ = _skip(examined, evidence.namespace) if examined.gets_claims_alone else (None, "")
     if skip is None or skip.reason is not Reason.RESOURCE_CLAIMS:
         return ""
     try:
@@ -96,12 +96,12 @@ def _refused_promise(examined: ExaminedPod) -> str:
     return ""
 
 
-def _skip(examined: ExaminedPod) -> tuple[Skip | None, str]:
-    """Why admission would skip the pod, or why its options cannot be read."""
-    evidence = examined.evidence
+def _skip(examined: ExaminedPod, namespace: Namespace) -> tuple[Skip | None, str]:
+    """Why admission would skip the pod in that namespace, or why its options cannot be read."""
+    pod, policy = examined.evidence.pod, examined.evidence.policy
     try:
-        return early_skip_reason(evidence.pod, evidence.namespace) or skip_reason(
-            evidence.pod, evidence.namespace, examined.requests, evidence.policy.defaults.inject
+        return early_skip_reason(pod, namespace) or skip_reason(
+            pod, namespace, examined.requests, policy.defaults.inject
         ), ""
     except FormatError as error:
         return None, str(error)
@@ -111,7 +111,7 @@ def _opted_in(examined: ExaminedPod) -> Finding:
     evidence = examined.evidence
     if examined.requests_problem:
         return fails(OPTED_IN, examined.requests_problem)
-    skip, problem = _skip(examined)
+    skip, problem = _skip(examined, evidence.namespace)
     if problem:
         return fails(OPTED_IN, BAD_OPTION.say(problem=problem))
     if skip is None:
@@ -149,14 +149,8 @@ def _of_unknown_namespace(examined: ExaminedPod) -> Finding:
 
 def _own_reason(examined: ExaminedPod) -> Reason | None:
     """Why admission leaves the pod alone in every namespace."""
-    pod = examined.evidence.pod
     enabled = Namespace(examined.evidence.namespace.name, {names.INJECTION: "enabled"})
-    try:
-        skip = early_skip_reason(pod, enabled) or skip_reason(
-            pod, enabled, examined.requests, examined.evidence.policy.defaults.inject
-        )
-    except FormatError:
-        return None
+    skip, _ = _skip(examined, enabled)
     return skip.reason if skip and skip.reason in _OWN_REASONS else None
 
 

@@ -39,6 +39,7 @@ from webhook.catalogue.peers import (
     VISIBILITY_REFUSED,
 )
 from webhook.catalogue.variables import COMMANDS_SET_LIST
+from webhook.explain.commands import commanded_lists
 from webhook.explain.evidence import group_of, node_of
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
@@ -49,7 +50,6 @@ from webhook.explain.words import containers, listed, says
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.pod import Container, EnvVar, Pod, PodSpec
-from webhook.request.command_text import assigned_lists
 from webhook.resolve.fabric import fabric_problem, reaches_other_nodes
 
 PEERS, SAME_NODE, HOST_HASH, SHARED_MEMORY, NETWORK, PID, VISIBILITY = (
@@ -83,7 +83,7 @@ def peers(examined: ExaminedPod) -> Iterator[Finding]:
         yield _network_of_node(examined)
         yield _pid_of_node(examined)
         yield _visibility(examined, BLIND_ON_NODE)
-        yield from peer_users(examined, _here(examined))
+        yield from peer_users(examined, examined.evidence.peers_here)
     yield from _fabric(examined)
 
 
@@ -160,20 +160,10 @@ def _pid_of_pod(examined: ExaminedPod) -> Finding:
     return fails(PID, PID_NAMESPACES_DIFFER.say())
 
 
-def _commanded(examined: ExaminedPod) -> Finding | None:
-    """Lists that commands set, with GPUs of others in sight."""
-    sets = {container: assigned_lists(container.spec) for container in examined.gpu_containers}
-    setting = [container for container, found in sets.items() if found]
-    if not setting:
-        return None
-    variables = listed(dict.fromkeys(name for found in sets.values() for name in found))
-    return fails(VISIBILITY, COMMANDS_SET_LIST.say(containers=containers(setting), variables=variables))
-
-
 def _visibility(examined: ExaminedPod, blind_entry: Entry) -> Finding:
-    commanded = _commanded(examined)
+    commanded = commanded_lists(examined, COMMANDS_SET_LIST)
     if commanded:
-        return commanded
+        return fails(VISIBILITY, commanded)
     step = examined.steps.get("visibility")
     if step is None:
         return unknown(VISIBILITY, VISIBILITY_NOT_JUDGED.say(refusal=examined.fitting.refusal))
@@ -213,16 +203,10 @@ def _same_node(examined: ExaminedPod) -> Finding:
     if away:
         told = listed(f"{name} is on node {node}" for name, node in away)
         return fails(SAME_NODE, GROUP_ON_OTHER_NODES.say(others=told, node=evidence.node))
-    here = listed(other.display_name for other in evidence.others if node_of(other) == evidence.node)
+    here = listed(other.display_name for other in evidence.peers_here)
     if not here:
         return unknown(SAME_NODE, GROUP_NOT_SCHEDULED.say(group=group))
     return holds(SAME_NODE, f"{here} of group {group} on node {evidence.node} too")
-
-
-def _here(examined: ExaminedPod) -> list[Pod]:
-    """The peers on the same node."""
-    node = examined.evidence.node
-    return [other for other in examined.evidence.others or () if node and node_of(other) == node]
 
 
 def _hash_of_node(examined: ExaminedPod) -> Finding:
@@ -233,7 +217,11 @@ def _hash_of_node(examined: ExaminedPod) -> Finding:
         other = [container for container in examined.gpu_containers if not _names_node(container.own_env)]
         if other:
             return fails(HOST_HASH, HOST_ID_NOT_NODE.say(containers=says(other, "has", "have")))
-    others = [other.display_name for other in _here(examined) if _hash_kind(other) != _hash_kind(examined.evidence.pod)]
+    others = [
+        other.display_name
+        for other in examined.evidence.peers_here
+        if _hash_kind(other) != _hash_kind(examined.evidence.pod)
+    ]
     if others:
         return fails(HOST_HASH, HOST_HASHES_DIFFER.say(pods=listed(others)))
     how = "the host network gives it" if examined.spec.host_network else f"{names.ENV_NCCL_HOSTID} is"
@@ -271,7 +259,7 @@ def _memory_of_node(examined: ExaminedPod) -> Finding:
     if mounted:
         volume = mounted[0].mounts[names.SHARED_MEMORY_PATH]
         return fails(SHARED_MEMORY, SHM_COVERED.say(containers=says(mounted, "mounts", "mount"), volume=volume))
-    others = [other.display_name for other in _here(examined) if not (other.spec or PodSpec()).host_ipc]
+    others = [other.display_name for other in examined.evidence.peers_here if not (other.spec or PodSpec()).host_ipc]
     if others:
         return fails(SHARED_MEMORY, PEERS_WITHOUT_HOST_IPC.say(pods=listed(others)))
     return holds(SHARED_MEMORY, f"{names.SHARED_MEMORY_PATH} is the host's")
@@ -302,7 +290,7 @@ def _is_literal(variable: EnvVar | None, text: str) -> bool:
 def _pid_of_node(examined: ExaminedPod) -> Finding:
     if not examined.spec.host_pid:
         return fails(PID, NO_HOST_PID.say())
-    others = [other.display_name for other in _here(examined) if not (other.spec or PodSpec()).host_pid]
+    others = [other.display_name for other in examined.evidence.peers_here if not (other.spec or PodSpec()).host_pid]
     if others:
         return fails(PID, PEERS_WITHOUT_HOST_PID.say(pods=listed(others)))
     return holds(PID, "the pod is in the host's PID namespace")

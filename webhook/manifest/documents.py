@@ -16,18 +16,24 @@ from webhook.printable import fitted
 
 MAX_MERGED = 10_000
 """Keys of one mapping with those that merge keys (``<<``) give it."""
+MAX_MERGED_TOGETHER = 10 * MAX_MERGED
+"""Keys that merge keys give to all mappings of a text."""
 _PROBLEM_LIMIT = 200
 
 
 class _Constructor(SafeConstructor):
     """Makes plain values, and as many of them as the text could have written out."""
 
+    _merged = 0
+
     def flatten_mapping(self, node: Any) -> Any:
+        written = len(node.value)
         merged = super().flatten_mapping(node)
-        if len(node.value) > MAX_MERGED:
-            # Merge keys of merge keys double it again and again.
-            problem = f"found merge keys that stand for more than {MAX_MERGED} keys"
-            raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        self._merged += max(len(node.value) - written, 0)
+        for found, most in ((len(node.value), MAX_MERGED), (self._merged, MAX_MERGED_TOGETHER)):
+            if found > most:  # merge keys of merge keys double it again and again
+                problem = f"found merge keys that stand for more than {most} keys"
+                raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return merged
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:

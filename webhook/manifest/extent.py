@@ -1,11 +1,12 @@
 """How much a document is once everything that its aliases stand for is written out."""
 
+from itertools import chain
 from typing import Any
 
 from webhook.model.errors import ManifestError
 
 MAX_COPIES = 50_000
-"""Lists and mappings, and 64 characters of text each, that aliases may add to what is written."""
+"""Lists and mappings, and 64 of their entries or characters of a text each, that aliases may add to what is written."""
 MAX_DEPTH = 200
 """Lists and mappings in one another. The deepest manifests of Kubernetes have about 40."""
 _UNIT = 64
@@ -27,6 +28,24 @@ def check_extent(document: Any, source: str) -> None:
         )
 
 
+def check_depth(document: Any, source: str) -> None:
+    """Refuse a document of JSON, which has no aliases, that is nested too deep.
+
+    Raises:
+        ManifestError: it is.
+    """
+    level = [document] if isinstance(document, dict | list) else []
+    for _ in range(MAX_DEPTH):
+        children = (child for node in level for child in (node.values() if isinstance(node, dict) else node))
+        level = [child for child in children if isinstance(child, dict | list)]
+    if level:
+        raise _too_deep(source)
+
+
+def _too_deep(source: str) -> ManifestError:
+    return ManifestError(f"{source}: expected a manifest, found one that is nested too deep (more than {MAX_DEPTH})")
+
+
 class _Sum:
     total = 0
 
@@ -40,13 +59,13 @@ def _extent(node: Any, extents: dict[int, int], written: _Sum, depth: int, sourc
             raise ManifestError(f"{source}: expected a manifest, found one that contains itself")
         return known
     if not depth:
-        raise ManifestError(f"{source}: expected a manifest, found one that is nested too deep (more than {MAX_DEPTH})")
+        raise _too_deep(source)
     extents[id(node)] = -1
-    own = len(node) // _UNIT if isinstance(node, str) else 1
+    own = len(node) // _UNIT + (not isinstance(node, str))
     written.total += own
     extent = own
     if not isinstance(node, str):
-        for child in node.values() if isinstance(node, dict) else node:
+        for child in chain(node, node.values()) if isinstance(node, dict) else node:
             extent += _extent(child, extents, written, depth - 1, source)
     extents[id(node)] = extent
     return extent

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.manifest.extent import check_extent
+from webhook.manifest.extent import check_depth
 from webhook.model.errors import ManifestError, shorten
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
@@ -45,7 +45,7 @@ def read_json(text: str, source: str, line: int) -> Iterator[tuple[Any, int, int
             raise ManifestError(f"{source}: expected a manifest, found JSON that is nested too deep") from None
         except ValueError as error:
             raise ManifestError(f"{source}: expected JSON, found {shorten(str(error))}") from None
-        check_extent(value, source)
+        check_depth(value, source)
         yield value, position, end, line
         line += text.count("\n", position, end)
 

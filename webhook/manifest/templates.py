@@ -1,6 +1,6 @@
 """The objects of a manifest, and the pod templates in them, found by structure in whatever kind holds them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -92,32 +92,33 @@ def find_bare_containers(found: ManifestObject) -> Iterator[Keys]:
 
 
 def _walk(value: Any, keys: Keys, owner: ManifestObject) -> Iterator[Template]:
-    if isinstance(value, Mapping):
-        if _is_template(value):
-            yield Template(keys, value, owner)
-            return
-        for key, child in value.items():
-            yield from _walk(child, (*keys, key), owner)
-    elif isinstance(value, list):
-        for index, child in enumerate(value):
-            yield from _walk(child, (*keys, index), owner)
+    if _is_template(value):
+        yield Template(keys, value, owner)
+        return
+    for key, child in _children(value):
+        yield from _walk(child, (*keys, key), owner)
 
 
 def _bare(value: Any, keys: Keys) -> Iterator[Keys]:
+    if _is_template(value):
+        return
+    if _is_bare(value):
+        yield keys
+        return
+    for key, child in _children(value):
+        yield from _bare(child, (*keys, key))
+
+
+def _children(value: Any) -> Iterable[tuple[str | int, Any]]:
+    """What is directly in a mapping or a list, with the key or the position."""
     if isinstance(value, Mapping):
-        if _is_template(value):
-            return
-        if _is_bare(value):
-            yield keys
-            return
-        for key, child in value.items():
-            yield from _bare(child, (*keys, key))
-    elif isinstance(value, list):
-        for index, child in enumerate(value):
-            yield from _bare(child, (*keys, index))
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
 
 
-def _is_bare(value: Mapping[str, Any]) -> bool:
+def _is_bare(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
     containers = value.get("containers")
     has_containers = (
         isinstance(containers, list) and containers and all(isinstance(container, Mapping) for container in containers)
@@ -132,8 +133,8 @@ def _asks(resources: Mapping[str, Any]) -> bool:
     return any(key == "gpu" or "gpu" in key.partition("/")[2] for key in keys)
 
 
-def _is_template(value: Mapping[str, Any]) -> bool:
-    return value.get("kind") in (None, "Pod") and _has_containers(value.get("spec"))
+def _is_template(value: Any) -> bool:
+    return isinstance(value, Mapping) and value.get("kind") in (None, "Pod") and _has_containers(value.get("spec"))
 
 
 def _has_containers(spec: Any) -> bool:

@@ -37,14 +37,14 @@ def misplaced_options(template: Template) -> Iterator[str]:
                     yield f"{said}. Write it at {template.path}/metadata/{field}"
 
 
-def pods_made_elsewhere(one: ManifestObject) -> Iterator[str]:
+def pods_made_elsewhere(found: ManifestObject) -> Iterator[str]:
     """A note about an object that has containers but no pod template, so that its pods cannot be told from it."""
-    places = [pointer(*keys) for keys in find_bare_containers(one)]
+    places = [pointer(*keys) for keys in find_bare_containers(found)]
     if not places:
         return
     listed = ", ".join(places[:_LISTED]) + (f" and {len(places) - _LISTED} more" if len(places) > _LISTED else "")
     yield (
-        f"note: {one.kind} {one.name}: it has containers, or asks for GPUs, without a pod template ({listed}): its "
+        f"note: {found.kind} {found.name}: it has containers, or asks for GPUs, without a pod template ({listed}): its "
         "controller makes the pods, and they are left out here. The webhook treats them when they are created. Options "
         "are annotations of the namespace, or of the pods where this kind can give them some. For such a pod: "
         "kubectl get pod NAME -o yaml | gpu-topology inject -f -"

@@ -33,18 +33,18 @@ def depends_on_versions(
     Args:
         pod: As it is created.
         namespace: Its namespace.
-        policy: The configuration, whose versions are known.
-        cluster: The versions that are known besides.
-        outcome: What was decided with these.
+        policy: The configuration; versions that it names overrule those of the cluster.
+        cluster: What is known of the cluster, perhaps with versions.
+        outcome: What was decided with all of that.
     """
     known = cluster.overruled_by(policy.versions)
     if outcome.kind is Kind.SKIP or not unknown_versions(known):
         return frozenset()
-    hami = _HAMI if known.hami is None else (known.hami,)
-    kubernetes = _KUBERNETES if known.kubernetes is None else (known.kubernetes,)
+    versions_of_hami = _HAMI if known.hami is None else (known.hami,)
+    versions_of_kubernetes = _KUBERNETES if known.kubernetes is None else (known.kubernetes,)
     found: set[str] = set()
-    for one, other in product(hami, kubernetes):
-        facts = msgspec.structs.replace(known, hami=one, kubernetes=other)
+    for hami, kubernetes in product(versions_of_hami, versions_of_kubernetes):
+        facts = msgspec.structs.replace(known, hami=hami, kubernetes=kubernetes)
         elsewhere = admit(pod, namespace, policy, facts, trace=True)
         found |= _difference(outcome, elsewhere)
     return frozenset(found)

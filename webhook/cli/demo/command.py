@@ -139,7 +139,6 @@ def _start(
     from webhook.allocation.hami import DIALECT
     from webhook.cli.demo.cluster import allocate, bind, environment_of
     from webhook.cli.demo.start import print_started, run_remap
-    from webhook.model import names
 
     name = pod["metadata"]["name"]
     allocate(pod, NODE, free)
@@ -151,8 +150,7 @@ def _start(
     for key, value in written.items():
         text = value if len(value) <= 100 else f"{value[:100]}... ({len(value)} characters)"
         console.print(f"            annotation {key}: {text}", markup=False)
-    (remap,) = (container for container in pod["spec"]["initContainers"] if container["name"] == names.REMAP_CONTAINER)
-    started = run_remap(pod, environment_of(remap, pod), driver)
+    started = run_remap(pod, driver)
     print_started(console, started, full=len(pod["spec"]["containers"]) > 1)
     for container in pod["spec"]["containers"]:
         variables = environment_of(container, pod)
@@ -168,9 +166,7 @@ _SHOWN = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NCCL_P2P_LEVEL", "N
 def _swapped(console: "Console", pod: dict[str, Any], *, free_card: "Gpu", driver: "Driver | None") -> bool:
     """Start a pod again, with another card in the place of one of its own: it must not run."""
     from webhook.allocation.hami import DIALECT
-    from webhook.cli.demo.cluster import environment_of
     from webhook.cli.demo.start import print_started, run_remap
-    from webhook.model import names
     from webhook.remap.verdict import ExitCode
 
     name = pod["metadata"]["name"]
@@ -182,7 +178,6 @@ def _swapped(console: "Console", pod: dict[str, Any], *, free_card: "Gpu", drive
         **annotations,
         DIALECT.key: annotations[DIALECT.key].replace(own, free_card.uuid),
     }
-    (remap,) = (container for container in pod["spec"]["initContainers"] if container["name"] == names.REMAP_CONTAINER)
-    started = run_remap(changed, environment_of(remap, changed), driver)
+    started = run_remap(changed, driver)
     print_started(console, started, full=False)
     return started.code == ExitCode.OTHER_GPUS

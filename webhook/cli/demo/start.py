@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from webhook.cli.demo.cluster import environment_of
 from webhook.model import names
 from webhook.model.errors import ManifestError
 
@@ -58,15 +59,12 @@ class Started:
     """Of its termination."""
 
 
-def run_remap(pod: dict[str, Any], environment: Mapping[str, str], driver: Driver | None) -> Started:
+def run_remap(pod: dict[str, Any], driver: Driver | None) -> Started:
     """Run the remap program of a pod on its node."""
+    containers = pod["spec"]["initContainers"]
+    (remap,) = (container for container in containers if container["name"] == names.REMAP_CONTAINER)
     kept = {name: value for name in _KEPT if (value := os.environ.get(name))}
     played = {"LD_LIBRARY_PATH": str(driver.library), **driver.environment} if driver else {}
-    command = next(
-        container["command"]
-        for container in pod["spec"]["initContainers"]
-        if container["name"] == names.REMAP_CONTAINER
-    )
     with tempfile.TemporaryDirectory() as directory:
         files, log = Path(directory, "files"), Path(directory, "termination-log")
         files.mkdir()
@@ -74,8 +72,8 @@ def run_remap(pod: dict[str, Any], environment: Mapping[str, str], driver: Drive
         arguments = ["--mode", "init", "--directory", str(files), "--termination-log", str(log)]
         root = ["--root", str(driver.root)] if driver else []
         done = subprocess.run(  # noqa: S603 - ourselves
-            [sys.executable, "-m", "webhook", *command[1:], *arguments, *root],
-            env={**kept, **environment, **played},
+            [sys.executable, "-m", "webhook", *remap["command"][1:], *arguments, *root],
+            env={**kept, **environment_of(remap, pod), **played},
             capture_output=True,
             check=False,
             text=True,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION
+from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION, STANDARD_INPUT
 from webhook.cli.topology.output import UNMET, Output
 from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
 
@@ -59,7 +59,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     from webhook.explain.explain import explain as judge
 
     wanted = _parse_name(pod)
-    if topology == "-" and file and "-" in file:
+    if topology == STANDARD_INPUT and file and STANDARD_INPUT in file:
         raise typer.BadParameter("standard input can be read once: give one of them as a file", param_hint="--topology")
     given = given_versions(hami_version, kubernetes_version)
     settings, policy = read_settings(config)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.explain.known import Known, read_pod
@@ -135,9 +134,9 @@ def _schedulers(cluster: _Cluster) -> tuple[bytes | None, str]:
 
 
 def _facts(cluster: _Cluster, pod: Pod, schedulers: bytes | None) -> ClusterFacts:
-    """The versions of Kubernetes and, if there are Deployments of its schedulers, of HAMi; and what claims serve.
+    """The versions of Kubernetes and HAMi, as far as the cluster tells them, and which resources claims serve.
 
-    Of a pod with a node its own status and annotations tell whether claims served it.
+    The latter is not asked for a pod that has a node: its own status and annotations tell whether claims served it.
     """
     source = "the version of the API server"
     kubernetes, _ = _try(lambda: Version.parse(cluster.ask(cluster.api.version()), source=source), None)
@@ -205,9 +204,7 @@ def _published(cluster: _Cluster, name: str, node: Object | None) -> tuple[Sourc
     if not found:
         return Sources(), Reading(node_problem=problem)
     if len(found) > 1:
-        typer.echo(
-            f"gpu-topology: {len(found)} ConfigMaps say that they are of node {name}; the first is taken", err=True
-        )
+        complain(f"gpu-topology: {len(found)} ConfigMaps say that they are of node {name}; the first is taken")
     manifest: Object = {"apiVersion": "v1", "kind": "ConfigMap"} | found[0]  # the items of a list say neither
     topology, _ = _try(lambda: topology_of_config_map(manifest, _SOURCE), None)
     if topology is None or topology.node != name:

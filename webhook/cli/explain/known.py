@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import msgspec
 
+from webhook.cli.manifests import STANDARD_INPUT
 from webhook.config import AdmitPolicy
 from webhook.explain.evidence import BindingReviews, Evidence, Reading, containers_with_env_from, group_of, node_of
 from webhook.manifest.pods import decode_pod, in_namespace
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Namespace, Pod
 from webhook.printable import printable
-from webhook.resolve.node import KnownNode, Origin, Sources
+from webhook.resolve.node import Sources
 
 DEFAULT_NAMESPACE = "default"
-STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,10 +85,7 @@ def _look(known: Known, node: str, topology: str | None) -> tuple[Sources, Readi
 
 
 def _of_file(file: str, node: str) -> tuple[Sources, Reading]:
-    from webhook.cli.topology.source import read_text
+    from webhook.cli.topology.source import sources_in
 
-    topology = read_text(file, node or None)
-    origin = Origin.HAMI if topology.source == "hami" else Origin.AGENT
     teller = "standard input" if file == STANDARD_INPUT else f"file {printable(file)}"
-    sources = Sources(published=KnownNode(topology, origin=origin))
-    return sources, Reading(node_teller=teller, show=f"-f {shlex.quote(printable(file))}")
+    return sources_in(file, node or None), Reading(node_teller=teller, show=f"-f {shlex.quote(printable(file))}")

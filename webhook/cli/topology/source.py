@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from webhook.cli.manifests import STANDARD_INPUT
+
 if TYPE_CHECKING:
+    from webhook.resolve.node import Sources
     from webhook.topology.model import NodeTopology
 
 FORMATS = (
@@ -34,7 +37,6 @@ Node = Annotated[
     str | None, typer.Option(metavar="NODE", callback=_named, help="Name of the node; with --state which one it is.")
 ]
 
-STANDARD_INPUT = "-"
 _UNNAMED = "node"
 _LISTED = 8
 """Names that a message has room for."""
@@ -80,6 +82,15 @@ def read_text(file: str, node: str | None) -> "NodeTopology":
     published = None if printed else read_published(data, source=source)
     topology = published or read_topology(data, node=name, source=source)
     return replace(topology, node=node) if node else topology
+
+
+def sources_in(file: str, node: str | None) -> "Sources":
+    """The topology in a file of any of the known formats, in the place of what the agent published."""
+    from webhook.resolve.node import KnownNode, Origin, Sources
+
+    topology = read_text(file, node)
+    origin = Origin.HAMI if topology.source == "hami" else Origin.AGENT
+    return Sources(published=KnownNode(topology, origin=origin))
 
 
 def read_bytes(file: str, *, limit: int) -> tuple[bytes, str]:

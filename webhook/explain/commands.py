@@ -1,0 +1,16 @@
+"""Which lists of GPUs do the commands of containers set?"""
+
+from webhook.catalogue.entry import Entry, Message
+from webhook.explain.examined import ExaminedPod
+from webhook.explain.words import containers, listed
+from webhook.request.command_text import assigned_lists
+
+
+def commanded_lists(examined: ExaminedPod, entry: Entry) -> Message | None:
+    """What ``entry`` says of the containers whose commands set such lists; ``None`` if none does."""
+    sets = {container: assigned_lists(container.spec) for container in examined.gpu_containers}
+    setting = [container for container, found in sets.items() if found]
+    if not setting:
+        return None
+    variables = listed(dict.fromkeys(name for found in sets.values() for name in found))
+    return entry.say(containers=containers(setting), variables=variables)
