@@ -141,12 +141,17 @@ def running_hami(
 
 def write_files(directory: Path, *, overwrite_env: bool = False) -> None:
     """What HAMi's scheduler reads: its certificate, with the authority in ``ca.crt``, and its configuration."""
+    write_certificate(directory)
+    devices = {"nvidia": _device_config(overwrite_env=overwrite_env)}
+    (directory / "device-config.yaml").write_text(json.dumps(devices))
+
+
+def write_certificate(directory: Path) -> None:
+    """A serving certificate for this machine: ``tls.crt``, ``tls.key``, and its authority in ``ca.crt``."""
     bundle = issue(("127.0.0.1",), now=datetime.now(UTC), lifetime=CERTIFICATE_LIFETIME)
     for name, content in (("tls.crt", bundle.certificate), ("tls.key", bundle.key), ("ca.crt", bundle.authority)):
         (directory / name).touch(mode=0o600)
         (directory / name).write_bytes(content)
-    devices = {"nvidia": _device_config(overwrite_env=overwrite_env)}
-    (directory / "device-config.yaml").write_text(json.dumps(devices))
 
 
 def create_account(control_plane: ControlPlane) -> Path:
