@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any
 
 from webhook.kube import resources
-from webhook.kube.errors import ApiRefused, ApiServerAway
+from webhook.kube.errors import AnswerTooLong, ApiRefused, ApiServerAway
 from webhook.kube.namespaces import LiveNamespaces
 from webhook.kube.reflector import Reflector
 from webhook.kube.session import Session
@@ -150,10 +150,10 @@ class ClusterCaches:
         return claimed, has_hami_dra
 
     async def _answer(self, what: str, question: Awaitable[bytes]) -> bytes | None:
-        """What the API server says; ``None`` if it refuses to."""
+        """What the API server says; ``None`` if it refuses to, or says more than is read."""
         try:
             return await question
-        except ApiRefused as error:
+        except (ApiRefused, AnswerTooLong) as error:
             self.errors[VERSIONS, error.kind] += 1
             self._say(what, str(error))
             return None
