@@ -35,7 +35,6 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
-from typing import NoReturn
 
 import msgspec
 from rich.console import Console
@@ -52,7 +51,7 @@ def main() -> int:
     default = QUICK if arguments.quick else FULL
     chosen = {name: getattr(arguments, name) for name in ("rounds", "seconds", "growth")}
     plan = dataclasses.replace(default, **{name: value for name, value in chosen.items() if value is not None})
-    signal.signal(signal.SIGTERM, stop)
+    servers.exit_on_sigterm()
     progress = Console(stderr=True)
     try:
         with progress.status("") as status, tempfile.TemporaryDirectory(prefix="bench-") as directory:
@@ -87,11 +86,6 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a number of at least 1, found {text}")
     return number
-
-
-def stop(_signal: int, _frame: object) -> NoReturn:
-    """On SIGTERM, leave through the blocks that stop the servers."""
-    raise SystemExit(128 + signal.SIGTERM)
 
 
 if __name__ == "__main__":

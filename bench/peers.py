@@ -31,16 +31,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NoReturn
 
 from kubernetes.client import CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
 from rich.console import Console
 from rich.table import Table
 
 from bench import bodies, load, measure, proc, report, servers
-from certs.issue import issue
 from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
 from tests.cluster.hami import scheduler as hami
 from tests.cluster.processes import NotRunningError
@@ -132,9 +129,7 @@ def prepare_pod_identity(executable: Path, place: Place, directory: Path) -> ser
         core.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=bodies.NAMESPACE)))
         metadata = V1ObjectMeta(name=account, annotations=ROLE)
         core.create_namespaced_service_account(bodies.NAMESPACE, V1ServiceAccount(metadata=metadata))
-    bundle = issue(["127.0.0.1"], now=datetime.now(UTC), lifetime=timedelta(days=1))
-    for name, content in (("tls.crt", bundle.certificate), ("tls.key", bundle.key), ("ca.crt", bundle.authority)):
-        (directory / name).write_bytes(content)
+    hami.write_certificate(directory)
     port = servers.free_port()
     command = [str(executable), "--in-cluster=false", f"--kubeconfig={place.control_plane.kubeconfig}"]
     command += [f"--tls-cert={directory / 'tls.crt'}", f"--tls-key={directory / 'tls.key'}"]
@@ -155,7 +150,7 @@ def main() -> int:
     )
     parser.add_argument("--quick", action="store_true", help="one short round: does it work at all?")
     plan = QUICK if parser.parse_args().quick else FULL
-    signal.signal(signal.SIGTERM, stop)
+    servers.exit_on_sigterm()
     progress = Console(stderr=True)
     found, missing = find(progress.print)
     try:
@@ -173,11 +168,6 @@ def main() -> int:
     for name, reason in missing.items():
         console.print(f"Left out: {name}, because {reason}", soft_wrap=True)
     return 0
-
-
-def stop(_signal: int, _frame: object) -> NoReturn:
-    """On SIGTERM, leave through the blocks that stop the servers."""
-    raise SystemExit(128 + signal.SIGTERM)
 
 
 def find(say: Callable[[str], None]) -> tuple[dict[str, Path], dict[str, str]]:

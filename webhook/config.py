@@ -11,6 +11,7 @@ import msgspec
 
 from webhook.allocation.limit import AllocationLimits
 from webhook.model import names
+from webhook.model.choices import P2pLevel
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import ConfigError, FormatError
 from webhook.model.options import OPTION_NAMES, Options, Variable, is_reserved, parse_option, parse_variable
@@ -38,7 +39,7 @@ _OWN_SETTINGS = {
     names.ENV_NCCL_CONF_FILE: "it names the file that the remap program writes from these tables",
 }
 _DECIDED_WORDS = {
-    names.ENV_NCCL_P2P_LEVEL: ("NVL", "PIX", "PXB", "PHB", "SYS"),
+    names.ENV_NCCL_P2P_LEVEL: tuple(level.value for level in P2pLevel if level is not P2pLevel.AUTO),
     names.ENV_NCCL_NVLS_ENABLE: ("0", "1", "2"),
 }
 # A DNS label, as the names of Services are, and safe for the other objects: apimachinery pkg/util/validation.
@@ -307,7 +308,7 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
     """What decisions need of ``config``; ``version`` is this program's, for the default remap image.
 
     Raises:
-        ConfigError: a default option or a version does not parse, or the NCCL tables do not agree on their variables.
+        ConfigError: a default option or a version does not parse.
     """
     fixed, bound = _nccl_variables(config.nccl)
     tables = _nccl_tables(config.nccl, {name for name, _ in fixed})
@@ -353,7 +354,7 @@ def _by_variable(nccl: NcclSettings) -> dict[str, dict[str, str]]:
     """What the three tables say: by variable, then by link class."""
     tables: dict[str, Mapping[str, str]] = {link_class: getattr(nccl, link_class) for link_class in LINK_TABLES}
     found = dict.fromkeys(name for table in tables.values() for name in table)
-    return {name: {one: table[name] for one, table in tables.items() if name in table} for name in found}
+    return {name: {link_class: table[name] for link_class, table in tables.items() if name in table} for name in found}
 
 
 def _nccl_variables(nccl: NcclSettings) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
@@ -434,7 +435,7 @@ def _check_nccl(nccl: NcclSettings) -> None:
 
 
 def _check_decided(setting: str, name: str, value: str) -> None:
-    """A variable that every pod gets: NCCL takes a value that it does not know for no value."""
+    """Every pod gets this variable, and a value that NCCL does not know has no effect."""
     words = _DECIDED_WORDS[name]
     if value not in words:
         raise ConfigError(str(FormatError(setting, expected=f"one of {', '.join(words)}", found=value)))

@@ -19,14 +19,14 @@ from certs.plan import Plan, Situation, Step, carry_out, decide
 from certs.replicas import Identity, muster, report
 from certs.stored import read_stored, write
 from certs.trust import Trust, observe, read_registration, repair
-from tests.certs.world import BEGIN, MARKS, TERMS
+from tests.certs.world import BEGIN, MARKS, SPEC
 
 DAY = timedelta(days=1)
 A, B, C = (new_authority(now=BEGIN, lifetime=730 * DAY) for _ in range(3))
 
 
 def pair(authority: Authority, now: datetime = BEGIN) -> TlsBundle:
-    return issue_serving(TERMS.names, authority, now=now, lifetime=90 * DAY)
+    return issue_serving(SPEC.names, authority, now=now, lifetime=90 * DAY)
 
 
 OF_A, OF_B = pair(A), pair(B)
@@ -86,14 +86,14 @@ def test_a_serving_certificate_ends_with_its_authority_at_the_latest() -> None:
     ],
 )
 def test_the_next_step(found: Situation, step: Step, why: str) -> None:
-    plan = decide(found, TERMS)
+    plan = decide(found, SPEC)
     assert plan.step is step
     assert why in plan.why
     assert bool(why) == bool(plan.why)
 
 
 def test_other_names_mean_another_certificate() -> None:
-    spec = replace(TERMS, additional_names=("10.0.0.1", "0:0:0:0:0:0:0:1", "webhook.example.org"))
+    spec = replace(SPEC, additional_names=("10.0.0.1", "0:0:0:0:0:0:0:1", "webhook.example.org"))
     plan = decide(situation(STEADY), spec)
     assert plan == Plan(Step.RENEW, "the serving certificate is not for 10.0.0.1, ::1, webhook.example.org")
     renewed = carry_out(plan, situation(STEADY), spec)
@@ -102,28 +102,28 @@ def test_other_names_mean_another_certificate() -> None:
 
 def test_a_rotation_keeps_what_is_served_until_nobody_needs_it() -> None:
     start = situation(STEADY, request="authority", in_hand=OF_A)
-    turned = carry_out(decide(start, TERMS), start, TERMS)
+    turned = carry_out(decide(start, SPEC), start, SPEC)
     assert turned.authorities[1:] == (A.certificate,)
     assert turned.previous == OF_A
     assert turned.serving is not None
     assert turned.signer is not None
     new = turned.signer
-    retired = carry_out(Plan(Step.RETIRE, ""), situation(turned), TERMS)
+    retired = carry_out(Plan(Step.RETIRE, ""), situation(turned), SPEC)
     assert (retired.authorities, retired.previous, retired.serving) == (turned.authorities, None, turned.serving)
-    finished = carry_out(Plan(Step.FINISH, ""), situation(retired), TERMS)
+    finished = carry_out(Plan(Step.FINISH, ""), situation(retired), SPEC)
     assert finished == Material((new.certificate,), new.key, turned.serving)
 
 
 def test_a_lost_secret_is_made_from_what_is_still_served() -> None:
     lost = situation(None, in_hand=OF_A, served=served(x=C), trusted=(C.certificate, B.certificate))
-    made = carry_out(decide(lost, TERMS), lost, TERMS)
+    made = carry_out(decide(lost, SPEC), lost, SPEC)
     assert set(made.authorities[1:]) == {A.certificate, C.certificate}
     assert made.previous == OF_A
 
 
 def test_what_has_ended_is_not_kept() -> None:
     much_later = situation(STEADY, now=BEGIN + 731 * DAY, in_hand=OF_A)
-    made = carry_out(decide(much_later, TERMS), much_later, TERMS)
+    made = carry_out(decide(much_later, SPEC), much_later, SPEC)
     assert len(made.authorities) == 1
     assert made.previous is None
 
@@ -158,15 +158,15 @@ def test_a_secret_of_another_type_is_refused_with_what_to_do() -> None:
         match=r"^Secret gpu/webhook-tls: expected type example\.org/certificates, found one of type kubernetes\.io/tls"
         r"\. Mount it and give --tls DIR",
     ):
-        read_stored(secret, TERMS)
+        read_stored(secret, SPEC)
 
 
 def test_what_others_wrote_beside_the_values_of_a_secret_stays() -> None:
     metadata = {"resourceVersion": "7", "labels": {"a": "b"}, "annotations": {"c": "d", MARKS.rotate: "authority"}}
-    stored = read_stored({"metadata": metadata, "type": MARKS.secret_type, "data": {"x": "!"}, "kind": "Secret"}, TERMS)
+    stored = read_stored({"metadata": metadata, "type": MARKS.secret_type, "data": {"x": "!"}, "kind": "Secret"}, SPEC)
     assert stored is not None
     assert stored.request == "authority"
-    request: Any = write(stored, STEADY, TERMS, request="")
+    request: Any = write(stored, STEADY, SPEC, request="")
     manifest = request.manifest
     assert manifest["metadata"] == {"resourceVersion": "7", "labels": {"a": "b"}, "annotations": {"c": "d"}}
     assert base64.b64decode(manifest["data"]["ca.crt"]) == encode([A.certificate])
@@ -225,15 +225,15 @@ def configuration(*bundles: bytes | None) -> dict[str, Any]:
 
 def test_an_authority_counts_when_every_webhook_of_ours_names_it() -> None:
     both = encode([A.certificate, B.certificate])
-    found = read_registration(configuration(both, encode([B.certificate])), TERMS)
+    found = read_registration(configuration(both, encode([B.certificate])), SPEC)
     assert found is not None
     assert found.trusted == {fingerprint(B.certificate)}
     assert set(found.named) == {A.certificate, B.certificate}
-    half = read_registration(configuration(both, None), TERMS)
+    half = read_registration(configuration(both, None), SPEC)
     assert half is not None
     assert half.trusted == frozenset()
     broken = read_registration(
-        {"metadata": {}, "webhooks": [{"name": "x", "clientConfig": {"url": "https://x", "caBundle": "%"}}]}, TERMS
+        {"metadata": {}, "webhooks": [{"name": "x", "clientConfig": {"url": "https://x", "caBundle": "%"}}]}, SPEC
     )
     assert broken is not None
     assert broken.bundles == {"x": b""}
@@ -241,13 +241,13 @@ def test_an_authority_counts_when_every_webhook_of_ours_names_it() -> None:
 
 def test_webhooks_of_others_are_not_ours() -> None:
     other = {"name": "x", "clientConfig": {"service": {"namespace": "other", "name": "webhook"}}}
-    assert read_registration({"metadata": {}, "webhooks": [other]}, TERMS) is None
-    assert read_registration({"metadata": {}}, TERMS) is None
+    assert read_registration({"metadata": {}, "webhooks": [other]}, SPEC) is None
+    assert read_registration({"metadata": {}}, SPEC) is None
 
 
 def test_trust_settles_by_looks_without_a_gap() -> None:
-    found = read_registration(configuration(encode([A.certificate])), TERMS)
-    empty = read_registration(configuration(b""), TERMS)
+    found = read_registration(configuration(encode([A.certificate])), SPEC)
+    empty = read_registration(configuration(b""), SPEC)
     assert found is not None
     assert empty is not None
     trust = observe(None, found, 0, settle=120)
@@ -262,13 +262,13 @@ def test_trust_settles_by_looks_without_a_gap() -> None:
 
 def test_only_wrong_bundles_are_written_and_only_over_what_was_read() -> None:
     right = encode([A.certificate])
-    found = read_registration(configuration(right, b"", right + encode([C.certificate])), TERMS)
+    found = read_registration(configuration(right, b"", right + encode([C.certificate])), SPEC)
     assert found is not None
     patch = repair(found, right)
     assert patch is not None
     assert patch["metadata"] == {"resourceVersion": "5"}
     assert [each["name"] for each in patch["webhooks"]] == ["1", "2"]
-    complete = read_registration(configuration(right), TERMS)
+    complete = read_registration(configuration(right), SPEC)
     assert complete is not None
     assert repair(complete, right) is None
 
@@ -315,13 +315,13 @@ def test_transitions_are_counted_for_people() -> None:
 
 def test_a_replica_that_is_silent_for_long_or_serves_nothing_is_not_waited_for() -> None:
     def of(pod: str, version: str, *serves: str) -> dict[str, Any]:
-        found = report(TERMS, Identity(pod, "u", "uid"), serves, BEGIN, every=60)
+        found = report(SPEC, Identity(pod, "u", "uid"), serves, BEGIN, every=60)
         found["metadata"]["resourceVersion"] = version
         return found
 
     def at(now: float, alive: str, before: Any) -> Any:
         leases = [of("dead", "1", "a"), of("alive", alive, "a", "b"), of("gone", "3")]
-        return muster(before, leases, now, TERMS, gone=600)
+        return muster(before, leases, now, SPEC, gone=600)
 
     fleet = at(0, "2", None)
     assert fleet.served == {"webhook-tls.dead": {"a"}, "webhook-tls.alive": {"a", "b"}}
@@ -339,9 +339,9 @@ def test_what_a_person_is_shown() -> None:
             "type": MARKS.secret_type,
             "data": {key: base64.b64encode(value).decode() for key, value in write_material(TURNING).items()},
         },
-        TERMS,
+        SPEC,
     )
-    found = describe(stored, read_registration(configuration(b""), TERMS), TERMS, BEGIN + 10 * DAY)
+    found = describe(stored, read_registration(configuration(b""), SPEC), SPEC, BEGIN + 10 * DAY)
     assert [each.place for each in found.rows] == ["tls.crt", "previous.crt", "ca.crt", "ca.crt"]
     assert [each.days_left for each in found.rows] == [80.0, 80.0, 720.0, 720.0]
     assert found.faults == ("the caBundle of 0 is not ca.crt",)

@@ -4,7 +4,7 @@ import pytest
 
 from certs.permissions import keeper_permissions
 from certs.requests import Create, Get, Kind, List, Patch, Replace
-from tests.certs.world import MARKS, PACE, SECRET, TERMS, Runner, World
+from tests.certs.world import MARKS, PACE, SECRET, SPEC, Runner, World
 
 
 def rotating() -> World:
@@ -123,7 +123,7 @@ def test_no_request_is_made_beyond_the_permissions() -> None:
         Kind.CONFIGURATION: "mutatingwebhookconfigurations",
     }
     made = {(resources[kind], verbs[request]) for request, kind in world.seen}
-    assert made == {(each.resource, verb) for each in keeper_permissions(TERMS) for verb in each.verbs}
+    assert made == {(each.resource, verb) for each in keeper_permissions(SPEC) for verb in each.verbs}
 
 
 def test_in_quiet_times_a_round_is_a_few_requests_and_writes_nothing_but_leases() -> None:

@@ -9,10 +9,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from certs.issue import issue
 from certs.material import authority_of, read_material
 from certs.requests import Kind
-from tests.certs.world import BEGIN, MARKS, PACE, SECRET, TERMS, Runner, World
+from tests.certs.world import BEGIN, MARKS, PACE, SECRET, SPEC, Runner, World
 
 STALE_S = PACE.settle
-FOREIGN = issue(["x"], now=BEGIN, lifetime=TERMS.authority_lifetime)
+FOREIGN = issue(["x"], now=BEGIN, lifetime=SPEC.authority_lifetime)
 KEYS = ("tls.crt", "tls.key", "ca.crt", "ca.key", "previous.crt", "previous.key")
 VALUES = {
     "gone": None,

@@ -31,7 +31,7 @@ MARKS = Marks(
     serves="example.org/serves",
     field_manager="tests",
 )
-TERMS = CertificateSpec(
+SPEC = CertificateSpec(
     marks=MARKS,
     namespace="gpu",
     secret="webhook-tls",  # noqa: S106 - a name
@@ -104,7 +104,7 @@ class World:
     def start(self) -> Runner:
         """A new replica, in a new Pod."""
         number = next(self._numbers)
-        replica = Replica(Identity(f"pod-{number}", f"unique-{number}"), TERMS, PACE, lambda: self.elapsed)
+        replica = Replica(Identity(f"pod-{number}", f"unique-{number}"), SPEC, PACE, lambda: self.elapsed)
         runner = Runner(replica)
         self.runners.append(runner)
         return runner

@@ -1,6 +1,5 @@
 """Replicas of the webhook at a real kube-scheduler: with ports of nodes, a node has one of them at most."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,8 @@ from kubernetes.client import CoreV1Api
 
 from tests.chart.helm import Helm, pick
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.hami.nodes import READY, untaint
+from tests.cluster.kube_scheduler import create_node_for, running_kube_scheduler
 from tests.cluster.manifests import apply
-from tests.cluster.processes import running
 from tests.programs.catalogue import KUBE_SCHEDULER
 from tests.programs.left_out import GetProgram
 from tests.server.conftest import until
@@ -27,33 +25,15 @@ REPLICAS = 3
 
 @pytest.fixture
 def scheduler(control_plane: ControlPlane, go_program: GetProgram, tmp_path: Path) -> Iterator[None]:
-    settings = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(control_plane.kubeconfig)},
-        "leaderElection": {"leaderElect": False},
-        "profiles": [{"schedulerName": SCHEDULER}],
-    }
-    (tmp_path / "scheduler.yaml").write_text(json.dumps(settings), encoding="utf-8")
-    command: list[str | Path] = [
-        go_program(KUBE_SCHEDULER),
-        f"--config={tmp_path / 'scheduler.yaml'}",
-        "--secure-port=0",
-    ]
-    with running("kube-scheduler", command, tmp_path / "log"):
+    program = go_program(KUBE_SCHEDULER)
+    with running_kube_scheduler(program, control_plane.kubeconfig, tmp_path, name=SCHEDULER):
         yield
 
 
 @pytest.fixture
 def nodes(admin: CoreV1Api) -> Iterator[None]:
-    amounts = {"cpu": "16", "memory": "64Gi", "pods": "110"}
     for name in NODES:
-        node: Any = {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "for": SCHEDULER}},
-            "status": {"capacity": amounts, "allocatable": amounts, "conditions": [READY]},
-        }
-        admin.create_node(node)
-        untaint(admin, name)
+        create_node_for(admin, SCHEDULER, name)
     yield
     for name in NODES:
         admin.delete_node(name)

@@ -9,8 +9,7 @@ import pytest
 from kubernetes.client import CoreV1Api, ResourceV1Api
 
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.hami.nodes import READY, untaint
-from tests.cluster.processes import running
+from tests.cluster.kube_scheduler import create_node_for, running_kube_scheduler
 from tests.cluster.registration import created, gpu_container, gpu_pod, registered
 from tests.programs.catalogue import KUBE_SCHEDULER
 from tests.programs.left_out import GetProgram
@@ -31,29 +30,15 @@ def family(domain: str) -> dict[str, str]:
 
 @pytest.fixture
 def scheduler(control_plane: ControlPlane, go_program: GetProgram, tmp_path: Path) -> Iterator[None]:
-    settings = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(control_plane.kubeconfig)},
-        "leaderElection": {"leaderElect": False},
-        "profiles": [{"schedulerName": SCHEDULER}],
-    }
-    (tmp_path / "scheduler.yaml").write_text(json.dumps(settings), encoding="utf-8")
-    command: list[str | Path] = [go_program(KUBE_SCHEDULER), f"--config={tmp_path / 'scheduler.yaml'}"]
-    with running("kube-scheduler", [*command, "--secure-port=0"], tmp_path / "log"):
+    program = go_program(KUBE_SCHEDULER)
+    with running_kube_scheduler(program, control_plane.kubeconfig, tmp_path, name=SCHEDULER):
         yield
 
 
 @pytest.fixture
 def node(admin: CoreV1Api) -> Iterator[None]:
     """A node with four GPUs of a DRA driver, which a DeviceClass serves by their count."""
-    amounts = {"cpu": "16", "memory": "64Gi", "pods": "110"}
-    found: Any = {
-        "metadata": {"name": NODE, "labels": {"for": SCHEDULER}},
-        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [READY]},
-    }
-    admin.create_node(found)
-    untaint(admin, NODE)
+    create_node_for(admin, SCHEDULER, NODE)
     api = ResourceV1Api(admin.api_client)
     pool = {"name": NODE, "generation": 1, "resourceSliceCount": 1}
     devices = [{"name": f"gpu-{number}"} for number in range(4)]

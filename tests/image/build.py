@@ -31,7 +31,7 @@ class BuildError(Exception):
 
 
 _KEPT_SECONDS = 7 * 86400
-# Each gets a name, because nothing that a name needs is removed. The last two are the images.
+# Each gets a name, because rmi --prune removes what no named image needs. The last two are the images.
 _STAGES = ("libraries", "program", "remap", "webhook")
 
 

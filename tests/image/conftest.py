@@ -13,7 +13,7 @@ REASON = pytest.StashKey[str]()
 
 @pytest.fixture(scope="session")
 def images(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Images]:
-    """Both images. Without the programs that build it the test is skipped; with ``CI=true`` it is an error."""
+    """Both images. Without the programs that build them the test is skipped; with ``CI=true`` it is an error."""
     reason = missing()
     if reason:
         request.config.stash[REASON] = reason

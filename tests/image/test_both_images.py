@@ -9,6 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.figures import ShowFigures
 from tests.image.build import Image, Images
 from tests.image.container import Container
 
@@ -73,10 +74,12 @@ def test_remap_has_the_bindings_of_nvml_and_no_other_package(images: Images) -> 
     assert Container(images.remap).run(["python", "-c", program]).stdout == "\n"
 
 
-def test_they_are_small(images: Images, capsys: pytest.CaptureFixture[str]) -> None:
+def test_they_are_small(images: Images, show_figures: ShowFigures) -> None:
     webhook, remap = mebibytes(images.webhook.root), mebibytes(images.remap.root)
-    with capsys.disabled():
-        print(f"\nMiB: webhook {webhook:.1f}, of which ours {mebibytes(images.webhook.root / HOME):.1f}; ", end="")
+    with show_figures():
+        print(
+            f"images, MiB: webhook {webhook:.1f}, of which ours {mebibytes(images.webhook.root / HOME):.1f}; ", end=""
+        )
         print(f"remap {remap:.1f}, of which ours {mebibytes(images.remap.root / HOME):.1f}")
     assert webhook <= 195
     assert remap <= 125

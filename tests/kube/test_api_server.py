@@ -18,11 +18,11 @@ from webhook.model.errors import ConfigError, ManifestError
 _T = TypeVar("_T")
 
 
-def told(body: bytes, ask: Callable[[ApiServer], Awaitable[_T]]) -> tuple[_T, list[Received]]:
+def told(body: bytes, ask: Callable[[ApiServer], Awaitable[_T]], status: str = "200 OK") -> tuple[_T, list[Received]]:
     """What is made of that answer, and the requests."""
 
     async def test() -> tuple[_T, list[Received]]:
-        async with serving(always(body)) as stand_in:
+        async with serving(always(body, status)) as stand_in:
             access = ToldAccess(f"http://127.0.0.1:{stand_in.port}")
             api = ApiServer(Session(access, user_agent="test", seconds=30.0))
             try:
@@ -96,29 +96,15 @@ def test_an_object_is_given_as_it_was_sent() -> None:
     assert told(json.dumps(node).encode(), lambda api: api.node("a"))[0] == node
 
 
-def answered(status: str, body: bytes) -> list[Object]:
-    """The DeviceClasses of that answer."""
-
-    async def test() -> list[Object]:
-        async with serving(always(body, status)) as stand_in:
-            access = ToldAccess(f"http://127.0.0.1:{stand_in.port}")
-            api = ApiServer(Session(access, user_agent="test", seconds=30.0))
-            try:
-                return await api.device_classes()
-            finally:
-                await api.close()
-
-    return asyncio.run(test())
-
-
 def test_an_api_that_is_not_served_has_no_device_classes() -> None:
-    assert answered("404 Not Found", b"404 page not found\n") == []
-    assert answered("200 OK", b'{"items":[{"metadata":{"name":"a"}}]}') == [{"metadata": {"name": "a"}}]
+    assert told(b"404 page not found\n", ApiServer.device_classes, "404 Not Found")[0] == []
+    found = b'{"items":[{"metadata":{"name":"a"}}]}'
+    assert told(found, ApiServer.device_classes)[0] == [{"metadata": {"name": "a"}}]
 
 
 def test_device_classes_that_may_not_be_listed_are_not_none() -> None:
     with pytest.raises(Denied, match="list DeviceClasses: you may not"):
-        answered("403 Forbidden", b'{"kind":"Status","message":"you may not"}')
+        told(b'{"kind":"Status","message":"you may not"}', ApiServer.device_classes, "403 Forbidden")
 
 
 def test_outside_of_a_cluster_a_kubeconfig_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

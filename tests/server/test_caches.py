@@ -193,6 +193,18 @@ def test_it_stops_cleanly_while_the_api_server_is_away(start_server: StartServer
     assert "Traceback" not in server.err.read_text()
 
 
+@pytest.mark.parametrize("path", ["/apis/apps/v1/deployments", CLASSES])
+def test_objects_of_others_that_are_too_long_to_read_do_not_keep_it_from_being_ready(
+    start_server: StartServer, cluster: Cluster, path: str
+) -> None:
+    """Whoever may create Deployments may give them the label of HAMi's scheduler, and annotations of any length."""
+    cluster.api.others[path] = {"items": [], "metadata": {"annotations": {"a": "x" * 5_000_000}}}
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
+    said = [str(line["text"]) for line in server.lines("state")]
+    assert any(text.endswith("expected an answer of at most 4194304 bytes, found more") for text in said)
+    assert ask(server).json()["response"]["allowed"] is True
+
+
 def unmatched(server: RunningServer) -> list[str]:
     return [line for line in server.probe("/metrics").text.splitlines() if line.startswith("gpu_topology_unmatched")]
 

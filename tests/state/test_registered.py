@@ -37,6 +37,8 @@ def test_what_the_chart_writes_names_hamis_scheduler_where_it_usually_is_and_now
         (["request.userInfo.username in []"], AskedAbout(passed_by=(HERE,))),
         ([f"request.userInfo.username in ['{HERE}-2']"], AskedAbout(passed_by=(HERE,))),
         (["request.userInfo.username.endsWith('scheduler')"], AskedAbout(unclear=(HERE,))),
+        ([f"request.userInfo.username != '{HERE}'"], AskedAbout(unclear=(HERE,))),
+        ([f"!(request.userInfo.username in ['{HERE}'])"], AskedAbout(unclear=(HERE,))),
         (["request.operation == 'CREATE'", f"request.userInfo.username in ['{HERE}']"], AskedAbout(unclear=(HERE,))),
         (["request.operation == 'CREATE'", "request.userInfo.username in ['x']"], AskedAbout(passed_by=(HERE,))),
     ],

@@ -83,7 +83,7 @@ class ApiServer:
         return found if isinstance(found, str) else ""
 
     async def device_classes(self) -> list[Object]:
-        """The DeviceClasses; none where the API server does not serve them, which Kubernetes 1.34 and later do."""
+        """The DeviceClasses; none where the API server does not serve them, as before Kubernetes 1.34."""
         try:
             return _items(await self._ask("list DeviceClasses", "GET", "/apis/resource.k8s.io/v1/deviceclasses"))
         except ApiRefused as error:

@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from webhook.kube.errors import ApiServerAway
+from webhook.kube.errors import AnswerTooLong, ApiServerAway
 from webhook.kube.session import Session
 from webhook.kube.status import failure
 from webhook.model import names
@@ -25,6 +25,7 @@ class LiveVersions:
         Raises:
             StateUnknown: there is none now.
             ApiRefused: there will be none, for example because a role is missing.
+            AnswerTooLong: there is one, but longer than 4 MiB.
         """
         return await self._get("get the version of Kubernetes", "/version")
 
@@ -32,7 +33,7 @@ class LiveVersions:
         """The Deployments of HAMi's scheduler, ten at most: a ``DeploymentList``.
 
         Raises:
-            StateUnknown, ApiRefused: as above.
+            StateUnknown, ApiRefused, AnswerTooLong: as above.
         """
         label, value = names.HAMI_SCHEDULER_LABEL
         selector = quote(f"{label}={value}", safe="")
@@ -44,7 +45,7 @@ class LiveVersions:
         """The DeviceClasses, 500 at most: a ``DeviceClassList``. It is empty before Kubernetes 1.34, which has none.
 
         Raises:
-            StateUnknown, ApiRefused: as above.
+            StateUnknown, ApiRefused, AnswerTooLong: as above.
         """
         return await self._get(
             "list DeviceClasses",
@@ -59,6 +60,8 @@ class LiveVersions:
                 return if_not_served
             if answer.status != 200:
                 raise failure(what, answer)
+        except AnswerTooLong:
+            raise
         except ApiServerAway as error:
             raise StateUnknown(str(error)) from None
         return answer.body

@@ -19,7 +19,7 @@ ENV_FILES_SINCE = Version(1, 35)
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What changes what is right; ``None`` where it is not known."""
+    """What is known of the cluster and decides what is right for a pod; ``None`` where it is not known."""
 
     hami: Version | None = None
     kubernetes: Version | None = None

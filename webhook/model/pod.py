@@ -417,7 +417,10 @@ def may_contain(raw: msgspec.Raw, needles: tuple[bytes, ...]) -> bool:
 
 
 def may_spell(fields: tuple[msgspec.Raw, ...], needle: bytes) -> bool:
-    """Whether letters and underscores may stand in fields that stayed JSON: only an escape by number can hide them."""
+    """Whether a word may stand in fields that stayed JSON; false positives are possible.
+
+    The word has letters and underscores only, which JSON can hide in no escape but one with the character's number.
+    """
     return any(needle in text or b"\\u" in text for text in map(bytes, fields))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any
 
 from webhook.kube import resources
-from webhook.kube.errors import ApiRefused, ApiServerAway
+from webhook.kube.errors import AnswerTooLong, ApiRefused, ApiServerAway
 from webhook.kube.namespaces import LiveNamespaces
 from webhook.kube.reflector import Reflector
 from webhook.kube.session import Session
@@ -145,14 +145,15 @@ class ClusterCaches:
             self._say(what, str(error))
             return None, False
         served = " and ".join(sorted(map(printable, claimed)))
-        self._say(what, f"DeviceClasses serve {served}: pods that request it get resource claims" if served else "")
+        said = f"DeviceClasses serve {served}: pods that request it get resource claims" if served else ""
+        self._say(what, said, otherwise="they serve no extended resource")
         return claimed, has_hami_dra
 
     async def _answer(self, what: str, question: Awaitable[bytes]) -> bytes | None:
-        """What the API server says; ``None`` if it refuses to."""
+        """What the API server says; ``None`` if it refuses to, or says more than is read."""
         try:
             return await question
-        except ApiRefused as error:
+        except (ApiRefused, AnswerTooLong) as error:
             self.errors[VERSIONS, error.kind] += 1
             self._say(what, str(error))
             return None
@@ -170,23 +171,24 @@ class ClusterCaches:
 
     def _compare_schedulers(self, answer: bytes | None) -> None:
         """Find out whether the Bindings of HAMi's schedulers reach the webhook."""
+        self._unmatched = None
+        if answer is None or not self._schedulers:
+            return
+        what, advice = "Bindings of HAMi's schedulers", "add them to admission.bindings.schedulers of the chart"
         try:
-            self._unmatched = (
-                scheduler_accounts(answer) - self._schedulers if answer is not None and self._schedulers else None
-            )
-        except FormatError:  # the version cannot be read either, which is logged
-            self._unmatched = None
-        accounts = " and ".join(sorted(self._unmatched or ()))
-        said = (
-            f"Bindings by {accounts} do not reach the webhook: add them to admission.bindings.schedulers of the chart"
-        )
-        self._say("Bindings of HAMi's schedulers", said if accounts else "")
+            self._unmatched = scheduler_accounts(answer) - self._schedulers
+        except FormatError as error:
+            self._say(what, str(error))
+            return
+        accounts = " and ".join(sorted(self._unmatched))
+        said = f"Bindings by {accounts} do not reach the webhook: {advice}" if accounts else ""
+        self._say(what, said, otherwise="no account is known whose Bindings do not reach the webhook")
 
-    def _say(self, what: str, text: str) -> None:
-        """Log it if it is not what was said of that last."""
+    def _say(self, what: str, text: str, *, otherwise: str = "known again") -> None:
+        """Log the text if it is not what was said of that last; instead of an empty one, ``otherwise``."""
         if text != self._said.get(what, ""):
             self._said[what] = text
-            self._tell(text or f"{what}: known again")
+            self._tell(text or f"{what}: {otherwise}")
 
     def _tell(self, text: str) -> None:
         """Log what was found, is wrong, or is right again."""

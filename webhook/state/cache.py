@@ -55,7 +55,7 @@ class Cache(Generic[T]):
             :class:`GpuTopologyError` for an object that it cannot read.
         weigh: Bytes of a value.
         limit: How much is kept.
-        tell: Takes what belongs into the log.
+        tell: Takes a text for the log.
         clock: Seconds that never go back.
     """
 

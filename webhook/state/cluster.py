@@ -59,7 +59,7 @@ class ClusterState:
     Args:
         live: Asked for a namespace when the mirror may be behind.
         max_age: ``binding.topologyMaxAgeSeconds``, for the report.
-        tell: Takes what belongs into the log.
+        tell: Takes a text for the log.
         clock: Seconds that never go back.
         wall: Seconds since the epoch.
     """

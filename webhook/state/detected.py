@@ -1,6 +1,7 @@
 """Versions of HAMi and Kubernetes, and what claims serve, from the API server. What is not certain is not known."""
 
 import re
+from typing import TypeVar
 
 import msgspec
 
@@ -14,6 +15,9 @@ _VERSION = re.compile(r"v?\d{1,4}\.\d{1,4}(\.\d{1,4})?([-+._].*)?")
 """Also with what a registry or a build adds: ``v2.10.0-rc1``, ``2.9.0-amd64``."""
 _TAG = re.compile(r"(?:[^/]*/)*[^/:@]+(?::(?P<tag>[^@]*))?(?:@(?P<digest>.*))?")
 """distribution/reference: the last part of a name has the tag; a colon before may be that of a port."""
+
+
+T = TypeVar("T")
 
 
 class _Container(msgspec.Struct):
@@ -73,11 +77,7 @@ def kubernetes_version(answer: bytes) -> Version:
         FormatError: there is none.
     """
     source = "version of Kubernetes"
-    try:
-        text = msgspec.json.decode(answer, type=_KubernetesVersion).git_version
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise FormatError(source, expected="gitVersion", found=str(error)) from None
-    return Version.parse(text, source=source)
+    return Version.parse(_decode(answer, _KubernetesVersion, source, "gitVersion").git_version, source=source)
 
 
 def hami_version(answer: bytes) -> Version:
@@ -128,20 +128,21 @@ def claimed_resources(answer: bytes) -> tuple[frozenset[str], bool]:
     Raises:
         FormatError: it is none.
     """
-    try:
-        classes = msgspec.json.decode(answer, type=_DeviceClasses).items or []
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise FormatError("DeviceClasses", expected="DeviceClasses", found=str(error)) from None
+    classes = _decode(answer, _DeviceClasses, "DeviceClasses", "DeviceClasses").items or []
     has_hami = any(served.metadata.name == names.HAMI_DEVICE_CLASS for served in classes)
     named = {served.spec.extended_resource_name for served in classes if served.spec.extended_resource_name}
     return frozenset(named | {HAMI_RESOURCES.count} if has_hami else named), has_hami
 
 
 def _deployments(answer: bytes, source: str) -> list[_Deployment]:
+    return _decode(answer, _Deployments, source, "Deployments").items or []
+
+
+def _decode(answer: bytes, kind: type[T], source: str, expected: str) -> T:
     try:
-        return msgspec.json.decode(answer, type=_Deployments).items or []
+        return msgspec.json.decode(answer, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise FormatError(source, expected="Deployments", found=str(error)) from None
+        raise FormatError(source, expected=expected, found=str(error)) from None
 
 
 def _version(deployment: _Deployment) -> Version:

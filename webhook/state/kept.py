@@ -41,7 +41,7 @@ class Packed(NamedTuple):
 
 
 class AgentHeartbeat(NamedTuple):
-    """An agent's last heartbeat of life."""
+    """An agent's last sign of life: the newest renewal of its Lease."""
 
     renewed: str
     """As it stands in the Lease."""

@@ -64,5 +64,6 @@ def _is_asked(webhook: _Webhook, account: str) -> bool | None:
 
 def _holds(expression: str, account: str) -> bool | None:
     """Whether a condition, in CEL, lets Bindings by this user through; ``None``: only the API server can tell."""
-    names_account = any(f"{quote}{account}{quote}" in expression for quote in "'\"")
-    return names_account or (False if _ONE_OF.fullmatch(expression) else None)
+    if not _ONE_OF.fullmatch(expression):
+        return None
+    return any(f"{quote}{account}{quote}" in expression for quote in "'\"")

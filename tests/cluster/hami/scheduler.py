@@ -33,6 +33,7 @@ from certs.issue import issue
 from tests.chart.registration import PATIENCE_S
 from tests.cluster.accounts import RBAC
 from tests.cluster.control_plane import CERTIFICATE_LIFETIME, REQUEST_TIMEOUT_S, ControlPlane, wait_until_allowed
+from tests.cluster.kube_scheduler import running_kube_scheduler
 from tests.cluster.processes import running
 from tests.ports import reserved_port
 
@@ -127,10 +128,11 @@ def running_hami(
         command = hami_command(programs.hami_scheduler, directory, port)
         extender = stack.enter_context(running("hami-scheduler", command, hami.log, environment))
         extender.wait_until(lambda: _is_healthy(hami))
-        (directory / "kube-scheduler.yaml").write_text(json.dumps(_kube_scheduler_config(hami, kubeconfig)))
-        flags = [f"--config={directory / 'kube-scheduler.yaml'}", "--secure-port=0"]
-        log = directory / "kube-scheduler.log"
-        stack.enter_context(running("kube-scheduler", [programs.kube_scheduler, *flags], log))
+        stack.enter_context(
+            running_kube_scheduler(
+                programs.kube_scheduler, kubeconfig, directory, name="hami-scheduler", extenders=[_extender(hami)]
+            )
+        )
         body: Any = hami.webhook()
         with control_plane.client() as client:
             AdmissionregistrationV1Api(client).create_mutating_webhook_configuration(body)
@@ -139,12 +141,17 @@ def running_hami(
 
 def write_files(directory: Path, *, overwrite_env: bool = False) -> None:
     """What HAMi's scheduler reads: its certificate, with the authority in ``ca.crt``, and its configuration."""
+    write_certificate(directory)
+    devices = {"nvidia": _device_config(overwrite_env=overwrite_env)}
+    (directory / "device-config.yaml").write_text(json.dumps(devices))
+
+
+def write_certificate(directory: Path) -> None:
+    """A serving certificate for this machine: ``tls.crt``, ``tls.key``, and its authority in ``ca.crt``."""
     bundle = issue(("127.0.0.1",), now=datetime.now(UTC), lifetime=CERTIFICATE_LIFETIME)
     for name, content in (("tls.crt", bundle.certificate), ("tls.key", bundle.key), ("ca.crt", bundle.authority)):
         (directory / name).touch(mode=0o600)
         (directory / name).write_bytes(content)
-    devices = {"nvidia": _device_config(overwrite_env=overwrite_env)}
-    (directory / "device-config.yaml").write_text(json.dumps(devices))
 
 
 def create_account(control_plane: ControlPlane) -> Path:
@@ -207,28 +214,18 @@ def _device_config(*, overwrite_env: bool) -> dict[str, Any]:
     }
 
 
-def _kube_scheduler_config(hami: Hami, kubeconfig: Path) -> dict[str, Any]:
+def _extender(hami: Hami) -> dict[str, Any]:
+    """How kube-scheduler asks HAMi's scheduler."""
     return {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(kubeconfig)},
-        "leaderElection": {"leaderElect": False},
-        "profiles": [{"schedulerName": "hami-scheduler"}],
-        "extenders": [
-            {
-                "urlPrefix": hami.url,
-                "enableHTTPS": True,
-                "tlsConfig": {"insecure": True},
-                "filterVerb": "filter",
-                "bindVerb": "bind",
-                "nodeCacheCapable": True,
-                "weight": 1,
-                "httpTimeout": "30s",
-                "managedResources": [
-                    {"name": f"nvidia.com/{resource}", "ignoredByScheduler": True} for resource in RESOURCES
-                ],
-            }
-        ],
+        "urlPrefix": hami.url,
+        "enableHTTPS": True,
+        "tlsConfig": {"insecure": True},
+        "filterVerb": "filter",
+        "bindVerb": "bind",
+        "nodeCacheCapable": True,
+        "weight": 1,
+        "httpTimeout": "30s",
+        "managedResources": [{"name": f"nvidia.com/{resource}", "ignoredByScheduler": True} for resource in RESOURCES],
     }
 
 
