@@ -33,9 +33,10 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
+from webhook.model.choices import NodePolicy
 from webhook.topology.connections import Connections
 from webhook.topology.model import NVSWITCH, Cpu, Gpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
-from webhook.topology.planning.plan import NodePolicy, PlanRequest, plan
+from webhook.topology.planning.plan import PlanRequest, plan
 from webhook.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, Policy, Request
 from webhook.topology.selection.select import Selector, select
 

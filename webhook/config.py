@@ -11,7 +11,7 @@ import msgspec
 
 from webhook.allocation.limit import AllocationLimits
 from webhook.model import names
-from webhook.model.choices import P2pLevel
+from webhook.model.choices import P2pLevel, PlacementMode
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import ConfigError, FormatError
 from webhook.model.options import OPTION_NAMES, Options, Variable, is_reserved, parse_option, parse_variable
@@ -48,6 +48,8 @@ LABEL_LIMIT = 63
 LONGEST_DAYS = 36500
 LEAST_REPLY = 128 * 1024
 """Half of it holds what is not patch (webhook/admit/budget.py), and most patches have 4 KiB."""
+MOST_OF_PLACEMENT = 86_400
+"""Of each number of the section; a day, where they are seconds."""
 PCIE_LEVEL = "nccl.pcieP2PLevel"
 
 
@@ -153,6 +155,25 @@ class NcclSettings(Section, frozen=True, kw_only=True):
     """For pods of jobs that span nodes, whatever their GPUs."""
 
 
+class PlacementSettings(Section, frozen=True, kw_only=True):
+    """The planner, which chooses the cards of pods before HAMi does."""
+
+    mode: PlacementMode = PlacementMode.OBSERVE
+    """``off``; ``observe``: no pod waits, and what would have been chosen is recorded; ``on``."""
+    pin_seconds: int = 60
+    """A pinned pod that has no node after so long gets other cards."""
+    in_flight: int = 16
+    """Pods that may be pinned and have no node yet, at a time."""
+    attempts: int = 5
+    """How often cards are chosen for one pod before it is left to the scheduler."""
+    full_seconds: int = 60
+    """A pod that only warns waits so long for a node with enough free cards; then the scheduler gets it as it is."""
+    release_seconds: int = 300
+    """Without a planner for so long, the webhook lets waiting pods go that only warn."""
+    reserve_seconds: int = 600
+    """After so long a waiting pod gets a node kept free for it, for as long."""
+
+
 class LimitSettings(Section, frozen=True, kw_only=True):
     """How much of something one pod may have, so that no pod keeps the others waiting. See docs/configuration.md."""
 
@@ -256,6 +277,7 @@ class Config(Section, frozen=True, kw_only=True):
     remap: RemapSettings = RemapSettings()
     nccl: NcclSettings = NcclSettings()
     binding: BindingSettings = BindingSettings()
+    placement: PlacementSettings = PlacementSettings()
     limits: LimitSettings = LimitSettings()
     server: ServerSettings = ServerSettings()
     certificates: CertificateSettings = CertificateSettings()
@@ -274,6 +296,7 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     remap: RemapSettings
     nccl: NcclSettings
     binding: BindingSettings
+    placement: PlacementSettings
     limits: LimitSettings
     knows_clients: bool
     """Whether reviews come from the API server for certain, because clients show certificates."""
@@ -322,6 +345,7 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         remap=config.remap,
         nccl=config.nccl,
         binding=config.binding,
+        placement=config.placement,
         limits=config.limits,
         knows_clients=bool(config.server.client_authority),
         remap_image=config.remap.image or f"{DEFAULT_REMAP_IMAGE}:{version}",
@@ -416,6 +440,7 @@ def check_config(config: Config) -> None:
     binding = config.binding
     if not 0 < binding.read_seconds < math.inf or not 0 < binding.topology_max_age_seconds < math.inf:
         raise ConfigError("binding: expected readSeconds > 0 and topologyMaxAgeSeconds > 0")
+    _check_placement(config.placement)
     _check_limits(config)
     _check_certificates(config.certificates)
     if not config.resources:
@@ -486,6 +511,14 @@ def _check_limits(config: Config) -> None:
         raise ConfigError(
             f"defaults: expected at most {limits.env_annotations} variables (limits.envAnnotations), found {asked}"
         )
+
+
+def _check_placement(placement: PlacementSettings) -> None:
+    for field in msgspec.structs.fields(PlacementSettings):
+        value = getattr(placement, field.name)
+        if isinstance(value, int) and not 1 <= value <= MOST_OF_PLACEMENT:
+            expected = f"from 1 to {MOST_OF_PLACEMENT}"
+            raise ConfigError(f"placement.{field.encode_name}: expected a number {expected}, found {value}")
 
 
 def _check_certificates(certificates: CertificateSettings) -> None:

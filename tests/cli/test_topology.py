@@ -14,10 +14,9 @@ import pytest
 
 from tests.cli.command import ROOT, gpu_topology
 from tests.topology.machines import a100_pcie_bridged, bent, dgx1_v100, h20, with_switch_links, without
-from webhook.cli.topology.plan import GpuPolicy, NodePolicy
+from webhook.cli.topology.plan import GpuPolicy
 from webhook.topology.document import format_topology, parse_topology
 from webhook.topology.model import NodeTopology, NvLink
-from webhook.topology.planning.plan import NodePolicy as PlanNodePolicy
 from webhook.topology.selection.request import Policy
 
 STATE = ROOT / "examples" / "state"
@@ -482,7 +481,6 @@ def test_a_plan_over_several_nodes_tells_what_is_wrong_with_each(tmp_path: Path)
 
 def test_the_policies_are_those_of_the_selection() -> None:
     assert [*GpuPolicy] == [policy.value for policy in Policy]
-    assert [*NodePolicy] == [policy.value for policy in PlanNodePolicy]
 
 
 # bad input

@@ -21,9 +21,10 @@ from tests.topology.machines import (
     with_switch_links,
 )
 from tests.topology.small_nodes import small_nodes
+from webhook.model.choices import NodePolicy
 from webhook.model.errors import FormatError
 from webhook.topology.model import Fabric, MigMode, NodeTopology
-from webhook.topology.planning.plan import NodePolicy, NoPlan, Plan, PlanRequest, plan
+from webhook.topology.planning.plan import NoPlan, Plan, PlanRequest, plan
 from webhook.topology.selection.request import Constraint, Constraints, NodeFree
 from webhook.topology.selection.score import LINK_VALUES
 

@@ -67,3 +67,45 @@ class Colocate(enum.StrEnum):
 
     REQUIRED = "required"
     PREFERRED = "preferred"
+
+
+class Place(enum.StrEnum):
+    """Whether the planner chooses the cards of a pod."""
+
+    AUTO = "auto"
+    OFF = "off"
+
+
+class PlacementMode(enum.StrEnum):
+    """What is done with the choice: ``placement.mode``."""
+
+    OFF = "off"
+    OBSERVE = "observe"
+    """No pod waits; what would have been chosen is recorded."""
+    ON = "on"
+
+
+class Placement(enum.StrEnum):
+    """How far the placement of a pod is: the values of the label ``gpu.topology/placement``."""
+
+    WAITING = "waiting"
+    """The scheduling gate keeps the scheduler from it."""
+    PINNED = "pinned"
+    """The gate is gone, and HAMi may choose from the planner's cards only."""
+    RELEASED = "released"
+    """The gate is gone, and HAMi chooses as it would without the planner."""
+
+
+class NodePolicy(enum.StrEnum):
+    """Which nodes are taken; of equal ones those whose names come first. On each, ``best-fit`` chooses the GPUs.
+
+    ``pack`` and ``spread`` rank only nodes whose sets are no worse, by class and weakest pair, than those of
+    ``best-fit``.
+    """
+
+    BEST_FIT = "best-fit"
+    """The best set on one node; several nodes where their ring carries more, or where one does not suffice."""
+    PACK = "pack"
+    """The fewest nodes, filled one after the other; where several do, those with least to spare."""
+    SPREAD = "spread"
+    """The most nodes, with shares as even as their free GPUs allow."""

@@ -27,6 +27,8 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Extended resources that DeviceClasses serve: pods that request them get their devices by resource claims."""
     has_hami_dra: bool = False
     """There is a DeviceClass of HAMi's DRA driver."""
+    has_planner: bool = False
+    """A planner is alive that takes the scheduling gate off pods again: its Lease is fresh."""
 
     def overruled_by(self, configured: "ClusterFacts") -> "ClusterFacts":
         """These facts, with those that ``configured`` knows in their place."""
@@ -37,6 +39,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
             kubernetes=configured.kubernetes or self.kubernetes,
             claimed=self.claimed if configured.claimed is None else configured.claimed,
             has_hami_dra=configured.has_hami_dra or self.has_hami_dra,
+            has_planner=configured.has_planner or self.has_planner,
         )
 
     def is_claimed(self, resource: str) -> bool:

@@ -36,6 +36,7 @@ RING_ORDER = PREFIX + "ring-order"
 NUMA = PREFIX + "numa"
 SATISFIED = PREFIX + "satisfied"
 NODE_TOPOLOGY = PREFIX + "node-topology"
+PLACED = PREFIX + "placed"
 
 # What some of them say until bind: no GPU rather than another pod's.
 NO_CUDA_DEVICE = "-1"
@@ -43,8 +44,18 @@ NO_VISIBLE_DEVICE = "none"
 UNKNOWN_TOPOLOGY = "{}"
 
 # Without NCCL_P2P_LEVEL, which is an option as well.
-OUTPUTS = frozenset({INJECTED, VISIBLE_UUIDS, NCCL_NVLS, LINK, BANDWIDTH, RING_ORDER, NUMA, SATISFIED, NODE_TOPOLOGY})
+OUTPUTS = frozenset(
+    {INJECTED, VISIBLE_UUIDS, NCCL_NVLS, LINK, BANDWIDTH, RING_ORDER, NUMA, SATISFIED, NODE_TOPOLOGY, PLACED}
+)
 OUTPUT_PREFIXES = (CUDA_VISIBLE_DEVICES_PREFIX, NCCL_ENV_PREFIX)
+
+# What the planner knows waiting pods by: a scheduling gate and a label; and what it says of them: a pod condition.
+PLACE_GATE = PREFIX + "place"
+PLACEMENT = PREFIX + "placement"
+PLACED_CONDITION = PREFIX + "Placed"
+PLANNER_LEASE = "gpu-topology-place"
+PLANNER_CONTROLLER = PREFIX + "planner"
+PLANNER_FIELD_MANAGER = "gpu-topology-planner"
 
 # What the agent publishes of a node: a ConfigMap with a label, and a label and an annotation of the Node.
 NODE = PREFIX + "node"
@@ -57,6 +68,7 @@ AGENT_FIELD_MANAGER = "gpu-topology-agent"
 # What our programs send the API server as User-Agent, which its audit log shows.
 WEBHOOK_USER_AGENT = f"gpu-topology-webhook/{__version__}"
 AGENT_USER_AGENT = f"gpu-topology-agent/{__version__}"
+PLANNER_USER_AGENT = f"gpu-topology-planner/{__version__}"
 EXPLAIN_USER_AGENT = f"gpu-topology-explain/{__version__}"
 AGENT_CONTROLLER = PREFIX + "agent"
 WEBHOOK_CONTROLLER = PREFIX + "webhook"
@@ -98,6 +110,10 @@ HAMI_MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
 VOLCANO_DEVICES_ALLOCATED = "volcano.sh/vgpu-ids-new"
 VOLCANO_ALLOCATED_NODE = "volcano.sh/vgpu-node"
 KOORDINATOR_DEVICES_ALLOCATED = "scheduling.koordinator.sh/device-allocated"
+USE_GPU_UUID = "nvidia.com/use-gpuuuid"
+NO_USE_GPU_UUID = "nvidia.com/nouse-gpuuuid"
+USE_GPU_TYPE = "nvidia.com/use-gputype"
+NO_USE_GPU_TYPE = "nvidia.com/nouse-gputype"
 NUMA_BIND = "nvidia.com/numa-bind"
 VGPU_MODE = "nvidia.com/vgpu-mode"
 MIG_RESOURCE_PREFIX = "nvidia.com/mig-"

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from webhook.model import names
-from webhook.model.choices import Carrier, Colocate, Nvls, OnViolation, P2pLevel, Policy, Profile
+from webhook.model.choices import Carrier, Colocate, NodePolicy, Nvls, OnViolation, P2pLevel, Place, Policy, Profile
 from webhook.model.errors import FormatError
 from webhook.model.pod import Namespace, Pod
 from webhook.model.quantity import parse_quantity
@@ -46,6 +46,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     containers: tuple[str, ...] | None = None
     group: str | None = None
     colocate: Colocate = Colocate.REQUIRED
+    place: Place = Place.AUTO
+    place_wait: float = 0.0
+    """Seconds for which a pod that only warns waits for better cards than those that are free."""
+    group_size: int = 1
+    """Pods of the group that get their cards together."""
+    max_nodes: int | None = None
+    min_gpus_per_node: int = 1
+    min_network_bandwidth: float | None = None
+    """GB/s per direction between the nodes of a group."""
+    node_policy: NodePolicy = NodePolicy.BEST_FIT
     env: tuple[Variable, ...] = ()
     unknown: tuple[str, ...] = ()
     """Annotations of the pod under our prefix that mean nothing."""
@@ -57,6 +67,8 @@ _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _CONTAINER_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 # Python reads more as a number than people write: underscores, other alphabets' digits, "nan".
 _NUMBER = re.compile(r"[0-9.eE+-]+")
+_DURATION = re.compile(r"(?:([0-9]{1,4})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,7})s)?")
+_COUNT = re.compile(r"[1-9][0-9]{0,3}")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 # Variables whose value the profile decides, and those of the remap program: an annotation may not set them.
@@ -99,6 +111,20 @@ def _container_names(text: str) -> tuple[str, ...]:
     return found
 
 
+def _seconds(text: str) -> float:
+    found = _DURATION.fullmatch(text)
+    if not text or not found:
+        raise ValueError
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return hours * 3600 + minutes * 60 + seconds
+
+
+def _count(text: str) -> int:
+    if not _COUNT.fullmatch(text):
+        raise ValueError
+    return int(text)
+
+
 def _label_value(text: str) -> str:
     if not _LABEL_VALUE.fullmatch(text):
         raise ValueError
@@ -130,6 +156,13 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "containers": (_container_names, 'container names such as "prefill,decode"'),
     "group": (_label_value, "a label value of at most 63 letters, digits, '-', '_' and '.'"),
     "colocate": (Colocate, _one_of(Colocate)),
+    "place": (Place, _one_of(Place)),
+    "place-wait": (_seconds, 'a duration such as "30s" or "1h30m"'),
+    "group-size": (_count, 'a whole number from 1 to 9999, such as "4"'),
+    "max-nodes": (_count, 'a whole number from 1 to 9999, such as "2"'),
+    "min-gpus-per-node": (_count, 'a whole number from 1 to 9999, such as "4"'),
+    "min-network-bandwidth": (_bandwidth, 'a number of GB/s such as "50"'),
+    "node-policy": (NodePolicy, _one_of(NodePolicy)),
 }
 OPTION_NAMES = tuple(_PARSERS)
 _LONGEST_NAME = max(map(len, OPTION_NAMES))

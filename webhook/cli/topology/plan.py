@@ -9,6 +9,7 @@ import typer
 from webhook.cli.complaint import complain
 from webhook.cli.topology.output import UNMET, Output
 from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
+from webhook.model.choices import NodePolicy
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -28,14 +29,6 @@ class GpuPolicy(enum.StrEnum):
 
     BEST_FIT = "best-fit"
     FIRST_FIT = "first-fit"
-    PACK = "pack"
-    SPREAD = "spread"
-
-
-class NodePolicy(enum.StrEnum):
-    """``webhook.topology.planning.plan.NodePolicy``."""
-
-    BEST_FIT = "best-fit"
     PACK = "pack"
     SPREAD = "spread"
 
@@ -109,7 +102,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
 
     asked = planning.PlanRequest(
         count=gpus,
-        policy=planning.NodePolicy(node_policy or "best-fit"),
+        policy=node_policy or NodePolicy.BEST_FIT,
         constraints=constraints,
         max_nodes=max_nodes,
         min_gpus_per_node=min_gpus_per_node or 1,

@@ -2,29 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
+from webhook.model.choices import NodePolicy
 from webhook.topology.planning.fleet import Member, fleet
 from webhook.topology.planning.network import NodePath, node_path
 from webhook.topology.planning.placement import Limits, Placement, Seat, as_good, best_fit, carried, pack, rooms, spread
 from webhook.topology.ring import all_reduce_bandwidth
 from webhook.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, check_count, check_number
 from webhook.topology.selection.select import Choice
-
-
-class NodePolicy(StrEnum):
-    """Which nodes are taken; of equal ones those whose names come first. On each, ``best-fit`` chooses the GPUs.
-
-    ``pack`` and ``spread`` rank only nodes whose sets are no worse, by class and weakest pair, than those of
-    ``best-fit``.
-    """
-
-    BEST_FIT = "best-fit"
-    """The best set on one node; several nodes where their ring carries more, or where one does not suffice."""
-    PACK = "pack"
-    """The fewest nodes, filled one after the other; where several do, those with least to spare."""
-    SPREAD = "spread"
-    """The most nodes, with shares as even as their free GPUs allow."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
