@@ -6,6 +6,7 @@ HAMi's allocation, or by a pin of ours. What is not certain is not free.
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from webhook.place.node import NodeRecord
@@ -120,6 +121,15 @@ class World:
             self.pods[key] = after
             if after.unbound is not None:
                 self.unbound[key] = after
+
+    @contextmanager
+    def without(self, pod: PodRecord) -> Iterator[None]:
+        """The same as if a pod were not there."""
+        self.pod_changed(pod.key, pod, None)
+        try:
+            yield
+        finally:
+            self.pod_changed(pod.key, None, pod)
 
     def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
         """A node is like that now, and has that topology as far as it is known."""
