@@ -1,6 +1,7 @@
 """Whatever the order in which it is told, a cache ends with what the server has."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from webhook.model.errors import FormatError
 from webhook.state.cache import Cache, Document, Limit
 
 NAMES = ("a", "b", "c", "d")
+Changed = Callable[[str, int | None, int | None], None]
 PLENTY = Limit(objects=1000, bytes=1_000_000)
 
 
@@ -37,9 +39,26 @@ def read(document: Document, name: str, _: int | None) -> int:
     return value
 
 
-def make(told: Told | None = None, limit: Limit = PLENTY) -> Cache[int]:
+def make(told: Told | None = None, limit: Limit = PLENTY, changed: Changed | None = None) -> Cache[int]:
     told = told or Told()
-    return Cache("things", read, lambda _: 10, limit=limit, tell=told.lines.append, clock=lambda: told.now)
+    return Cache(
+        "things", read, lambda _: 10, limit=limit, tell=told.lines.append, clock=lambda: told.now, changed=changed
+    )
+
+
+class Index:
+    """What follows a cache, and checks that it hears the truth about the value before."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, int] = {}
+        self.calls = 0
+
+    def changed(self, name: str, before: int | None, after: int | None) -> None:
+        assert self.values.pop(name, None) == before
+        assert before is not after
+        self.calls += 1
+        if after is not None:
+            self.values[name] = after
 
 
 def test_an_older_state_never_takes_the_place_of_a_newer_one() -> None:
@@ -167,6 +186,50 @@ def test_after_a_restore_from_a_backup_lower_versions_are_believed() -> None:
     assert "restored from a backup" in told.lines[0]
 
 
+def test_an_index_hears_of_what_changes_what_cannot_be_read_what_has_no_room_and_what_is_gone() -> None:
+    index = Index()
+    cache = make(limit=Limit(objects=2, bytes=1000), changed=index.changed)
+    cache.put(State("a", 1, b"1"))
+    cache.put(State("b", 2, b"2"))
+    assert index.values == {"a": 1, "b": 2}
+    cache.put(State("a", 3, b'"x"'))
+    assert index.values == {"b": 2}
+    cache.put(State("a", 4, b"4"))
+    cache.put(State("c", 5, b"5"))
+    assert index.values == {"a": 4, "b": 2}
+    cache.drop(State("b", 6))
+    cache.listed(9, set())
+    assert index.values == {}
+
+
+def test_an_index_hears_nothing_of_a_state_with_the_same_value() -> None:
+    index = Index()
+    cache = Cache[int](
+        "things",
+        lambda document, name, before: read(document, name, before) if before is None else before,
+        lambda _: 10,
+        limit=PLENTY,
+        tell=Told().lines.append,
+        clock=lambda: 0.0,
+        changed=index.changed,
+    )
+    cache.put(State("a", 1, b"1"))
+    cache.put(State("a", 2, b"2"))
+    assert (index.calls, cache.version("a")) == (1, 2)
+
+
+def test_what_the_api_server_does_not_have_is_gone_until_something_newer_is_heard_of_it() -> None:
+    cache = make()
+    cache.put(State("a", 5, b"5"))
+    cache.absent("a")
+    cache.absent("never seen")
+    assert (cache.get("a"), cache.version("a"), len(cache)) == (None, None, 0)
+    cache.put(State("a", 5, b"5"))
+    assert cache.get("a") is None
+    cache.put(State("a", 9, b"9"))
+    assert cache.get("a") == 9
+
+
 @dataclass
 class Server:
     """The truth, and what it may still send."""
@@ -201,6 +264,7 @@ STEPS = st.lists(
         st.tuples(st.just("lost"), st.none()),
         st.tuples(st.just("pages"), st.integers(0, 4)),
         st.tuples(st.just("get"), st.sampled_from(NAMES)),
+        st.tuples(st.just("absent"), st.sampled_from(NAMES)),
     ),
     max_size=60,
 )
@@ -210,7 +274,8 @@ STEPS = st.lists(
 def test_after_any_lists_events_errors_bookmarks_duplicates_and_disorder_it_has_what_the_server_has(
     steps: list[tuple[str, Any]], chance: Any
 ) -> None:
-    server, cache = Server(), make()
+    server, index = Server(), Index()
+    cache = make(changed=index.changed)
     snapshots: list[tuple[int, list[State]]] = []
     for step, argument in steps:
         if step == "put":
@@ -219,6 +284,8 @@ def test_after_any_lists_events_errors_bookmarks_duplicates_and_disorder_it_has_
             server.delete(argument)
         elif step == "events":
             deliver(cache, server, argument, chance)
+        elif step == "absent" and argument not in server.objects:
+            cache.absent(argument)
         elif step == "again" and server.sent:
             tell(cache, server.sent[argument % len(server.sent)])
         elif step == "bookmark":
@@ -233,10 +300,11 @@ def test_after_any_lists_events_errors_bookmarks_duplicates_and_disorder_it_has_
                 cache.put(one)
         elif step == "get" and argument in server.objects:
             cache.put(server.objects[argument])
+        assert index.values == dict(cache.values())
     if snapshots and snapshots[-1][0] == server.version:
         relist(cache, server, *snapshots[-1])
     deliver(cache, server, len(server.unsent), chance)
-    assert dict(cache.values()) == server.values()
+    assert dict(cache.values()) == index.values == server.values()
 
 
 def deliver(cache: Cache[int], server: Server, count: int, chance: Any) -> None:

@@ -57,9 +57,11 @@ class Cache(Generic[T]):
         limit: How much is kept.
         tell: Takes a text for the log.
         clock: Seconds that never go back.
+        changed: Hears of every value that is no longer the one from before: the name, the value before and the one that
+            is kept now; ``None``: none is kept, or it cannot be read. An index that follows it has what the cache has.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is kept, how much of it, and who hears of it
         self,
         kind: str,
         read: Callable[[Document, str, T | None], T],
@@ -68,6 +70,7 @@ class Cache(Generic[T]):
         limit: Limit,
         tell: Callable[[str], None],
         clock: Callable[[], float],
+        changed: Callable[[str, T | None, T | None], None] | None = None,
     ) -> None:
         self.kind = kind
         self.filled = False
@@ -84,6 +87,7 @@ class Cache(Generic[T]):
         self._weigh = weigh
         self._tell = tell
         self._clock = clock
+        self._changed = changed
         self._entries: dict[str, _Entry[T]] = {}
         self._gone: dict[str, int] = {}
         """When objects were deleted that an old message may still tell of."""
@@ -98,6 +102,11 @@ class Cache(Generic[T]):
         """What is kept of the object of that name."""
         entry = self._entries.get(name)
         return entry.value if entry else None
+
+    def version(self, name: str) -> int | None:
+        """That of the state that is kept of the object, readable or not; ``None`` without one."""
+        entry = self._entries.get(name)
+        return entry.version if entry else None
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -128,6 +137,7 @@ class Cache(Generic[T]):
             self._faults.pop(name, None)
         self._entries[name] = entry
         self.weight += entry.weight - (before.weight if before else 0)
+        self._tell_change(name, before, entry)
         return True
 
     def drop(self, versioned: Versioned) -> None:
@@ -139,6 +149,12 @@ class Cache(Generic[T]):
         if version > max(self._floor, self._gone.get(name, 0)):
             self._gone[name] = version
         self._remove(name)
+
+    def absent(self, name: str) -> None:
+        """The API server has just said that there is no object of that name; at which version, it did not say."""
+        if (entry := self._entries.get(name)) is not None:
+            self._gone[name] = max(entry.version, self._gone.get(name, 0))
+            self._remove(name)
 
     def listed(self, version: int, names: Set[str]) -> None:
         """At that version there were objects of these names, all of them put already, and no others that are kept."""
@@ -197,3 +213,9 @@ class Cache(Generic[T]):
         self._faults.pop(name, None)
         if entry:
             self.weight -= entry.weight
+            self._tell_change(name, entry, None)
+
+    def _tell_change(self, name: str, before: _Entry[T] | None, after: _Entry[T] | None) -> None:
+        old, new = before.value if before else None, after.value if after else None
+        if self._changed and old is not new:
+            self._changed(name, old, new)
