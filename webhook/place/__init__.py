@@ -1,0 +1,1 @@
+"""Which cards pods get before HAMi chooses: decisions of the planner, from values alone."""
