@@ -264,7 +264,6 @@ STEPS = st.lists(
         st.tuples(st.just("lost"), st.none()),
         st.tuples(st.just("pages"), st.integers(0, 4)),
         st.tuples(st.just("get"), st.sampled_from(NAMES)),
-        st.tuples(st.just("absent"), st.sampled_from(NAMES)),
     ),
     max_size=60,
 )
@@ -284,8 +283,6 @@ def test_after_any_lists_events_errors_bookmarks_duplicates_and_disorder_it_has_
             server.delete(argument)
         elif step == "events":
             deliver(cache, server, argument, chance)
-        elif step == "absent" and argument not in server.objects:
-            cache.absent(argument)
         elif step == "again" and server.sent:
             tell(cache, server.sent[argument % len(server.sent)])
         elif step == "bookmark":
@@ -298,8 +295,8 @@ def test_after_any_lists_events_errors_bookmarks_duplicates_and_disorder_it_has_
             snapshots.append((server.version, list(server.objects.values())))
             for one in snapshots[-1][1][:argument]:
                 cache.put(one)
-        elif step == "get" and argument in server.objects:
-            cache.put(server.objects[argument])
+        elif step == "get":
+            get(cache, server, argument)
         assert index.values == dict(cache.values())
     if snapshots and snapshots[-1][0] == server.version:
         relist(cache, server, *snapshots[-1])
@@ -315,6 +312,14 @@ def deliver(cache: Cache[int], server: Server, count: int, chance: Any) -> None:
     chance.shuffle(mixed)
     for one in mixed:
         tell(cache, one)
+
+
+def get(cache: Cache[int], server: Server, name: str) -> None:
+    """What a GET beside the watch tells."""
+    if name in server.objects:
+        cache.put(server.objects[name])
+    else:
+        cache.absent(name)
 
 
 def tell(cache: Cache[int], event: tuple[str, State]) -> None:

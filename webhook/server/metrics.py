@@ -11,6 +11,7 @@ from webhook.exposition import counter, gauge, histogram, info
 from webhook.model.envelope import BINDINGS_PATH, PODS_PATH
 from webhook.server.counts import SECONDS, Counts, Durations
 from webhook.server.vitals import Vitals
+from webhook.state.metrics import cache_families
 from webhook.topology.sets import LinkClass
 
 _OUTCOME = ("outcome", "reason", "profile")
@@ -132,29 +133,7 @@ def _cluster(vitals: Vitals) -> Iterator[Metric]:
         hami=vitals.hami,
         kubernetes=vitals.kubernetes,
     )
-    caches = vitals.caches
-    yield gauge(
-        "cache_objects", "Objects of the cluster in memory.", ("cache",), {(c.name,): c.objects for c in caches}
-    )
-    yield gauge("cache_bytes", "Bytes that they take, about.", ("cache",), {(c.name,): c.bytes for c in caches})
-    yield counter(
-        "cache_left_out",
-        "States of objects that were not kept because a cache was full.",
-        ("cache",),
-        {(c.name,): c.left_out for c in caches},
-    )
-    yield gauge(
-        "cache_age_seconds",
-        "Seconds since a cache was last known to be what the cluster has.",
-        ("cache",),
-        {(c.name,): c.confirmed_seconds for c in caches if c.confirmed_seconds is not None},
-    )
-    yield gauge(
-        "cache_filled",
-        "Whether a cache has ever been complete.",
-        ("cache",),
-        {(c.name,): float(c.filled) for c in caches},
-    )
+    yield from cache_families(vitals.caches)
     yield gauge(
         "nodes",
         "Nodes by the age of the topology that their agent published.",

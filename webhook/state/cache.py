@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from webhook.model.errors import GpuTopologyError
 from webhook.printable import printable
+from webhook.state.report import CacheReport
 
 Document = bytes | bytearray | memoryview
 
@@ -191,6 +192,17 @@ class Cache(Generic[T]):
         if bool(problem) != bool(self.problem):
             self._tell(problem or f"{self.kind}: the API server answers again")
         self.problem = problem
+
+    def report(self) -> CacheReport:
+        """How it is at this moment."""
+        return CacheReport(
+            name=self.kind,
+            objects=len(self),
+            bytes=self.weight,
+            left_out=self.left_out,
+            filled=self.filled,
+            confirmed_seconds=None if self.confirmed is None else self._clock() - self.confirmed,
+        )
 
     def _has_room(self, entry: _Entry[T], before: _Entry[T] | None) -> bool:
         """Whether ``entry`` fits in the place of ``before``; counts what does not, and says so once for each list."""

@@ -180,18 +180,7 @@ class ClusterState:
 
     def report(self) -> StateReport:
         """How the state is."""
-        now = self._clock()
-        caches = [
-            CacheReport(
-                name=cache.kind,
-                objects=len(cache),
-                bytes=cache.weight,
-                left_out=cache.left_out,
-                filled=cache.filled,
-                confirmed_seconds=None if cache.confirmed is None else now - cache.confirmed,
-            )
-            for cache in self._caches
-        ]
+        caches = [cache.report() for cache in self._caches]
         facts, at = self._facts or ClusterFacts(), self._facts_at
         caches.append(
             CacheReport(
@@ -200,7 +189,7 @@ class ClusterState:
                 bytes=0,
                 left_out=0,
                 filled=self._facts is not None,
-                confirmed_seconds=None if at is None else now - at,
+                confirmed_seconds=None if at is None else self._clock() - at,
             )
         )
         return StateReport(caches=tuple(caches), topologies=self._report_topologies())
