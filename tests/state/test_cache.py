@@ -94,6 +94,20 @@ def test_what_is_beyond_the_number_of_objects_is_left_out_counted_and_told_once(
     assert told.lines == ["things: expected at most 2 objects and 1000 bytes, found more; what is beyond is left out"]
 
 
+def test_a_cache_that_left_something_out_is_incomplete_until_a_list_left_nothing_out() -> None:
+    cache = make(limit=Limit(objects=1, bytes=1000))
+    cache.put(State("a", 1))
+    assert not cache.is_incomplete
+    cache.put(State("b", 2))
+    assert cache.is_incomplete
+    cache.listed(3, {"a"})  # in which "b" was left out, as far as is known
+    assert cache.is_incomplete
+    cache.drop(State("a", 4))
+    cache.put(State("b", 5))
+    cache.listed(5, {"b"})
+    assert not cache.is_incomplete
+
+
 def test_a_full_cache_takes_new_states_of_what_it_has_and_others_when_there_is_room() -> None:
     cache = make(limit=Limit(objects=2, bytes=1000))
     for number, name in enumerate("abc", 1):

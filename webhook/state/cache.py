@@ -82,6 +82,9 @@ class Cache(Generic[T]):
         """Bytes that are kept, without those that Python adds."""
         self.left_out = 0
         """How often a state of an object was not kept because of the limit."""
+        self.is_incomplete = False
+        """Whether something was left out since the list before the last one."""
+        self._left_out_then = 0
         self._limit = limit
         self._is_full = False
         self._read = read
@@ -160,6 +163,7 @@ class Cache(Generic[T]):
     def listed(self, version: int, names: Set[str]) -> None:
         """At that version there were objects of these names, all of them put already, and no others that are kept."""
         self._is_full = False
+        self.is_incomplete, self._left_out_then = self.left_out > self._left_out_then, self.left_out
         for name in [name for name, entry in self._entries.items() if entry.version <= version and name not in names]:
             self._remove(name)
         self.caught_up(version)
@@ -212,6 +216,7 @@ class Cache(Generic[T]):
         if objects <= most.objects and weight <= most.bytes:
             return True
         self.left_out += 1
+        self.is_incomplete = True
         if not self._is_full:
             self._is_full = True
             self._tell(
