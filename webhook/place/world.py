@@ -5,7 +5,9 @@ HAMi's allocation, or by a pin of ours. What is not certain is not free.
 """
 
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from webhook.place.node import NodeRecord
@@ -17,6 +19,10 @@ from webhook.topology.planning.fleet import Build, Builds
 
 _ANSWERS_KEPT = 512
 """Of each node, to the question whether pods of a template may run there."""
+
+
+_BOUND_KEPT = 4096
+"""A planner that does not lead reads none."""
 
 
 class Stock(NamedTuple):
@@ -94,6 +100,8 @@ class World:
         self.pods: dict[str, PodRecord] = {}
         self.unbound: dict[str, PodRecord] = {}
         """Those of interest without a node, by their keys."""
+        self.newly_bound: deque[tuple[PodRecord, PodRecord]] = deque(maxlen=_BOUND_KEPT)
+        """Pods of interest that got their node, as they were without it and with it. Whoever reads one removes it."""
         self.stocks: dict[Stock, list[str]] = {}
         """The names of the nodes with each, sorted."""
         self._builds = Builds()
@@ -120,6 +128,17 @@ class World:
             self.pods[key] = after
             if after.unbound is not None:
                 self.unbound[key] = after
+        if before and after and before.unbound and after.is_bound and before.uid == after.uid:
+            self.newly_bound.append((before, after))
+
+    @contextmanager
+    def without(self, pod: PodRecord) -> Iterator[None]:
+        """The same as if a pod were not there."""
+        self.pod_changed(pod.key, pod, None)
+        try:
+            yield
+        finally:
+            self.pod_changed(pod.key, None, pod)
 
     def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
         """A node is like that now, and has that topology as far as it is known."""
