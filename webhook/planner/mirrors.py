@@ -17,7 +17,7 @@ from webhook.kube.versioned import VersionedObject
 from webhook.model.node_names import config_map_name
 from webhook.model.pod import Namespace
 from webhook.place.node import NodeRecord, read_node
-from webhook.place.pod import PodRecord, UnboundPod, read_pod
+from webhook.place.pod import PodRecord, read_pod
 from webhook.planner.decisions import Follower
 from webhook.resolve.node import Sources, choose_node
 from webhook.state.cache import Cache, Document, Limit
@@ -99,8 +99,6 @@ class Mirrors:
         """What is known of each node, as the follower was told."""
         self._fresh: set[str] = set()
         """ConfigMaps whose agents were heard of lately."""
-        self.waiting: dict[str, UnboundPod] = {}
-        """Pods that our scheduling gate holds back."""
 
         self.namespaces = Cache[Namespace](
             "namespaces",
@@ -260,10 +258,6 @@ class Mirrors:
         self._wake()
 
     def _pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
-        if after and after.unbound and after.unbound.is_gated:
-            self.waiting[key] = after.unbound
-        else:
-            self.waiting.pop(key, None)
         if self._follower:
             self._follower.pod_changed(key, before, after)
         self._wake()

@@ -9,6 +9,7 @@ from typing import NoReturn
 from webhook.log import Log
 from webhook.place.node import NodeRecord
 from webhook.place.pod import PodRecord
+from webhook.place.round import PlannerReport
 from webhook.place.write import Write
 from webhook.planner.clock import Clock
 from webhook.planner.counts import Counts
@@ -85,6 +86,8 @@ class Rounds:
         self._log = log
         self._clock = clock
         self._decisions: Decisions | None = None
+        self.report: PlannerReport | None = None
+        """How it stands, while this replica leads."""
         self._unproven = "nothing was decided on trial yet"
         self._not_before = 0.0
         """When the next trial is, on the clock that never goes back."""
@@ -133,8 +136,9 @@ class Rounds:
         if decisions is not self._decisions:  # it could not even hear of what there is
             return ()
         began = self._clock.monotonic()
-        writes = decisions.decide(self._clock.now(), busy)
-        self._counts.decision_seconds.add(self._clock.monotonic() - began)
+        writes = decisions.decide(began, self._clock.now(), busy)
+        self.report = decisions.report
+        self._counts.choice_seconds.add(self._clock.monotonic() - began)
         self._unproven = ""
         if writes:
             self._stirred()
@@ -154,4 +158,5 @@ class Rounds:
     def _forget(self) -> None:
         if self._decisions is not None:
             self._decisions = None
+            self.report = None
             self._mirrors.follow(None)

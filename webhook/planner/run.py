@@ -115,11 +115,11 @@ class Program:
         self, settings: PlannerSettings, make: MakeDecisions, session: Session, log: Log, clock: Clock | None = None
     ) -> None:
         self._log = log
-        self._clock = clock = clock or Clock()
+        clock = clock or Clock()
         self.counts = counts = Counts()
         stirred = Stirred()
         self.mirrors = Mirrors(max_age=settings.max_age, wake=stirred, tell=self._tell, clock=clock.monotonic)
-        rounds = Rounds(self.mirrors, make, stirred, counts=counts, log=log, clock=clock)
+        self._rounds = rounds = Rounds(self.mirrors, make, stirred, counts=counts, log=log, clock=clock)
         lease = LeaderLease(
             session, namespace=settings.namespace, name=names.PLANNER_LEASE, seconds=leadership.REQUEST_SECONDS
         )
@@ -182,10 +182,9 @@ class Program:
         counts = self._events.counts
         return Vitals(
             leads=self.leadership.leads,
-            waiting=tuple(self.mirrors.waiting.copy().values()),
+            report=self._rounds.report,
             caches=self.mirrors.report(),
             events_lost=sum(counts[fate] for fate in (Fate.FAILED, Fate.DROPPED, Fate.LIMITED)),
-            now=self._clock.now(),
         )
 
     def _tell(self, text: str) -> None:
