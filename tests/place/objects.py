@@ -72,7 +72,8 @@ def pods(draw: st.DrawFn) -> Object:
     labels = draw(st.sampled_from([None, {}, {"gpu.topology/placement": "pinned"}, _RELEASED]))
     if labels is not None:
         pod["metadata"]["labels"] = labels
-    if annotations or draw(st.booleans()):
+    has_map = draw(st.booleans())
+    if annotations or has_map:
         pod["metadata"]["annotations"] = annotations
     if draw(st.booleans()):
         pod["spec"]["nodeName"] = draw(st.sampled_from(NODES))
