@@ -7,11 +7,17 @@ from webhook.place.pod import PodRecord
 
 
 def pin_of(pod: PodRecord) -> Placed | None:
-    """The planner's choice for a pod without a node, as long as it is what HAMi has to keep to; else None.
+    """The planner's choice for a pod without a node, as long as its cards are held for it; else None."""
+    placed = written_pin(pod)
+    return placed if placed and placement_of(pod) != Placement.RELEASED else None
+
+
+def written_pin(pod: PodRecord) -> Placed | None:
+    """The planner's choice for a pod without a node, if HAMi has to keep to it; else None.
 
     Where a user has changed the list, it is the user's.
     """
-    if pod.unbound is None or pod.unbound.pod.labels.get(names.PLACEMENT) == Placement.RELEASED:
+    if pod.unbound is None:
         return None
     annotations = pod.unbound.pod.annotations
     placed = read_placed(annotations)
@@ -19,6 +25,11 @@ def pin_of(pod: PodRecord) -> Placed | None:
 
 
 def pinned_cards(pod: PodRecord) -> tuple[str, ...]:
-    """UUIDs that a pod without a node is pinned to."""
+    """UUIDs that are held for a pod without a node."""
     pin = pin_of(pod)
     return pin.cards if pin else ()
+
+
+def placement_of(pod: PodRecord) -> str:
+    """How far the placement of a pod without a node is, as its label says; empty without the label."""
+    return pod.unbound.pod.labels.get(names.PLACEMENT, "") if pod.unbound else ""
