@@ -88,7 +88,7 @@ def test_a_pod_that_denies_waits_without_cards_and_gets_its_pair_when_it_is_free
     assert stored["spec"]["schedulingGates"]
     assert cards_of(stored) == []
     assert "no 2 free cards with NVLink between every pair: a100-bridged has GPU0, GPU2" in team.told("train", "GT622")
-    team.creates(train("other", place="off"))
+    team.creates(train("other", options={"place": "off"}))
     assert given(team.bound("other")) == [0, 2]
     team.deletes("slice-1")
     team.deletes("other")
