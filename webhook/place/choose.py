@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
+from operator import attrgetter
 
 from webhook.model.choices import NodePolicy
 from webhook.place.asked import CardsAsked
@@ -16,6 +17,8 @@ from webhook.topology.selection.select import Choice
 
 SIZES = (2, 4, 8)
 """Of the sets that a choice should leave to others."""
+_ASKED_KEPT = 64
+_GONE_KEPT = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +49,9 @@ class _Ranked:
     choice: Choice
 
 
+_by_rank = attrgetter("rank")
+
+
 class Chooser:
     """Chooses among what is free; it changes nothing.
 
@@ -57,6 +63,8 @@ class Chooser:
     def __init__(self, world: World, not_counted: frozenset[str]) -> None:
         self._world = world
         self._not_counted = not_counted
+        self._known: dict[CardsAsked, dict[Stock, _Ranked | None]] = {}
+        """What each stock has for pods that ask the same. Stocks come and go with single pods; most stay."""
 
     def best(
         self,
@@ -101,9 +109,26 @@ class Chooser:
 
     def _ranked(self, asked: CardsAsked) -> Iterator[_Ranked]:
         self._world.refresh()
-        found = [ranked for stock in self._world.stocks if (ranked := _rank(stock, asked))]
-        found.sort(key=lambda ranked: ranked.rank, reverse=True)
+        known, found = self._known_for(asked), []
+        for stock in self._world.stocks:
+            try:
+                ranked = known[stock]
+            except KeyError:
+                ranked = known[stock] = _rank(stock, asked)
+            if ranked:
+                found.append(ranked)
+        found.sort(key=_by_rank, reverse=True)
         yield from found
+
+    def _known_for(self, asked: CardsAsked) -> dict[Stock, _Ranked | None]:
+        known = self._known.get(asked)
+        if known is None:
+            if len(self._known) >= _ASKED_KEPT:
+                self._known.clear()
+            known = self._known[asked] = {}
+        if len(known) > 2 * len(self._world.stocks) + _GONE_KEPT:
+            known.clear()
+        return known
 
 
 def is_satisfying(chosen: Chosen) -> bool:

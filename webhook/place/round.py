@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TypeVar, cast
 
 from webhook.config import AdmitPolicy
 from webhook.model.errors import FormatError
@@ -20,7 +21,8 @@ from webhook.place.world import World
 from webhook.request.resources import read_requests
 
 _FAMILY = "hami"
-_Same = tuple[CardsAsked, NodeNeeds, frozenset[tuple[str, int]]]
+_Same = tuple[CardsAsked, NodeNeeds, frozenset[tuple[str, int]], frozenset[str]]
+_T = TypeVar("_T")
 
 
 class Unreadable(Exception):
@@ -95,6 +97,8 @@ class Round:
     """Groups that had their turn."""
     in_vain: set[_Same] = field(default_factory=set)
     """What was looked for already without success: no card gets free in a round."""
+    answers: dict[tuple[object, ...], tuple[int, object]] = field(default_factory=dict)
+    """What was found for pods that ask the same, and after how many changes of the world."""
     report: PlannerReport = field(default_factory=PlannerReport)
 
     def count(self, reason: PlaceReason, waited: float) -> None:
@@ -115,13 +119,26 @@ class Round:
         mates = {mate.node for mate in scene.world.mates(pod) if mate.node} if asked.on_one_node else set()
         if mates:
             return scene.chooser.best(pod, cards, closed=closed, only=mates)
-        same = (cards, pod.unbound.needs, frozenset(pod.amounts.items()))
+        same = (cards, pod.unbound.needs, frozenset(pod.amounts.items()), frozenset(closed))
         if same in self.in_vain:
             return None
-        chosen = scene.chooser.best(pod, cards, closed=closed)
+        chosen = self.once(scene.world, same, lambda: scene.chooser.best(pod, cards, closed=closed))
         if chosen is None:
             self.in_vain.add(same)
         return chosen
+
+    def once(self, world: World, question: tuple[object, ...], answer: Callable[[], _T]) -> _T:
+        """The answer to a question of many pods; asked again only where the world has changed since."""
+        changes, found = self.answers.get(question, (-1, None))
+        if changes != world.changes:
+            found = answer()
+            self.answers[question] = world.changes, found
+        return cast("_T", found)
+
+    def once_for(self, world: World, what: str, pod: PodRecord, cards: CardsAsked, answer: Callable[[], _T]) -> _T:
+        """The same for a question about a pod, to which all have one answer that ask for the same."""
+        needs = pod.unbound.needs if pod.unbound else None
+        return self.once(world, (what, cards, needs, frozenset(pod.amounts.items())), answer)
 
     def placed(self, chosen: Chosen, attempt: int = 1, refused: tuple[str, ...] = ()) -> Placed:
         """What is written of a choice.
