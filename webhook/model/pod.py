@@ -123,6 +123,10 @@ class _Claim(Fields):
     name: str
 
 
+class _Gate(Fields):
+    name: str
+
+
 class _SecurityContext(Fields):
     privileged: bool | None = None
     run_as_user: int | None = None
@@ -263,6 +267,7 @@ class PodSpec(Fields, gc=True, dict=True):
     volumes_json: msgspec.Raw = msgspec.field(name="volumes", default=msgspec.Raw())
     affinity_json: msgspec.Raw = msgspec.field(name="affinity", default=msgspec.Raw())
     resource_claims_json: msgspec.Raw = msgspec.field(name="resourceClaims", default=msgspec.Raw())
+    scheduling_gates_json: msgspec.Raw = msgspec.field(name="schedulingGates", default=msgspec.Raw())
     host_ipc: bool | None = msgspec.field(name="hostIPC", default=None)
     host_pid: bool | None = msgspec.field(name="hostPID", default=None)
     host_network: bool | None = None
@@ -283,6 +288,11 @@ class PodSpec(Fields, gc=True, dict=True):
     def resource_claims(self) -> list[str]:
         """The names of ``resourceClaims``."""
         return [claim.name for claim in _decode(self.resource_claims_json, _CLAIMS, "resourceClaims") or ()]
+
+    @cached_property
+    def scheduling_gates(self) -> list[str]:
+        """The names of ``schedulingGates``, in their order."""
+        return [gate.name for gate in _decode(self.scheduling_gates_json, _GATES, "schedulingGates") or ()]
 
     @cached_property
     def init_containers(self) -> list[InitContainer] | None:
@@ -315,6 +325,7 @@ class Metadata(Fields):
     generate_name: str | None = None
     namespace: str | None = None
     uid: str | None = None
+    resource_version: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     deletion_timestamp: str | None = None
@@ -451,6 +462,7 @@ _INIT_CONTAINERS = msgspec.json.Decoder(list[InitContainer])
 _APART = msgspec.json.Decoder(list[msgspec.Raw])
 _DOCUMENT = msgspec.json.Decoder(dict[str, Any])
 _CLAIMS = msgspec.json.Decoder(list[_Claim])
+_GATES = msgspec.json.Decoder(list[_Gate])
 _SECURITY = msgspec.json.Decoder(_SecurityContext)
 _WORDS = msgspec.json.Decoder(list[str])
 _PROBE = msgspec.json.Decoder(_Handler)

@@ -1,0 +1,80 @@
+"""The scheduling gate that keeps schedulers from a pod until its cards are chosen, and the JSON patch that opens it.
+
+A gate can be removed by its position only (RFC 6902), and other programs remove theirs meanwhile, so each patch tests
+the name at that position, and the uid: a StatefulSet gives the name of a deleted pod to the next one. The API server
+answers a failed test like any other patch that it cannot apply, with 422 (apiserver pkg/endpoints/handlers/patch.go).
+"""
+
+from typing import NamedTuple
+
+from webhook.model import names
+from webhook.model.choices import Placement
+from webhook.model.patch import Operation, pointer
+from webhook.model.pod import Metadata, Pod, PodSpec
+
+_GATES = ("spec", "schedulingGates")
+
+
+class Gate(NamedTuple):
+    """Our gate on a pod, with what a patch of that pod has to know."""
+
+    uid: str
+    """Of the pod."""
+    version: str
+    """Its resourceVersion."""
+    position: int
+    """Among the gates of the pod."""
+    is_last: bool
+    """Whether no other program holds the pod back too."""
+    has_labels: bool
+    """Whether the pod has labels, to which one can be added."""
+
+
+def find_gate(pod: Pod) -> Gate | None:
+    """Our gate on the pod; ``None`` if it has none.
+
+    Args:
+        pod: As the API server has it, with uid and resourceVersion.
+
+    Raises:
+        MalformedPod: its gates have another type than in a pod.
+    """
+    gates = (pod.spec or PodSpec()).scheduling_gates
+    if names.PLACE_GATE not in gates:
+        return None
+    metadata = pod.metadata or Metadata()
+    return Gate(
+        uid=metadata.uid or "",
+        version=metadata.resource_version or "",
+        position=gates.index(names.PLACE_GATE),
+        is_last=len(gates) == 1,
+        has_labels=metadata.labels is not None,
+    )
+
+
+def open_gate(gate: Gate, placement: Placement) -> tuple[Operation, ...]:
+    """The JSON patch that removes our gate and says in the label how the pod goes on. Other gates stay.
+
+    Whoever sends it twice does no harm: the second time its tests fail.
+
+    Args:
+        gate: As :func:`find_gate` found it.
+        placement: The new value of the label ``gpu.topology/placement``.
+    """
+    place = pointer(*_GATES, gate.position)
+    return (
+        Operation("test", "/metadata/uid", gate.uid),
+        Operation("test", f"{place}/name", names.PLACE_GATE),
+        *_set_label(gate, placement),
+        Operation("remove", place),
+    )
+
+
+def _set_label(gate: Gate, placement: Placement) -> tuple[Operation, ...]:
+    if gate.has_labels:
+        return (Operation("add", pointer("metadata", "labels", names.PLACEMENT), placement),)
+    # The first label creates the map, and would take the place of one that another program has created meanwhile.
+    return (
+        Operation("test", "/metadata/resourceVersion", gate.version),
+        Operation("add", "/metadata/labels", {names.PLACEMENT: placement}),
+    )
