@@ -1,1 +1,1 @@
-"""Which cards a pod gets before HAMi decides: the decision of the planner, and the patches that carry it out."""
+"""Which cards pods get before HAMi chooses: decisions of the planner, from values alone."""

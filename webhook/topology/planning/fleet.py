@@ -6,16 +6,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 from math import inf
+from weakref import WeakValueDictionary
 
 from webhook.model.errors import FormatError
 from webhook.topology.connections import Connections, PathType
 from webhook.topology.model import NodeTopology
 from webhook.topology.planning.network import most_network, network_bandwidth
-from webhook.topology.selection.request import Constraints, NodeFree, Request
+from webhook.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, Policy, Request
 from webhook.topology.selection.score import LINK_VALUES
 from webhook.topology.selection.select import Choice, NoChoice, Selector
 from webhook.topology.sets import LinkClass
 
+CHOICES_KEPT = 4096
+"""Of each build."""
+_Asked = tuple[frozenset[int], int, Constraints, Policy]
 Grade = tuple[float, float]
 """How good a set is: its link class as a number from 0 to 1, then GB/s per direction of its weakest pair."""
 
@@ -45,32 +49,40 @@ class Build:
 
     Args:
         topology: One of them.
-        constraints: What a set should meet.
-        network: GB/s per direction between a node and others; None for what its NICs have.
     """
 
-    def __init__(self, topology: NodeTopology, constraints: Constraints, network: float | None) -> None:
+    def __init__(self, topology: NodeTopology) -> None:
         self.topology, self.connections = topology, Connections(topology)
-        self._constraints, self._network = constraints, network
         self._selector = Selector(topology, self.connections)
-        self._shares: dict[tuple[frozenset[int], int], Share] = {}
+        self._choices: dict[_Asked, Choice] = {}
+        self._networks: dict[tuple[int, ...], float] = {}
 
-    def share(self, free: frozenset[int], count: int) -> Share:
-        """The best set of ``count`` GPUs, by ``best-fit``, out of those with the indices ``free``, which are enough."""
-        if (free, count) not in self._shares:
+    def choice(
+        self,
+        free: frozenset[int],
+        count: int,
+        constraints: Constraints = UNCONSTRAINED,
+        policy: Policy = Policy.BEST_FIT,
+    ) -> Choice:
+        """The best set of ``count`` GPUs out of those with the indices ``free``, which are enough."""
+        asked = (free, count, constraints, policy)
+        if asked not in self._choices:
             busy = frozenset(gpu.index for gpu in self.topology.gpus) - free
-            choice = self._selector.select(Request(count=count, constraints=self._constraints, busy=busy))
+            choice = self._selector.select(Request(count=count, policy=policy, constraints=constraints, busy=busy))
             if isinstance(choice, NoChoice):
                 raise FormatError("share of a node", expected=f"at most {len(free)} GPUs", found=count)
-            network = self._network
-            if network is None:
-                network = network_bandwidth(self.topology, choice.chosen, self.connections)
-            self._shares[free, count] = Share(choice, network)
-        return self._shares[free, count]
+            if len(self._choices) >= CHOICES_KEPT:
+                self._choices.clear()
+            self._choices[asked] = choice
+        return self._choices[asked]
 
-    def most_network(self, count: int) -> float:
-        """GB/s that no set of so many GPUs exceeds between a node and others."""
-        return most_network(self.topology, count) if self._network is None else self._network
+    def network(self, choice: Choice) -> float:
+        """GB/s per direction between a set and other nodes, by the NICs near it."""
+        if choice.gpus not in self._networks:
+            if len(self._networks) >= CHOICES_KEPT:
+                self._networks.clear()
+            self._networks[choice.gpus] = network_bandwidth(self.topology, choice.chosen, self.connections)
+        return self._networks[choice.gpus]
 
     @cached_property
     def least_grade(self) -> Grade:
@@ -79,6 +91,21 @@ class Build:
         least = min((pair.bandwidth for pair in pairs), default=inf)
         every = all(pair.type is PathType.NVL for pair in pairs)
         return LINK_VALUES[LinkClass.NVLINK if every else LinkClass.SYS], round(least, 3)
+
+
+class Builds:
+    """The builds of the nodes that are known at the moment, each once."""
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[NodeTopology, Build] = WeakValueDictionary()
+
+    def of(self, topology: NodeTopology) -> Build:
+        """The build of a node."""
+        alike = _without_names(topology)
+        found = self._known.get(alike)
+        if found is None:
+            found = self._known[alike] = Build(topology)
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,10 +118,19 @@ class Member:
     build: Build
     free: frozenset[int]
     """Indices of the usable GPUs that are not in use."""
+    constraints: Constraints
+    """What a set here should meet."""
+    network: float | None
+    """GB/s per direction between this node and others; None for what its NICs have."""
 
     def share(self, count: int) -> Share:
         """The best set of ``count`` of its free GPUs, which are enough."""
-        return self.build.share(self.free, count)
+        choice = self.build.choice(self.free, count, self.constraints)
+        return Share(choice, self.build.network(choice) if self.network is None else self.network)
+
+    def most_network(self, count: int) -> float:
+        """GB/s that no set of so many GPUs exceeds between this node and others."""
+        return most_network(self.build.topology, count) if self.network is None else self.network
 
     def meets(self, count: int) -> bool:
         """Whether a set of so many meets all constraints."""
@@ -112,20 +148,15 @@ def fleet(nodes: Iterable[NodeFree], constraints: Constraints, network: float | 
     Raises:
         FormatError: two nodes have one name.
     """
-    builds: dict[NodeTopology, Build] = {}
-    members = []
-    for node in nodes:
-        alike = _without_names(node.topology)
-        if alike not in builds:
-            builds[alike] = Build(node.topology, constraints, network)
-        members.append(_member(node, builds[alike]))
+    builds = Builds()
+    members = [_member(node, builds.of(node.topology), constraints, network) for node in nodes]
     twice = [name for name, count in Counter(member.name for member in members).items() if count > 1]
     if twice:
         raise FormatError("nodes of a plan", expected="each node once", found=f"{twice[0]} twice")
     return sorted(members, key=lambda member: member.name)
 
 
-def _member(node: NodeFree, build: Build) -> Member:
+def _member(node: NodeFree, build: Build, constraints: Constraints, network: float | None) -> Member:
     topology, request = node.topology, Request(count=1, busy=node.busy)
     fabric = topology.fabric
     return Member(
@@ -133,6 +164,8 @@ def _member(node: NodeFree, build: Build) -> Member:
         fabric=(fabric.cluster_uuid, fabric.clique_id) if fabric else ("", 0),
         build=build,
         free=frozenset(gpu.index for gpu in topology.gpus if request.may_use(gpu)),
+        constraints=constraints,
+        network=network,
     )
 
 

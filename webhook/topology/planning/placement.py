@@ -106,10 +106,10 @@ def best_fit(seats: Sequence[Seat], limits: Limits) -> Placement:
     else:
         found = pack(seats, limits)
         carries = carried(found) if found else 0.0
-    builds = {seat.member.build for seat in seats}
+    alike = {(seat.member.build, seat.member.network): seat.member for seat in seats}.values()
     for nodes, way in _ways_over_several(seats, limits) if found else ():
         # The node with the smallest share gives at most an even one, and its network holds back the whole ring.
-        if max(build.most_network(limits.count // nodes) for build in builds) > carries:
+        if max(member.most_network(limits.count // nodes) for member in alike) > carries:
             placement = way()
             if carried(placement) > carries:
                 found, carries = placement, carried(placement)

@@ -1,0 +1,47 @@
+"""How much of the resources of a node a pod takes, as kube-scheduler reckons it."""
+
+from collections.abc import Iterable, Mapping
+from math import ceil
+
+from webhook.model.errors import FormatError
+from webhook.model.pod import Quantity
+from webhook.model.quantity import parse_quantity
+
+CPU, PODS = "cpu", "pods"
+MOST_RESOURCES = 64
+"""Different resources of one pod or node that are looked at."""
+
+Amounts = Mapping[str, int]
+"""By the name of the resource: thousandths of a CPU, else units, such as bytes of memory."""
+
+
+def read_amounts(quantities: Mapping[str, Quantity] | None) -> dict[str, int]:
+    """The amounts of a list of resources; what is no quantity is left out, as the API server accepts none."""
+    found: dict[str, int] = {}
+    for name, quantity in (quantities or {}).items():
+        if len(found) == MOST_RESOURCES:
+            break
+        try:
+            number = parse_quantity(quantity, source=name)
+        except FormatError:
+            continue
+        found[name] = ceil(number * 1000 if name == CPU else number)
+    return found
+
+
+def total(parts: Iterable[Amounts]) -> dict[str, int]:
+    """Several amounts together."""
+    found: dict[str, int] = {}
+    for part in parts:
+        for name, amount in part.items():
+            found[name] = found.get(name, 0) + amount
+    return found
+
+
+def greatest(parts: Iterable[Amounts]) -> dict[str, int]:
+    """Of each resource the greatest amount."""
+    found: dict[str, int] = {}
+    for part in parts:
+        for name, amount in part.items():
+            found[name] = max(found.get(name, 0), amount)
+    return found

@@ -1,0 +1,234 @@
+"""Pods as the planner keeps them: of each what it takes, and of those without a node what they ask for."""
+
+from functools import lru_cache
+from sys import intern
+
+import msgspec
+
+from webhook.allocation.limit import AllocationLimits
+from webhook.allocation.read import read_allocation
+from webhook.model import names
+from webhook.model.errors import FormatError, LimitError, ManifestError
+from webhook.model.pod import Fields, Pod, Quantity
+from webhook.model.shape import shape_problem
+from webhook.place.amounts import Amounts, greatest, read_amounts, total
+from webhook.place.scheduling import NodeNeeds, node_needs
+
+_LIMITS = AllocationLimits(segments=128, devices=256)
+_FAMILY = "hami"
+_AMOUNTS_KEPT = 4096
+_SCHEDULED = "PodScheduled"
+
+
+class PodCondition(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """A condition of the pod's status."""
+
+    type: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+NO_CONDITION = PodCondition("")
+
+
+class UnboundPod(msgspec.Struct, frozen=True):
+    """What is known of a pod without a node that carries the mark of injection or a gate of ours."""
+
+    pod: Pod
+    """As admission reads it."""
+    version: str
+    """Its resourceVersion."""
+    gates: tuple[str, ...]
+    """Its scheduling gates, by name, in their order."""
+    priority: int
+    created: str
+    """Its creationTimestamp."""
+    needs: NodeNeeds
+    scheduled: PodCondition
+    """``PodScheduled``, of the scheduler."""
+    placed: PodCondition
+    """``gpu.topology/Placed``, of the planner."""
+    is_ending: bool
+    """Whether it is being deleted."""
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether it has our scheduling gate."""
+        return names.PLACE_GATE in self.gates
+
+
+class PodRecord(msgspec.Struct, frozen=True):
+    """One pod that has not ended."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    """The node that it is on, or that HAMi has chosen for it; empty: none yet."""
+    is_bound: bool
+    """Whether it has its node for good."""
+    amounts: Amounts
+    held: tuple[str, ...]
+    """UUIDs of the GPUs that HAMi counts as its own, whole or in part: HAMi counts every pod that has not ended and
+    carries a node and a list of devices (pkg/scheduler/scheduler.go, onAddPod)."""
+    unbound: UnboundPod | None
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+
+class _Metadata(Fields):
+    name: str
+    uid: str
+    resource_version: str
+    namespace: str = "default"
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+
+class _Resources(Fields):
+    requests: dict[str, Quantity] | None = None
+    limits: dict[str, Quantity] | None = None
+
+
+class _Container(Fields):
+    resources: _Resources | None = None
+    restart_policy: str | None = None
+
+
+class _Gate(Fields):
+    name: str = ""
+
+
+class _Spec(Fields):
+    node_name: str | None = None
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
+    overhead: dict[str, Quantity] | None = None
+    scheduling_gates: list[_Gate] | None = None
+    priority: int | None = None
+    node_selector: msgspec.Raw = msgspec.Raw()
+    affinity: msgspec.Raw = msgspec.Raw()
+    tolerations: msgspec.Raw = msgspec.Raw()
+
+
+class _Status(Fields):
+    phase: str | None = None
+    conditions: list[PodCondition] | None = None
+
+
+class _Pod(Fields):
+    metadata: _Metadata
+    spec: _Spec
+    status: _Status | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Pod)
+_AS_ADMITTED = msgspec.json.Decoder(Pod)
+
+
+def read_pod(document: bytes | bytearray | memoryview, name: str, before: PodRecord | None) -> PodRecord:
+    """What is kept of a pod that has not ended.
+
+    Args:
+        document: JSON.
+        name: Of the pod, for errors.
+        before: What was kept of it.
+
+    Returns:
+        The value from before, if nothing of that changed.
+
+    Raises:
+        ManifestError: it is no pod.
+    """
+    try:
+        found = _DECODER.decode(document)
+        record = _record(found, document)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ManifestError(f"pod {name}: {shape_problem(error)}") from None
+    return before if before == record else record
+
+
+def _record(found: _Pod, document: bytes | bytearray | memoryview) -> PodRecord:
+    metadata, spec = found.metadata, found.spec
+    annotations = metadata.annotations or {}
+    chosen = annotations.get(names.HAMI_ALLOCATED_NODE, "")
+    ended = (found.status.phase if found.status else "") in ("Succeeded", "Failed")
+    return PodRecord(
+        namespace=intern(metadata.namespace),
+        name=metadata.name,
+        uid=metadata.uid,
+        node=intern("" if ended else spec.node_name or chosen),
+        is_bound=bool(spec.node_name),
+        amounts={} if ended else _amounts(spec),
+        held=() if ended or not chosen else _held(annotations, metadata.name),
+        unbound=_unbound(found, document) if _is_of_interest(found) and not ended else None,
+    )
+
+
+def _is_of_interest(found: _Pod) -> bool:
+    if found.spec.node_name:
+        return False
+    gates = found.spec.scheduling_gates or ()
+    return names.INJECTED in (found.metadata.annotations or {}) or any(gate.name == names.PLACE_GATE for gate in gates)
+
+
+def _unbound(found: _Pod, document: bytes | bytearray | memoryview) -> UnboundPod:
+    metadata, spec = found.metadata, found.spec
+    conditions = {each.type: each for each in (found.status.conditions if found.status else None) or ()}
+    return UnboundPod(
+        pod=_AS_ADMITTED.decode(bytes(document)),
+        version=metadata.resource_version,
+        gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
+        priority=spec.priority or 0,
+        created=metadata.creation_timestamp or "",
+        needs=node_needs(spec.node_selector, spec.affinity, spec.tolerations),
+        scheduled=conditions.get(_SCHEDULED, NO_CONDITION),
+        placed=conditions.get(names.PLACED_CONDITION, NO_CONDITION),
+        is_ending=metadata.deletion_timestamp is not None,
+    )
+
+
+def _held(annotations: dict[str, str], name: str) -> tuple[str, ...]:
+    """What cannot be read is nothing, as for HAMi."""
+    try:
+        allocation = read_allocation(annotations, family=_FAMILY, holder=name, limits=_LIMITS)
+    except (FormatError, LimitError):
+        return ()
+    return tuple(dict.fromkeys(intern(device.uuid) for device in allocation.devices))
+
+
+def _amounts(spec: _Spec) -> Amounts:
+    """What kube-scheduler reckons with: k8s.io/component-helpers resource/helpers.go, PodRequests.
+
+    Init containers run one after the other, beside the restartable ones before them.
+    """
+    restartable: list[Amounts] = []
+    peaks: list[Amounts] = []
+    for container in spec.init_containers or ():
+        asked = _asked(container)
+        peaks.append(total((*restartable, asked)))
+        if container.restart_policy == "Always":
+            restartable.append(asked)
+    running = total((*restartable, *map(_asked, spec.containers or ())))
+    return _shared(tuple(sorted(total((greatest((running, *peaks)), read_amounts(spec.overhead))).items())))
+
+
+@lru_cache(_AMOUNTS_KEPT)
+def _shared(amounts: tuple[tuple[str, int], ...]) -> Amounts:
+    """One value for all pods of a template."""
+    return {intern(name): amount for name, amount in amounts}
+
+
+def _asked(container: _Container) -> Amounts:
+    """The requests; limits stand for requests that are not there (the API server writes them, but not always)."""
+    resources = container.resources
+    if resources is None:
+        return {}
+    return read_amounts({**(resources.limits or {}), **(resources.requests or {})})

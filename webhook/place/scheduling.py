@@ -1,0 +1,194 @@
+"""What a pod asks of the node itself: labels, taints and amounts, as kube-scheduler's own filters judge them.
+
+Volumes, ports, other pods (affinity, topology spread) and plugins of others are not looked at: where one of those keeps
+the scheduler from a node, its refusal says so, and the planner chooses another.
+Sources: k8s.io/component-helpers scheduling/corev1 (nodeaffinity, helpers.go); pkg/scheduler/framework/plugins.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from webhook.model.pod import is_present
+from webhook.place.amounts import PODS, Amounts
+
+_T = TypeVar("_T")
+_SHAPES_KEPT = 4096
+MOST_EXPRESSIONS = 512
+"""Of the node affinity of a pod; one with more is taken for one that matches no node."""
+_SCHEDULED_OFF = ("NoSchedule", "NoExecute")
+
+
+class _Expression(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    key: str
+    operator: str
+    values: frozenset[str] | None = None
+
+
+class _Term(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    match_expressions: tuple[_Expression, ...] | None = None
+    match_fields: tuple[_Expression, ...] | None = None
+
+
+class _Selector(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    terms: tuple[_Term, ...] | None = msgspec.field(name="nodeSelectorTerms", default=None)
+
+
+class _NodeAffinity(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    required: _Selector | None = msgspec.field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
+
+
+class _Affinity(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    node_affinity: _NodeAffinity | None = None
+
+
+class Taint(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """A taint of a node."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class _Toleration(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+    def covers(self, taint: Taint) -> bool:
+        """Whether it tolerates the taint: k8s.io/component-helpers scheduling/corev1/helpers.go."""
+        if (self.effect and self.effect != taint.effect) or (self.key and self.key != taint.key):
+            return False
+        if self.operator == "Exists":
+            return True
+        return bool(self.key) and self.operator in (None, "", "Equal") and (self.value or "") == taint.value
+
+
+_SELECTOR = msgspec.json.Decoder(dict[str, str])
+_AFFINITY = msgspec.json.Decoder(_Affinity)
+_TOLERATIONS = msgspec.json.Decoder(tuple[_Toleration, ...])
+
+
+class NodeNeeds:
+    """What a pod asks of a node. Pods of one template have one value, so that answers about it can be kept.
+
+    Args:
+        selector: ``nodeSelector``.
+        terms: Of the required node affinity, of which one must match; None: there is none.
+        tolerations: Of taints.
+    """
+
+    __slots__ = ("selector", "terms", "tolerations")
+
+    def __init__(
+        self, selector: Mapping[str, str], terms: tuple[_Term, ...] | None, tolerations: tuple[_Toleration, ...]
+    ) -> None:
+        self.selector, self.terms, self.tolerations = selector, terms, tolerations
+
+    def refusal(self, name: str, labels: Mapping[str, str], taints: tuple[Taint, ...], *, unschedulable: bool) -> str:
+        """Why the pod may not run on such a node, in a clause about it; empty if it may."""
+        for taint in taints:
+            if taint.effect in _SCHEDULED_OFF and not any(each.covers(taint) for each in self.tolerations):
+                return f"has the taint {taint.key}"
+        if unschedulable and not any(each.covers(_UNSCHEDULABLE) for each in self.tolerations):
+            return "is cordoned"
+        if any(labels.get(key) != value for key, value in self.selector.items()):
+            return "is not selected by nodeSelector"
+        if self.terms is not None and not any(_matches(term, name, labels) for term in self.terms):
+            return "is not selected by the node affinity"
+        return ""
+
+
+_UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
+ANY_NODE = NodeNeeds({}, None, ())
+
+
+def node_needs(selector: msgspec.Raw, affinity: msgspec.Raw, tolerations: msgspec.Raw) -> NodeNeeds:
+    """What a pod with these fields, as JSON, asks; a field that cannot be read asks for what no node has."""
+    return _node_needs(bytes(selector), bytes(affinity), bytes(tolerations))
+
+
+@lru_cache(_SHAPES_KEPT)
+def _node_needs(selector: bytes, affinity: bytes, tolerations: bytes) -> NodeNeeds:
+    try:
+        labels = _decode(_SELECTOR, selector)
+        asked = _decode(_AFFINITY, affinity) or _Affinity()
+        required = asked.node_affinity.required if asked.node_affinity else None
+        return NodeNeeds(
+            labels or {},
+            None if required is None else _bounded(required.terms or ()),
+            _decode(_TOLERATIONS, tolerations) or (),
+        )
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return NodeNeeds({}, (), ())
+
+
+def _decode(decoder: msgspec.json.Decoder[_T], text: bytes) -> _T | None:
+    return decoder.decode(text) if is_present(msgspec.Raw(text)) else None
+
+
+def _bounded(terms: tuple[_Term, ...]) -> tuple[_Term, ...]:
+    expressions = sum(len(term.match_expressions or ()) + len(term.match_fields or ()) for term in terms)
+    return terms if len(terms) + expressions <= MOST_EXPRESSIONS else ()
+
+
+def _matches(term: _Term, name: str, labels: Mapping[str, str]) -> bool:
+    """A term without expressions and fields matches no node."""
+    expressions, fields = term.match_expressions or (), term.match_fields or ()
+    if not expressions and not fields:
+        return False
+    return all(_holds(each, labels.get(each.key)) for each in expressions) and all(
+        each.key == "metadata.name" and _holds(each, name) for each in fields
+    )
+
+
+def _holds(expression: _Expression, value: str | None) -> bool:
+    values = expression.values or frozenset()
+    match expression.operator:
+        case "In":
+            return value is not None and value in values
+        case "NotIn":
+            return value is None or value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compares(expression.operator, value, values)
+    return False
+
+
+def _compares(operator: str, value: str | None, values: frozenset[str]) -> bool:
+    try:
+        found, bound = int(value or ""), int(*values) if len(values) == 1 else int("")
+    except ValueError:
+        return False
+    return found > bound if operator == "Gt" else found < bound
+
+
+class Shortage(NamedTuple):
+    """A resource of which a node has too little left."""
+
+    resource: str
+    left: int
+
+
+def shortage(needed: Amounts, allocatable: Amounts, used: Amounts, pods: int) -> Shortage | None:
+    """What a node lacks for a pod; None if it has room.
+
+    Args:
+        needed: By the pod.
+        allocatable: Of the node.
+        used: By its pods together.
+        pods: How many they are.
+    """
+    if PODS in allocatable and pods >= allocatable[PODS]:
+        return Shortage(PODS, 0)
+    for name, amount in needed.items():
+        left = allocatable.get(name, 0) - used.get(name, 0)
+        if amount > left:
+            return Shortage(name, max(left, 0))
+    return None
