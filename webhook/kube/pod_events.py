@@ -157,4 +157,5 @@ def _manifest(event: PodEvent, pod: PodReference, reporter: Reporter, at: dateti
         note=event.note,
         at=at,
         seed=str(window),
+        warning=event.is_warning,
     )

@@ -101,11 +101,13 @@ BIND_SENTENCES: Mapping[BindReason, str] = MappingProxyType(
 
 
 class PodEvent(msgspec.Struct, frozen=True):
-    """A Warning Event to be created on the pod, once the Binding is answered."""
+    """An Event to be created on the pod, once what it tells of is done."""
 
     reason: str
-    """``RequirementNotMet``, ``NotResolved`` or ``FabricNotUsed``."""
+    """Such as ``RequirementNotMet``."""
     note: str
+    is_warning: bool = True
+    """Whether it is more than news."""
 
 
 class BindOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,262 @@
+"""Stories of pods that wait for their cards, on machines whose links are known."""
+
+import pytest
+
+from tests.place.cluster import BEGIN, PlacedCluster, named
+from tests.topology.machines import a100_pcie_bridged, h20
+
+
+def bridged(**settings: object) -> PlacedCluster:
+    """One node of four A100 with two bridged pairs: GPU0-GPU1 and GPU2-GPU3."""
+    return PlacedCluster(named(a100_pcie_bridged(), "pairs"), settings=settings)
+
+
+def slice_on(cluster: PlacedCluster, name: str, node: str, index: int) -> None:
+    """A pod without our gate holds a part of that card."""
+    cluster.create(name, 1, gated=False)
+    cluster.give(name, node, (f"GPU-{node}.{index}",))
+
+
+def test_two_cards_are_the_pair_that_is_free() -> None:
+    cluster = bridged()
+    slice_on(cluster, "slice", "pairs", 3)
+    cluster.create("train", 2)
+    (write,) = cluster.round()
+    assert cluster.cards("train") == ["pairs:0", "pairs:1"]
+    assert (cluster.gates("train"), cluster.label("train")) == ([], "pinned")
+    assert write.condition is not None
+    assert cluster.why("train") == ("Pinned", "GT620: node pairs: GPU0, GPU1 (NVLink, 240 GB/s)")
+    cluster.schedule()
+    assert [write.result for write in cluster.round()] == ["taken"]
+    assert cluster.round() == []
+
+
+def test_a_single_card_breaks_no_pair_while_a_lone_one_is_free() -> None:
+    cluster = bridged()
+    slice_on(cluster, "slice", "pairs", 3)
+    cluster.create("one", 1)
+    cluster.round()
+    assert cluster.cards("one") == ["pairs:2"]
+
+
+def test_of_two_nodes_the_one_is_taken_where_others_lose_least() -> None:
+    cluster = PlacedCluster(named(h20(), "a-whole"), named(h20(), "b-rest"))
+    cluster.create("six", 6, gated=False)
+    cluster.give("six", "b-rest", tuple(f"GPU-b-rest.{index}" for index in range(6)))
+    cluster.create("pair", 2)
+    cluster.create("eight", 8)
+    cluster.round()
+    assert cluster.cards("pair") == ["b-rest:6", "b-rest:7"]
+    assert len(cluster.cards("eight")) == 8
+
+
+def test_a_pod_that_denies_waits_without_cards_and_goes_on_when_a_pair_is_free() -> None:
+    cluster = bridged()
+    slice_on(cluster, "one", "pairs", 1)
+    slice_on(cluster, "two", "pairs", 3)
+    cluster.create("train", 2, options={"require-nvlink": "true", "on-violation": "deny"})
+    cluster.round()
+    assert cluster.gates("train") == ["gpu.topology/place"]
+    assert cluster.why("train") == (
+        "RequirementNotMet",
+        "GT622: no 2 free cards with NVLink between every pair: pairs has GPU0, GPU2",
+    )
+    cluster.now += 10_000
+    assert cluster.round() == []
+    cluster.delete("one")
+    cluster.round()
+    assert cluster.cards("train") == ["pairs:0", "pairs:1"]
+
+
+def test_a_pod_that_warns_gets_the_best_that_is_free_and_is_told_what_it_gave_up() -> None:
+    cluster = bridged()
+    slice_on(cluster, "one", "pairs", 1)
+    slice_on(cluster, "two", "pairs", 3)
+    cluster.create("train", 2, options={"require-nvlink": "true"})
+    cluster.round()
+    assert cluster.cards("train") == ["pairs:0", "pairs:2"]
+    assert (
+        "no 2 free GPUs with NVLink between every pair"
+        in cluster.pods["train"]["metadata"]["annotations"]["gpu.topology/placed"]
+    )
+
+
+def test_better_cards_are_waited_for_as_long_as_the_pod_says() -> None:
+    cluster = bridged()
+    slice_on(cluster, "one", "pairs", 1)
+    slice_on(cluster, "two", "pairs", 3)
+    cluster.create("train", 2, options={"place-wait": "30s"})
+    cluster.round()
+    assert cluster.why("train")[0] == "BetterLater"
+    cluster.now += 29
+    assert cluster.round() == []
+    cluster.now += 1
+    cluster.round()
+    assert cluster.cards("train") == ["pairs:0", "pairs:2"]
+
+
+def test_a_pod_that_warns_is_let_go_where_no_node_has_enough() -> None:
+    cluster = bridged()
+    slice_on(cluster, "one", "pairs", 1)
+    cluster.create("train", 4)
+    cluster.round()
+    assert cluster.why("train") == (
+        "NoFreeCards",
+        "GT621: no node has 4 free cards for the pod: pairs has GPU0, GPU2, GPU3",
+    )
+    cluster.now += 60
+    cluster.round()
+    assert (cluster.gates("train"), cluster.label("train"), cluster.pinned("train")) == ([], "released", ())
+    assert cluster.why("train")[0] == "Released"
+
+
+def test_a_pod_that_fits_nowhere_is_told_so() -> None:
+    cluster = bridged()
+    cluster.create("train", 10, options={"on-violation": "deny"})
+    cluster.round()
+    assert cluster.why("train") == ("NeverFits", "GT623: the pod asks for 10 cards, no node has more than 4")
+
+
+def test_cards_that_were_taken_meanwhile_are_chosen_anew() -> None:
+    cluster = bridged()
+    cluster.create("train", 2)
+    cluster.round()
+    assert cluster.cards("train") == ["pairs:0", "pairs:1"]
+    slice_on(cluster, "thief", "pairs", 0)
+    cluster.refuse("train")
+    (write,) = cluster.round()
+    assert write.result == "repinned"
+    assert cluster.cards("train") == ["pairs:2", "pairs:3"]
+    cluster.schedule()
+    assert [write.result for write in cluster.round()] == ["taken"]
+
+
+def test_a_node_that_the_scheduler_does_not_take_is_left_out_of_the_next_choice() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    cluster.create("train", 2)
+    cluster.round()
+    assert cluster.cards("train")[0].startswith("a:")
+    cluster.refuse("train", "0/2 nodes are available: 1 node(s) had volume node affinity conflict.")
+    cluster.round()
+    assert cluster.cards("train")[0].startswith("b:")
+
+
+def test_a_pod_that_warns_is_unpinned_when_its_tries_are_used_up() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    cluster.create("train", 2)
+    cluster.round()
+    for attempt in range(2):
+        cluster.refuse("train", f"refusal {attempt}")
+        cluster.round()
+    assert (cluster.pinned("train"), cluster.label("train")) == ((), "released")
+    assert cluster.why("train")[0] == "GivenUp"
+    cluster.now += 10_000
+    assert cluster.round() == []
+
+
+def test_a_pod_that_denies_stays_pinned_holds_nothing_and_is_pinned_anew() -> None:
+    cluster = bridged()
+    cluster.create("train", 2, options={"require-nvlink": "true", "on-violation": "deny"})
+    cluster.round()
+    slice_on(cluster, "thief", "pairs", 0)
+    slice_on(cluster, "other", "pairs", 2)
+    cluster.refuse("train")
+    cluster.round()
+    assert cluster.cards("train") == ["pairs:0", "pairs:1"]
+    assert (cluster.label("train"), cluster.why("train")[0]) == ("released", "CardsLost")
+    cluster.create("one", 1)
+    cluster.round()
+    assert cluster.cards("one") in (["pairs:1"], ["pairs:3"])
+    cluster.delete("one")
+    cluster.delete("other")
+    cluster.now += 61
+    cluster.round()
+    assert cluster.cards("train") == ["pairs:2", "pairs:3"]
+    assert cluster.label("train") == "pinned"
+
+
+def test_at_most_so_many_are_on_their_way_and_one_for_each_node() -> None:
+    cluster = PlacedCluster(*(named(h20(), f"n{k}") for k in range(4)), settings={"inFlight": 3})
+    for k in range(12):
+        cluster.create(f"p{k}", 4, options={"node-policy": "spread"})
+    cluster.round()
+    assert sum(bool(cluster.pinned(f"p{k}")) for k in range(12)) == 3
+    for _ in range(20):
+        cluster.schedule()
+        cluster.round()
+    held = [card for name in cluster.pods for card in cluster.pinned(name)]
+    assert len(held) == len(set(held)) == 32
+
+
+def test_a_pod_whose_write_is_not_done_keeps_its_cards() -> None:
+    cluster = bridged()
+    cluster.create("train", 4)
+    cluster.now += 1
+    cluster.create("late", 4)
+    writes = cluster.planner.decide(cluster.now, BEGIN)
+    assert [write.name for write in writes if write.patch] == ["train"]
+    again = cluster.planner.decide(cluster.now, BEGIN, busy={"team/train"})
+    assert not any(write.patch for write in again)
+
+
+@pytest.mark.parametrize("mode", ["observe", "off"])
+def test_gates_that_are_left_are_opened_when_placement_is_off(mode: str) -> None:
+    cluster = bridged(mode=mode)
+    cluster.create("train", 2, options={"on-violation": "deny"})
+    cluster.round()
+    assert (cluster.gates("train"), cluster.label("train"), cluster.why("train")[0]) == ([], "released", "SwitchedOff")
+
+
+def test_the_gates_of_others_are_waited_for() -> None:
+    cluster = bridged()
+    cluster.create("train", 2, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}, {"name": "gpu.topology/place"}])
+    cluster.round()
+    assert cluster.why("train")[0] == "OtherGates"
+    cluster.pods["train"]["spec"]["schedulingGates"].pop(0)
+    cluster.tell("train")
+    cluster.round()
+    assert cluster.cards("train") == ["pairs:0", "pairs:1"]
+
+
+def test_the_list_of_a_user_is_left_alone() -> None:
+    cluster = bridged()
+    cluster.create("train", 2)
+    cluster.round()
+    cluster.pods["train"]["metadata"]["annotations"]["nvidia.com/use-gpuuuid"] = "GPU-pairs.3,GPU-pairs.2"
+    cluster.refuse("train")
+    cluster.now += 1000
+    assert cluster.round() == []
+
+
+def test_the_urgent_pod_comes_first_then_the_oldest() -> None:
+    cluster = bridged()
+    cluster.create("old", 4)
+    cluster.now += 5
+    cluster.create("urgent", 4, priority=1000)
+    cluster.round()
+    assert (len(cluster.pinned("urgent")), len(cluster.pinned("old"))) == (4, 0)
+
+
+def test_small_pods_do_not_starve_a_large_one() -> None:
+    cluster = bridged(reserveSeconds=100)
+    slice_on(cluster, "slice", "pairs", 3)
+    cluster.create("large", 4, options={"on-violation": "deny"})
+    cluster.round()
+    cluster.now += 100
+    cluster.create("small", 1, options={"on-violation": "deny"})
+    cluster.round()
+    assert cluster.pinned("small") == ()
+    cluster.delete("slice")
+    cluster.round()
+    assert len(cluster.pinned("large")) == 4
+
+
+def test_a_node_is_not_kept_for_ever() -> None:
+    cluster = bridged(reserveSeconds=100)
+    slice_on(cluster, "slice", "pairs", 3)
+    cluster.create("large", 4, options={"on-violation": "deny"})
+    cluster.round()
+    cluster.now += 200
+    cluster.create("small", 1)
+    cluster.round()
+    assert cluster.cards("small") == ["pairs:2"]

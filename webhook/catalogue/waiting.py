@@ -1,0 +1,90 @@
+"""GT62 to GT65: what the planner says of pods whose cards it chooses."""
+
+from webhook.catalogue.entry import Entry
+
+_PAGE = "placement.md#what-a-waiting-pod-says"
+_FREE = "Wait until cards are given back, ask for fewer, or set gpu.topology/on-violation: warn"
+
+CARDS_CHOSEN = Entry("GT620", "node {node}: {cards} ({link})", "", _PAGE)
+NO_FREE_CARDS = Entry("GT621", "no node has {count} free cards for the pod: {evidence}", _FREE, _PAGE)
+NO_SUCH_SET = Entry("GT622", "no {count} free cards {wanted}: {evidence}", _FREE, _PAGE)
+NEVER_FITS = Entry(
+    "GT623",
+    "the pod asks for {count} cards, no node has more than {most}",
+    "Ask for fewer cards, or split the job over several pods",
+    _PAGE,
+)
+NO_NODE = Entry(
+    "GT624",
+    "the pod can run on no node with cards: {evidence}",
+    "Change its nodeSelector, affinity, tolerations or requests, or wait for room",
+    _PAGE,
+)
+BETTER_LATER = Entry(
+    "GT625",
+    "the best free cards have {found}, the nodes have cards with {best}; the pod waits {seconds} s at most",
+    "Remove gpu.topology/place-wait for the cards that are free",
+    _PAGE,
+)
+OTHER_GATES = Entry(
+    "GT626",
+    "other scheduling gates hold the pod back: {gates}",
+    "The programs that set them open them",
+    _PAGE,
+)
+NOT_PLACEABLE = Entry("GT627", "the planner does not choose cards for the pod: {why}", "", _PAGE)
+RELEASED_WITHOUT_CARDS = Entry(
+    "GT628",
+    "no node had {count} free cards for {seconds} s, so the pod goes to the scheduler without a choice: {evidence}",
+    "Add nodes, or wait: the planner still chooses cards that become free while the pod has no node",
+    _PAGE,
+)
+SCHEDULER_REFUSED = Entry(
+    "GT629",
+    "the scheduler did not take node {node}: {said}",
+    "The planner chooses again",
+    _PAGE,
+)
+TRIED_OFTEN = Entry(
+    "GT630",
+    "{attempts} choices were not taken, so the scheduler chooses for itself",
+    "The message of the condition PodScheduled says what the scheduler misses",
+    _PAGE,
+)
+PIN_WITHOUT_CARDS = Entry(
+    "GT631",
+    "the cards that were chosen are no longer free, and no others meet what the pod requires: {evidence}",
+    _FREE,
+    _PAGE,
+)
+OTHER_CARDS = Entry(
+    "GT632",
+    "the planner chose {chosen}, HAMi gave {given}",
+    "See docs/placement.md: a user's own list, or a device plugin that prefers cards of its own, causes this",
+    _PAGE,
+)
+GROUP_INCOMPLETE = Entry(
+    "GT633",
+    "{present} of {size} pods of group {group} are there",
+    "Create the others, or correct gpu.topology/group-size",
+    _PAGE,
+)
+GROUP_WITHOUT_CARDS = Entry(
+    "GT634",
+    "the {size} pods of group {group} need {count} free cards {wanted}: {evidence}",
+    _FREE,
+    _PAGE,
+)
+OPTION_UNREADABLE = Entry("GT635", "{problem}", "Correct the annotation and create the pod again", _PAGE)
+KEPT_FOR_ANOTHER = Entry(
+    "GT636",
+    "node {node} has enough free cards, and is kept for pod {pod}, which has waited {seconds} s",
+    "Wait, or give the pod a higher priority",
+    _PAGE,
+)
+BETTER_CARDS_WERE_FREE = Entry(
+    "GT637",
+    "HAMi gave {given} of node {given_node} ({given_link}); {cards} of node {node} ({link}) were free",
+    "Set placement.mode: on, and the planner chooses",
+    _PAGE,
+)

@@ -1,0 +1,163 @@
+"""Which node and which of its free cards a pod gets."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf
+
+from webhook.model.choices import NodePolicy
+from webhook.place.asked import CardsAsked
+from webhook.place.pod import PodRecord
+from webhook.place.world import PlaceNode, Stock, World
+from webhook.topology.planning.fleet import Build, Grade
+from webhook.topology.selection.request import Constraint, Constraints
+from webhook.topology.selection.score import LINK_VALUES
+from webhook.topology.selection.select import Choice
+
+SIZES = (2, 4, 8)
+"""Of the sets that a choice should leave to others."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """Cards of one node."""
+
+    node: PlaceNode
+    choice: Choice
+
+    @property
+    def uuids(self) -> tuple[str, ...]:
+        """Of the cards, in the order of their indices."""
+        return tuple(self.node.uuids[index] for index in self.choice.gpus)
+
+    @property
+    def share(self) -> float:
+        """Of the ring bandwidth that the best set of this size has on such a node if all is free."""
+        return 1.0 - self.choice.loss
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """What one stock has for a pod."""
+
+    rank: tuple[float, ...]
+    """The greater, the better."""
+    stock: Stock
+    choice: Choice
+
+
+class Chooser:
+    """Chooses among what is free; it changes nothing.
+
+    Args:
+        world: What there is.
+        not_counted: Resources that the device plugin's scheduler reckons with, and kube-scheduler does not.
+    """
+
+    def __init__(self, world: World, not_counted: frozenset[str]) -> None:
+        self._world = world
+        self._not_counted = not_counted
+
+    def best(self, pod: PodRecord, asked: CardsAsked, *, closed: Collection[str] = ()) -> Chosen | None:
+        """The best cards for a pod; None if no node on which it can run has enough.
+
+        Args:
+            pod: Without a node.
+            asked: What it asks of its cards.
+            closed: Names of nodes that it does not get.
+        """
+        for ranked in self._ranked(asked):
+            for name in self._world.stocks[ranked.stock]:
+                node = self._world.nodes[name]
+                if name not in closed and not self.refusal(node, pod):
+                    return Chosen(node, ranked.choice)
+        return None
+
+    def refusal(self, node: PlaceNode, pod: PodRecord) -> str:
+        """Why a pod cannot run on a node, in a clause about it; empty if it can."""
+        if pod.unbound is None:
+            return "has it already"
+        return node.refusal(pod.unbound.needs) or node.shortage(pod, self._not_counted)
+
+    def ideal(self, pod: PodRecord, asked: CardsAsked) -> Grade | None:
+        """The best class and bandwidth that a set could have if all cards were free; None if no node has so many."""
+        found: dict[tuple[Build, frozenset[int]], Grade | None] = {}
+        for node in self._world.known_nodes():
+            if node.build is None or self.refusal(node, pod):
+                continue
+            key = (node.build, frozenset(node.uuids))
+            if key not in found:
+                ranked = _rank(Stock(*key), asked)
+                found[key] = _grade(ranked.choice, asked) if ranked else None
+        return max((grade for grade in found.values() if grade), default=None)
+
+    def _ranked(self, asked: CardsAsked) -> Iterator[_Ranked]:
+        self._world.refresh()
+        found = [ranked for stock in self._world.stocks if (ranked := _rank(stock, asked))]
+        found.sort(key=lambda ranked: ranked.rank, reverse=True)
+        yield from found
+
+
+def is_satisfying(chosen: Chosen) -> bool:
+    """Whether the cards meet all that the pod requires of them."""
+    return not chosen.choice.unmet
+
+
+def grade_of(chosen: Chosen, asked: CardsAsked) -> Grade:
+    """The class and bandwidth of the set, as far as they matter to the pod."""
+    return _grade(chosen.choice, asked)
+
+
+def _rank(stock: Stock, asked: CardsAsked) -> _Ranked | None:
+    """What a stock has for a pod; None if that is too little."""
+    usable = _usable(stock, asked)
+    if len(usable) < asked.count:
+        return None
+    choice = stock.build.choice(usable, asked.count, _constraints(asked), asked.policy)
+    if asked.one_numa_node and any(unmet.constraint is Constraint.SAME_NUMA for unmet in choice.unmet):
+        return None
+    left = len(stock.free) - asked.count
+    damage = _damage(stock, choice.gpus)
+    by_policy: Mapping[NodePolicy, tuple[float, ...]] = {
+        NodePolicy.BEST_FIT: (-damage, -left),
+        NodePolicy.PACK: (-left, -damage),
+        NodePolicy.SPREAD: (left, -damage),
+    }
+    rank = (float(not choice.unmet), *_grade(choice, asked), *by_policy[asked.node_policy])
+    return _Ranked(rank, stock, choice)
+
+
+def _constraints(asked: CardsAsked) -> Constraints:
+    if not asked.one_numa_node or asked.constraints.same_numa:
+        return asked.constraints
+    kept = asked.constraints
+    return Constraints(require_nvlink=kept.require_nvlink, min_bandwidth=kept.min_bandwidth, same_numa=True)
+
+
+def _usable(stock: Stock, asked: CardsAsked) -> frozenset[int]:
+    """The free cards with a name that will do."""
+    if not asked.types and not asked.not_types:
+        return stock.free
+    return stock.free & _named(stock.build, asked)
+
+
+@lru_cache(1024)
+def _named(build: Build, asked: CardsAsked) -> frozenset[int]:
+    return frozenset(gpu.index for gpu in build.topology.gpus if asked.takes(gpu.name))
+
+
+def _grade(choice: Choice, asked: CardsAsked) -> Grade:
+    if not asked.linked:
+        return 1.0, inf
+    return LINK_VALUES[choice.chosen.link], round(choice.chosen.bandwidth, 3)
+
+
+def _damage(stock: Stock, gpus: tuple[int, ...]) -> float:
+    """GB/s that the best pair, four and eight of the free cards lose with these, each times its size."""
+    left = stock.free.difference(gpus)
+    return sum(size * (_worth(stock.build, stock.free, size) - _worth(stock.build, left, size)) for size in SIZES)
+
+
+def _worth(build: Build, free: frozenset[int], size: int) -> float:
+    """GB/s per direction of the weakest pair of the best set of that size; 0 if there is none."""
+    return build.choice(free, size).chosen.bandwidth if len(free) >= size else 0.0

@@ -1,0 +1,73 @@
+"""Why no cards can be chosen for a pod: in words, with the nodes that come nearest."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from webhook.place.asked import CardsAsked
+from webhook.place.choose import Chooser
+from webhook.place.pod import PodRecord
+from webhook.place.world import PlaceNode, World
+from webhook.topology.selection.request import Constraint
+
+NAMED = 3
+"""Nodes that a message names."""
+
+
+def most_cards(world: World) -> int:
+    """The most cards that one node has, whatever their state."""
+    return max((node.record.most for node in world.nodes.values() if node.record), default=0)
+
+
+def free_cards(world: World, chooser: Chooser, pod: PodRecord) -> str:
+    """What is free on the nodes on which a pod can run: ``a has GPU0, GPU2; b is full; and 3 more``."""
+    nodes = [(node, _free(world, node)) for node in world.known_nodes() if not chooser.refusal(node, pod)]
+    nodes.sort(key=lambda entry: (-len(entry[1]), entry[0].name))
+    said = [f"{node.name} has {', '.join(free)}" if free else f"{node.name} is full" for node, free in nodes[:NAMED]]
+    return _list(said, len(nodes))
+
+
+def closed_nodes(world: World, chooser: Chooser, pod: PodRecord) -> str:
+    """Why a pod can run on none of the nodes with cards, the most frequent cause first."""
+    causes = Counter(cause for node in world.known_nodes() if (cause := chooser.refusal(node, pod)))
+    said = [f"{count} {_nodes(count)} {cause}" for cause, count in causes.most_common(NAMED)]
+    return _list(said, len(causes)) or "HAMi has registered no cards, or their links are not known"
+
+
+def wanted(asked: CardsAsked) -> str:
+    """What the cards should be, as a phrase: ``with NVLink between every pair and 100 GB/s between every pair``."""
+    return " and ".join(_phrases(asked))
+
+
+def _phrases(asked: CardsAsked) -> Iterator[str]:
+    for constraint in asked.constraints.asked:
+        match constraint:
+            case Constraint.REQUIRE_NVLINK:
+                yield "with NVLink between every pair"
+            case Constraint.MIN_BANDWIDTH:
+                yield f"with {asked.constraints.min_bandwidth:g} GB/s between every pair"
+            case Constraint.SAME_NUMA:
+                yield "on one NUMA node"
+
+
+def _free(world: World, node: PlaceNode) -> list[str]:
+    stock = world.free_of(node.name)
+    return [f"GPU{index}" for index in sorted(stock.free)] if stock else []
+
+
+def _list(said: list[str], every: int) -> str:
+    more = every - len(said)
+    return "; ".join([*said, *([f"and {more} more"] if more > 0 else [])])
+
+
+def _nodes(count: int) -> str:
+    return "node" if count == 1 else "nodes"
+
+
+def nearest(world: World, pod: PodRecord, count: int) -> str:
+    """The node with the most free cards of those that have enough for a pod in all; empty if there is none."""
+    fitting = (
+        node
+        for node in world.known_nodes()
+        if len(node.uuids) >= count and pod.unbound and not node.refusal(pod.unbound.needs)
+    )
+    return min(((-len(_free(world, node)), node.name) for node in fitting), default=(0, ""))[1]

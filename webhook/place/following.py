@@ -1,0 +1,126 @@
+"""Pods past the gate that have no node yet: whether HAMi takes what was chosen, and what is chosen instead."""
+
+from collections.abc import Iterator
+
+from webhook.catalogue import waiting as said
+from webhook.model import names
+from webhook.model.choices import Placement, PlacementMode
+from webhook.place import evidence
+from webhook.place.asked import Asked
+from webhook.place.choose import Chosen, is_satisfying
+from webhook.place.memory import Followed
+from webhook.place.pinned import placement_of, written_pin
+from webhook.place.pins import release, rest
+from webhook.place.pod import PodRecord, UnboundPod
+from webhook.place.reasons import PlaceReason
+from webhook.place.round import Round, Scene, Unreadable
+from webhook.place.tell import bound_write, changed_write, chosen_write
+from webhook.place.write import Write
+
+_UNSCHEDULABLE = "Unschedulable"
+"""Of the condition ``PodScheduled``: a scheduling cycle found no node (k8s.io/api core/v1, types.go)."""
+
+
+class FollowedPods:
+    """Decides about the pods past our gate."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+
+    def decide(self, this: Round) -> Iterator[Write]:
+        """What is to be done; it also finds out which nodes and how much of ``inFlight`` are in use."""
+        yield from self._bound(this)
+        followed = []
+        for pod in list(self._scene.world.unbound.values()):
+            unbound = pod.unbound
+            if unbound is None or unbound.is_gated or unbound.is_ending:
+                continue
+            self._scene.memory.see(pod, this.now)
+            found = self._scene.memory.follow(pod, this.now)
+            if found:
+                followed.append((found.pinned_at, pod.key, pod, found))
+            elif placement_of(pod) == Placement.RELEASED and pod.key not in this.busy:
+                yield from self._wake(pod, unbound, this)
+        for _, _, pod, found in sorted(followed, key=lambda entry: entry[:2]):
+            yield from self._follow(pod, found, this)
+
+    def _bound(self, this: Round) -> Iterator[Write]:
+        """The pinned pods that have got their node since the last round."""
+        scene = self._scene
+        for uid, found in list(scene.memory.followed.items()):
+            pod = scene.world.pods.get(found.key)
+            if pod is not None and pod.uid == uid and pod.unbound is not None:
+                continue
+            del scene.memory.followed[uid]
+            if pod is not None and pod.uid == uid and pod.is_bound:
+                scene.memory.begin_anew(found.pinned_at, this.now)
+                yield bound_write(pod, found.placed, this.now - found.seen)
+
+    def _follow(self, pod: PodRecord, found: Followed, this: Round) -> Iterator[Write]:
+        scheduled = pod.unbound.scheduled if pod.unbound else found.before
+        refused = scheduled.reason == _UNSCHEDULABLE and scheduled != found.before
+        late = this.now - found.since >= self._scene.settings.pin_seconds
+        if pod.held or pod.key in this.busy or not (refused or late):
+            this.in_flight += 1
+            this.releasing.add(found.placed.node)
+            return
+        yield from self._choose_again(pod, found, this)
+
+    def _choose_again(self, pod: PodRecord, found: Followed, this: Round) -> Iterator[Write]:
+        """The scheduler did not take what was chosen. A node is tried again only if others had got its cards."""
+        scene, placed = self._scene, found.placed
+        taken = any(scene.world.holders(uuid) - {pod.key} for uuid in placed.cards)
+        refused = placed.refused if taken else tuple(dict.fromkeys((*placed.refused, placed.node)))
+        waited = scene.memory.see(pod, this.now)
+        asked = self._asked(pod)
+        chosen = None
+        if asked and placed.attempt < scene.settings.attempts:
+            with scene.world.without(pod):
+                chosen = scene.chooser.best(pod, asked.cards, closed=this.closed.union(refused))
+        if asked and chosen and _will_do(chosen, asked):
+            yield self._repin(pod, chosen, this, attempt=placed.attempt + 1, refused=refused)
+        elif asked is None or not asked.waits:
+            message = said.TRIED_OFTEN.say(attempts=placed.attempt)
+            yield changed_write(pod, PlaceReason.GIVEN_UP, message, release(pod), result="given-up", waited=waited)
+        else:
+            free = evidence.free_cards(scene.world, scene.chooser, pod)
+            message = said.PIN_WITHOUT_CARDS.say(evidence=free)
+            scene.memory.rested[pod.uid] = this.now
+            yield changed_write(pod, PlaceReason.CARDS_LOST, message, rest(pod), result="refused", waited=waited)
+
+    def _wake(self, pod: PodRecord, unbound: UnboundPod, this: Round) -> Iterator[Write]:
+        """A pod that holds no cards: perhaps there are some for it now. Looked for once in ``pinSeconds``."""
+        scene = self._scene
+        since = scene.memory.rested.setdefault(pod.uid, this.now)
+        pinned = written_pin(pod)
+        is_users = not pinned and not {names.PLACED, names.USE_GPU_UUID}.isdisjoint(unbound.pod.annotations)
+        is_on = scene.settings.mode is PlacementMode.ON
+        is_time = this.now - since >= scene.settings.pin_seconds
+        if is_users or not is_on or not is_time or unbound.scheduled.reason != _UNSCHEDULABLE:
+            return
+        scene.memory.rested[pod.uid] = this.now
+        asked = self._asked(pod)
+        chosen = this.best(scene, pod, asked.cards) if asked else None
+        if asked and chosen and _will_do(chosen, asked):
+            yield self._repin(pod, chosen, this, attempt=pinned.attempt + 1 if pinned else 1)
+
+    def _repin(
+        self, pod: PodRecord, chosen: Chosen, this: Round, *, attempt: int, refused: tuple[str, ...] = ()
+    ) -> Write:
+        scene = self._scene
+        scene.intents.hold(pod, chosen.node, chosen.uuids)
+        this.releasing.add(chosen.node.name)
+        this.in_flight += 1
+        placed = this.placed(chosen, attempt, refused)
+        scene.memory.pinned(pod, placed, this.now)
+        return chosen_write(pod, chosen, placed, "repinned", scene.memory.see(pod, this.now))
+
+    def _asked(self, pod: PodRecord) -> Asked | None:
+        try:
+            return self._scene.asked(pod)
+        except Unreadable:
+            return None
+
+
+def _will_do(chosen: Chosen, asked: Asked) -> bool:
+    return is_satisfying(chosen) or not asked.waits

@@ -1,0 +1,107 @@
+"""What the planner remembers between two rounds. All of it can be lost: what has to be known stands on the pods."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import msgspec
+
+from webhook.place.pinned import pin_of
+from webhook.place.placed import Placed
+from webhook.place.pod import NO_CONDITION, PodCondition, PodRecord
+from webhook.place.world import PlaceNode, World
+
+
+@dataclass(slots=True)
+class Followed:
+    """A pin whose pod has no node yet."""
+
+    key: str
+    """Of the pod."""
+    placed: Placed
+    pinned_at: float
+    since: float
+    """When the planner's patience began: with the pin, or when a pod that was pinned before got its node."""
+    seen: float
+    """When the pod was seen first."""
+    before: PodCondition
+    """What the scheduler had said of the pod when it was pinned: what differs from it was said later."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """By the uids of pods, unless it says otherwise. Times are seconds of a clock that never goes back."""
+
+    seen: dict[str, float] = field(default_factory=dict)
+    """When a pod was seen first. The creation time is by another clock."""
+    followed: dict[str, Followed] = field(default_factory=dict)
+    told: dict[str, float] = field(default_factory=dict)
+    """When the condition of a pod was written last."""
+    rested: dict[str, float] = field(default_factory=dict)
+    """When cards were looked for last for a pod that is past its gate and holds none."""
+
+    def see(self, pod: PodRecord, now: float) -> float:
+        """Seconds since the pod was seen first."""
+        return now - self.seen.setdefault(pod.uid, now)
+
+    def pinned(self, pod: PodRecord, placed: Placed, now: float) -> None:
+        """A pod is being pinned."""
+        before = pod.unbound.scheduled if pod.unbound else NO_CONDITION
+        self.followed[pod.uid] = Followed(pod.key, placed, now, now, self.seen.get(pod.uid, now), before)
+
+    def follow(self, pod: PodRecord, now: float) -> Followed | None:
+        """What is known of the pin of a pod; None if it has none."""
+        placed = pin_of(pod)
+        if placed is None:
+            self.followed.pop(pod.uid, None)
+            return None
+        found = self.followed.get(pod.uid)
+        if found is None or found.placed != placed:
+            self.pinned(pod, placed, now)
+        return self.followed[pod.uid]
+
+    def begin_anew(self, pinned_at: float, now: float) -> None:
+        """HAMi is at work: the time of the pods that were pinned after that moment begins anew."""
+        for found in self.followed.values():
+            if found.pinned_at > pinned_at:
+                found.since = now
+
+    def forget(self, present: Collection[str]) -> None:
+        """Keep what is of these pods."""
+        for kept in (self.seen, self.told, self.rested):
+            for uid in [uid for uid in kept if uid not in present]:
+                del kept[uid]
+
+
+class Intents:
+    """Cards that are chosen and not yet written onto their pods: no other pod gets them meanwhile."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._held: dict[str, PodRecord] = {}
+
+    def hold(self, pod: PodRecord, node: PlaceNode, uuids: tuple[str, ...]) -> None:
+        """Count cards and room of a node as taken by a pod."""
+        self.drop(pod.key)
+        intent = msgspec.structs.replace(pod, node=node.name, held=uuids, unbound=None)
+        self._held[pod.key] = intent
+        self._world.pod_changed(_name(pod.key), None, intent)
+
+    def nodes(self) -> list[str]:
+        """The names of the nodes of which something is held, for each pod one."""
+        return [intent.node for intent in self._held.values()]
+
+    def drop(self, key: str) -> None:
+        """What was held for a pod is free again, or stands on the pod."""
+        intent = self._held.pop(key, None)
+        if intent is not None:
+            self._world.pod_changed(_name(key), intent, None)
+
+    def settle(self, busy: Collection[str]) -> None:
+        """Drop what is held for pods that are not being written."""
+        for key in [key for key in self._held if key not in busy]:
+            self.drop(key)
+
+
+def _name(key: str) -> str:
+    """A key that no pod has."""
+    return f"{key}/intended"

@@ -1,0 +1,35 @@
+"""Pins: the cards to which the planner has limited HAMi's choice for a pod."""
+
+from webhook.model import names
+from webhook.model.choices import Placement
+from webhook.place.placed import Placed, read_placed
+from webhook.place.pod import PodRecord
+
+
+def pin_of(pod: PodRecord) -> Placed | None:
+    """The planner's choice for a pod without a node, as long as its cards are held for it; else None."""
+    placed = written_pin(pod)
+    return placed if placed and placement_of(pod) != Placement.RELEASED else None
+
+
+def written_pin(pod: PodRecord) -> Placed | None:
+    """The planner's choice for a pod without a node, if HAMi has to keep to it; else None.
+
+    Where a user has changed the list, it is the user's.
+    """
+    if pod.unbound is None:
+        return None
+    annotations = pod.unbound.pod.annotations
+    placed = read_placed(annotations)
+    return placed if placed and annotations.get(names.USE_GPU_UUID) == ",".join(placed.cards) else None
+
+
+def pinned_cards(pod: PodRecord) -> tuple[str, ...]:
+    """UUIDs that are held for a pod without a node."""
+    pin = pin_of(pod)
+    return pin.cards if pin else ()
+
+
+def placement_of(pod: PodRecord) -> str:
+    """How far the placement of a pod without a node is, as its label says; empty without the label."""
+    return pod.unbound.pod.labels.get(names.PLACEMENT, "") if pod.unbound else ""

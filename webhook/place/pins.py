@@ -1,0 +1,77 @@
+"""The JSON patches that pin a pod to cards, pin it anew, and take a pin back.
+
+Each holds only for the very state of the pod that it was decided on. Without that a user's own list, which the pod gets
+in between, would be overwritten.
+"""
+
+from webhook.model import names
+from webhook.model.choices import Placement
+from webhook.model.patch import Operation, pointer
+from webhook.place.gate import find_gate, open_gate
+from webhook.place.pinned import written_pin
+from webhook.place.placed import Placed, format_placed
+from webhook.place.pod import PodRecord, UnboundPod
+
+
+def pin(pod: PodRecord, placed: Placed, *, opens: bool) -> tuple[Operation, ...]:
+    """Limit HAMi's choice to cards.
+
+    Args:
+        pod: Without a node.
+        placed: What was chosen.
+        opens: Whether our gate, if the pod has it, is opened by the same patch.
+    """
+    unbound = _unbound(pod)
+    gate = find_gate(unbound.pod)
+    return (
+        *_unchanged(pod, unbound),
+        *_annotations(unbound, {names.USE_GPU_UUID: ",".join(placed.cards), names.PLACED: format_placed(placed)}),
+        *(open_gate(gate, Placement.PINNED) if gate and opens else _label(unbound, Placement.PINNED)),
+    )
+
+
+def release(pod: PodRecord) -> tuple[Operation, ...]:
+    """Leave the choice to HAMi: our gate is opened, and a pin of ours goes.
+
+    What was chosen stays on record, which keeps the planner from choosing for the pod again.
+    """
+    unbound = _unbound(pod)
+    gate = find_gate(unbound.pod)
+    return (
+        *_unchanged(pod, unbound),
+        *((Operation("remove", pointer("metadata", "annotations", names.USE_GPU_UUID)),) if written_pin(pod) else ()),
+        *(open_gate(gate, Placement.RELEASED) if gate else _label(unbound, Placement.RELEASED)),
+    )
+
+
+def rest(pod: PodRecord) -> tuple[Operation, ...]:
+    """Keep the pin, and hold the cards no longer: others may get them."""
+    unbound = _unbound(pod)
+    return (*_unchanged(pod, unbound), *_label(unbound, Placement.RELEASED))
+
+
+def _unbound(pod: PodRecord) -> UnboundPod:
+    if pod.unbound is None:
+        raise TypeError(f"pod {pod.key} has a node")
+    return pod.unbound
+
+
+def _unchanged(pod: PodRecord, unbound: UnboundPod) -> tuple[Operation, ...]:
+    return (
+        Operation("test", "/metadata/uid", pod.uid),
+        Operation("test", "/metadata/resourceVersion", unbound.version),
+    )
+
+
+def _annotations(unbound: UnboundPod, values: dict[str, str]) -> tuple[Operation, ...]:
+    metadata = unbound.pod.metadata
+    if metadata is None or metadata.annotations is None:
+        return (Operation("add", "/metadata/annotations", values),)
+    return tuple(Operation("add", pointer("metadata", "annotations", key), value) for key, value in values.items())
+
+
+def _label(unbound: UnboundPod, placement: Placement) -> tuple[Operation, ...]:
+    metadata = unbound.pod.metadata
+    if metadata is None or metadata.labels is None:
+        return (Operation("add", "/metadata/labels", {names.PLACEMENT: placement}),)
+    return (Operation("add", pointer("metadata", "labels", names.PLACEMENT), placement),)

@@ -1,0 +1,46 @@
+"""The rounds of the planner: what is to be done about each pod at this moment."""
+
+from collections.abc import Callable, Collection
+from datetime import datetime
+
+from webhook.config import AdmitPolicy
+from webhook.model.pod import Namespace
+from webhook.place.following import FollowedPods
+from webhook.place.round import PlannerReport, Round, Scene
+from webhook.place.waiting import WaitingPods
+from webhook.place.world import World
+from webhook.place.write import Write
+
+
+class Planner:
+    """Decides what is to be done, from what is known; it changes nothing but its own memory.
+
+    Args:
+        world: What there is.
+        policy: The configuration.
+        namespaces: Gives what is known of a namespace.
+    """
+
+    def __init__(self, world: World, policy: AdmitPolicy, *, namespaces: Callable[[str], Namespace]) -> None:
+        self._scene = Scene(world, policy, namespaces)
+        self._followed = FollowedPods(self._scene)
+        self._waiting = WaitingPods(self._scene)
+        self.report = PlannerReport()
+        """Of the last round."""
+
+    def decide(self, now: float, at: datetime, busy: Collection[str] = ()) -> list[Write]:
+        """What is to be done now.
+
+        Args:
+            now: Seconds of a clock that never goes back.
+            at: The time, for people.
+            busy: Keys of the pods whose last write is not done, or not known to be. Nothing is decided about them.
+        """
+        scene = self._scene
+        scene.intents.settle(busy)
+        on_their_way = scene.intents.nodes()
+        this = Round(now, at, busy, in_flight=len(on_their_way), releasing=set(on_their_way))
+        writes = [*self._followed.decide(this), *self._waiting.decide(this)]
+        scene.memory.forget({pod.uid for pod in scene.world.unbound.values()})
+        self.report = this.report
+        return writes

@@ -1,0 +1,25 @@
+"""The closed vocabulary of the condition ``gpu.topology/Placed``, and of the planner's log and metrics."""
+
+from enum import StrEnum
+
+
+class PlaceReason(StrEnum):
+    """Why a pod waits, or how it went on."""
+
+    PINNED = "Pinned"
+    TAKEN = "Taken"
+    SOON = "Soon"
+    """Its cards are chosen; another pod of the node, or too many others, are on their way."""
+    OTHER_GATES = "OtherGates"
+    NO_FREE_CARDS = "NoFreeCards"
+    NO_NODE = "NoNode"
+    NEVER_FITS = "NeverFits"
+    REQUIREMENT_NOT_MET = "RequirementNotMet"
+    BETTER_LATER = "BetterLater"
+    GROUP_INCOMPLETE = "GroupIncomplete"
+    RELEASED = "Released"
+    GIVEN_UP = "GivenUp"
+    CARDS_LOST = "CardsLost"
+    OTHER_CARDS = "OtherCards"
+    NOT_PLACEABLE = "NotPlaceable"
+    SWITCHED_OFF = "SwitchedOff"

@@ -1,0 +1,109 @@
+"""Decisions about a pod as what is written: the patch, and what users, the log and metrics are told of it."""
+
+from webhook.catalogue import waiting as said
+from webhook.catalogue.entry import Message
+from webhook.model.binding import PodEvent
+from webhook.model.patch import Operation
+from webhook.place.choose import Chosen
+from webhook.place.pins import pin
+from webhook.place.placed import Placed
+from webhook.place.pod import PodRecord
+from webhook.place.reasons import PlaceReason
+from webhook.place.write import PodCondition, Write
+
+
+def chosen_write(pod: PodRecord, chosen: Chosen, placed: Placed, result: str, waited: float) -> Write:
+    """Pin a pod.
+
+    Args:
+        pod: Without a node.
+        chosen: Its cards.
+        placed: What is written of them.
+        result: ``pinned`` or ``repinned``.
+        waited: Seconds.
+    """
+    cards = ", ".join(f"GPU{index}" for index in chosen.choice.gpus)
+    link = f"{placed.link}, {placed.bandwidth:g} GB/s" if len(placed.cards) > 1 else placed.link
+    message = said.CARDS_CHOSEN.say(node=placed.node, cards=cards, link=link)
+    return Write(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        patch=pin(pod, placed, opens=True),
+        condition=PodCondition("True", PlaceReason.PINNED, str(message)),
+        event=PodEvent(PlaceReason.PINNED, message.advice, is_warning=False),
+        result=result,
+        log={
+            **_log(PlaceReason.PINNED, message, waited),
+            "node": placed.node,
+            "cards": cards,
+            "link": placed.link,
+            "bandwidth": placed.bandwidth,
+            "share": placed.share,
+            "attempt": placed.attempt,
+            "gaveUp": "; ".join(placed.gave_up),
+        },
+    )
+
+
+def changed_write(
+    pod: PodRecord, reason: PlaceReason, message: Message, patch: tuple[Operation, ...], *, result: str, waited: float
+) -> Write:
+    """Change a pod to something worse than a pin, and say why.
+
+    Args:
+        pod: Without a node.
+        reason: In the condition, the Event and the log.
+        message: Why.
+        patch: Of the pod.
+        result: For the counter.
+        waited: Seconds.
+    """
+    return Write(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        patch=patch,
+        condition=PodCondition("False", reason, str(message)),
+        event=PodEvent(reason, message.advice),
+        result=result,
+        log=_log(reason, message, waited),
+    )
+
+
+def waiting_write(pod: PodRecord, reason: PlaceReason, message: Message, waited: float) -> Write | None:
+    """Say why a pod waits; None if the pod says it already.
+
+    The Event and the line of the log are only for a reason that is new.
+    """
+    present = pod.unbound.placed if pod.unbound else None
+    if present and (present.reason, present.message) == (reason, str(message)):
+        return None
+    is_new = present is None or present.reason != reason
+    return Write(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        condition=PodCondition("False", reason, str(message)),
+        event=PodEvent(reason, message.advice) if is_new else None,
+        log=_log(reason, message, waited) if is_new else {},
+    )
+
+
+def bound_write(pod: PodRecord, placed: Placed, waited: float) -> Write:
+    """Say whether HAMi gave what was chosen."""
+    taken = set(pod.held) == set(placed.cards)
+    message = said.OTHER_CARDS.say(chosen=", ".join(placed.cards), given=", ".join(pod.held) or "none")
+    reason = PlaceReason.TAKEN if taken else PlaceReason.OTHER_CARDS
+    return Write(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        event=None if taken else PodEvent(reason, message.advice),
+        result="taken" if taken else "missed",
+        log={"reason": reason, "waited": round(waited, 3), "node": pod.node, "text": "" if taken else str(message)},
+    )
+
+
+def _log(reason: PlaceReason, message: Message, waited: float) -> dict[str, str | int | float]:
+    return {"reason": reason, "waited": round(waited, 3), "text": str(message)}

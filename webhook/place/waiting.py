@@ -1,0 +1,156 @@
+"""Pods behind the gate: which of them get their cards now, and what the others wait for."""
+
+from collections.abc import Iterator
+
+from webhook.catalogue import waiting as said
+from webhook.catalogue.entry import Message
+from webhook.model import names
+from webhook.model.choices import PlacementMode
+from webhook.place import evidence
+from webhook.place.asked import Asked
+from webhook.place.choose import Chosen, grade_of, is_satisfying
+from webhook.place.pins import release
+from webhook.place.pod import PodRecord
+from webhook.place.reasons import PlaceReason
+from webhook.place.round import Round, Scene, Unreadable
+from webhook.place.tell import changed_write, chosen_write, waiting_write
+from webhook.place.write import Write
+
+TELL_SECONDS = 30.0
+"""Between two writes of the condition of a pod that waits for the same reason."""
+_GATES_NAMED = 3
+
+
+class WaitingPods:
+    """Decides about the pods behind our gate."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+
+    def decide(self, this: Round) -> Iterator[Write]:
+        """What is to be done: the most urgent pod first, then the oldest."""
+        gated = [pod for pod in self._scene.world.unbound.values() if pod.unbound and pod.unbound.is_gated]
+        for pod in sorted(gated, key=_order):
+            waited = self._scene.memory.see(pod, this.now)
+            if pod.key not in this.busy and pod.unbound and not pod.unbound.is_ending:
+                yield from self._decide(pod, pod.unbound.gates, waited, this)
+
+    def _decide(self, pod: PodRecord, gates: tuple[str, ...], waited: float, this: Round) -> Iterator[Write]:
+        if self._scene.settings.mode is not PlacementMode.ON:
+            message = said.NOT_PLACEABLE.say(why="placement is off")
+            yield _released(pod, PlaceReason.SWITCHED_OFF, message, waited)
+            return
+        try:
+            asked = self._scene.asked(pod)
+        except Unreadable as problem:
+            yield _released(pod, PlaceReason.NOT_PLACEABLE, said.NOT_PLACEABLE.say(why=problem), waited)
+            return
+        others = [gate for gate in gates if gate != names.PLACE_GATE]
+        if others:
+            message = said.OTHER_GATES.say(gates=", ".join(others[:_GATES_NAMED]))
+            yield from self._wait(pod, PlaceReason.OTHER_GATES, message, waited, this)
+        else:
+            yield from self._choose(pod, asked, waited, this)
+
+    def _choose(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
+        chosen = this.best(self._scene, pod, asked.cards)
+        if chosen is None:
+            yield from self._without_cards(pod, asked, waited, this)
+        elif asked.waits and not is_satisfying(chosen):
+            if self._may_tell(pod, PlaceReason.REQUIREMENT_NOT_MET, this):
+                message = self._no_such_set(pod, asked)
+                yield from self._wait(pod, PlaceReason.REQUIREMENT_NOT_MET, message, waited, this)
+            else:
+                this.count(PlaceReason.REQUIREMENT_NOT_MET, waited)
+            self._keep_a_node(pod, asked, waited, this)
+        elif waited < asked.wait and (better := self._better(pod, asked, chosen)):
+            yield from self._wait(pod, PlaceReason.BETTER_LATER, better, waited, this)
+        else:
+            yield from self._pin(pod, chosen, waited, this)
+
+    def _pin(self, pod: PodRecord, chosen: Chosen, waited: float, this: Round) -> Iterator[Write]:
+        """Pin the pod. If it is not its turn yet, its cards are held in this round."""
+        scene = self._scene
+        scene.intents.hold(pod, chosen.node, chosen.uuids)
+        if this.in_flight >= scene.settings.in_flight or chosen.node.name in this.releasing:
+            this.count(PlaceReason.SOON, waited)
+            return
+        this.in_flight += 1
+        this.releasing.add(chosen.node.name)
+        placed = this.placed(chosen)
+        scene.memory.pinned(pod, placed, this.now)
+        yield chosen_write(pod, chosen, placed, "pinned", waited)
+
+    def _without_cards(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
+        """No node on which the pod can run has enough free cards."""
+        scene, count = self._scene, asked.cards.count
+        if not asked.waits and waited >= max(scene.settings.full_seconds, asked.wait):
+            free = evidence.free_cards(scene.world, scene.chooser, pod)
+            message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
+            yield _released(pod, PlaceReason.RELEASED, message, waited)
+            return
+        reason = self._shortage(pod, count)
+        if self._may_tell(pod, reason, this):
+            yield from self._wait(pod, reason, self._said_of(pod, reason, count), waited, this)
+        else:
+            this.count(reason, waited)
+        self._keep_a_node(pod, asked, waited, this)
+
+    def _shortage(self, pod: PodRecord, count: int) -> PlaceReason:
+        world, chooser = self._scene.world, self._scene.chooser
+        if evidence.most_cards(world) < count:
+            return PlaceReason.NEVER_FITS
+        runs = any(not chooser.refusal(node, pod) for node in world.known_nodes())
+        return PlaceReason.NO_FREE_CARDS if runs else PlaceReason.NO_NODE
+
+    def _said_of(self, pod: PodRecord, reason: PlaceReason, count: int) -> Message:
+        world, chooser = self._scene.world, self._scene.chooser
+        if reason is PlaceReason.NEVER_FITS:
+            return said.NEVER_FITS.say(count=count, most=evidence.most_cards(world))
+        if reason is PlaceReason.NO_NODE:
+            return said.NO_NODE.say(evidence=evidence.closed_nodes(world, chooser, pod))
+        return said.NO_FREE_CARDS.say(count=count, evidence=evidence.free_cards(world, chooser, pod))
+
+    def _no_such_set(self, pod: PodRecord, asked: Asked) -> Message:
+        free = evidence.free_cards(self._scene.world, self._scene.chooser, pod)
+        return said.NO_SUCH_SET.say(count=asked.cards.count, wanted=evidence.wanted(asked.cards), evidence=free)
+
+    def _better(self, pod: PodRecord, asked: Asked, chosen: Chosen) -> Message | None:
+        """What better cards there would be if all were free; None if there are none."""
+        ideal, found = self._scene.chooser.ideal(pod, asked.cards), grade_of(chosen, asked.cards)
+        if ideal is None or ideal <= found:
+            return None
+        better, here = f"{ideal[1]:g} GB/s", f"{found[1]:g} GB/s"
+        return said.BETTER_LATER.say(found=here, best=better, seconds=round(asked.wait))
+
+    def _keep_a_node(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> None:
+        """For the first pod that has waited for long, the node nearest to having enough takes no others.
+
+        So in every second period of ``reserveSeconds``: a node that never gets free is not kept for ever.
+        """
+        if not this.closed and int(waited // self._scene.settings.reserve_seconds) % 2:
+            nearest = evidence.nearest(self._scene.world, pod, asked.cards.count)
+            this.closed.update({nearest} if nearest else ())
+
+    def _wait(
+        self, pod: PodRecord, reason: PlaceReason, message: Message, waited: float, this: Round
+    ) -> Iterator[Write]:
+        this.count(reason, waited)
+        if self._may_tell(pod, reason, this) and (write := waiting_write(pod, reason, message, waited)):
+            self._scene.memory.told[pod.uid] = this.now
+            yield write
+
+    def _may_tell(self, pod: PodRecord, reason: PlaceReason, this: Round) -> bool:
+        """Whether the condition may be written: at once when the reason is another, else every half minute."""
+        told = self._scene.memory.told.get(pod.uid)
+        is_new = pod.unbound is not None and pod.unbound.placed.reason != reason
+        return told is None or is_new or this.now - told >= TELL_SECONDS
+
+
+def _released(pod: PodRecord, reason: PlaceReason, message: Message, waited: float) -> Write:
+    return changed_write(pod, reason, message, release(pod), result="released", waited=waited)
+
+
+def _order(pod: PodRecord) -> tuple[int, str, str]:
+    unbound = pod.unbound
+    return (-unbound.priority, unbound.created, pod.uid) if unbound else (0, "", pod.uid)

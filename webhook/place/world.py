@@ -1,0 +1,230 @@
+"""What is free in the cluster at the moment, kept up to date pod by pod and node by node.
+
+A card is free if HAMi may hand it out whole, the topology of its node is known to have it, and no pod holds it: by
+HAMi's allocation, or by a pin of ours. What is not certain is not free.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from webhook.place.node import NodeRecord
+from webhook.place.pinned import pinned_cards
+from webhook.place.pod import PodRecord
+from webhook.place.scheduling import NodeNeeds, shortage
+from webhook.topology.model import MigMode, NodeTopology
+from webhook.topology.planning.fleet import Build, Builds
+
+_ANSWERS_KEPT = 512
+"""Of each node, to the question whether pods of a template may run there."""
+
+
+class Stock(NamedTuple):
+    """What nodes that are built alike have free: those with the same are one choice."""
+
+    build: Build
+    free: frozenset[int]
+    """Indices."""
+
+
+class PlaceNode:
+    """One node with GPUs.
+
+    Args:
+        name: Its name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.record: NodeRecord | None = None
+        self.topology: NodeTopology | None = None
+        self.build: Build | None = None
+        self.uuids: dict[int, str] = {}
+        """By index: the cards that HAMi may hand out whole."""
+        self.used: dict[str, int] = {}
+        """Of each resource, by the pods on it."""
+        self.pods = 0
+        self._refusals: dict[NodeNeeds, str] = {}
+
+    def changed(self, record: NodeRecord | None, topology: NodeTopology | None, builds: Builds) -> None:
+        """The node is like that now."""
+        if record is not self.record:
+            self._refusals.clear()
+        self.record = record
+        if topology is not self.topology:
+            self.topology, self.build = topology, builds.of(topology) if topology else None
+        whole = {gpu.uuid for gpu in record.registered} if record else set()
+        gpus = self.topology.gpus if self.topology else ()
+        self.uuids = {gpu.index: gpu.uuid for gpu in gpus if gpu.uuid in whole and gpu.mig_mode is not MigMode.ENABLED}
+
+    def refusal(self, needs: NodeNeeds) -> str:
+        """Why a pod may not run here, whatever else runs here; empty if it may."""
+        record = self.record
+        if record is None:
+            return "is unknown"
+        found = self._refusals.get(needs)
+        if found is None:
+            if len(self._refusals) >= _ANSWERS_KEPT:
+                self._refusals.clear()
+            found = needs.refusal(self.name, record.labels, record.taints, unschedulable=record.is_cordoned)
+            self._refusals[needs] = found
+        return found
+
+    def shortage(self, pod: PodRecord, given_up: frozenset[str]) -> str:
+        """Of which resource too little is left for a pod; empty if there is room. HAMi counts those of ``given_up``."""
+        record = self.record
+        if record is None:
+            return "is unknown"
+        needed = {name: amount for name, amount in pod.amounts.items() if name not in given_up}
+        lack = shortage(needed, record.allocatable, self.used, self.pods)
+        return f"has {lack.left} of {lack.resource} left" if lack else ""
+
+    def count(self, amounts: Mapping[str, int], sign: int) -> None:
+        """A pod came (1) or went (-1)."""
+        self.pods += sign
+        for name, amount in amounts.items():
+            self.used[name] = self.used.get(name, 0) + sign * amount
+
+
+class World:
+    """Pods and nodes, and what follows from them."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, PlaceNode] = {}
+        self.pods: dict[str, PodRecord] = {}
+        self.unbound: dict[str, PodRecord] = {}
+        """Those of interest without a node, by their keys."""
+        self.stocks: dict[Stock, list[str]] = {}
+        """The names of the nodes with each, sorted."""
+        self._builds = Builds()
+        self._holders: dict[str, set[str]] = {}
+        """By UUID the keys of the pods that hold it."""
+        self._on: dict[str, set[str]] = {}
+        """By UUID the names of the nodes that have it."""
+        self._stock_of: dict[str, Stock] = {}
+        self._counted: dict[str, str] = {}
+        """By the keys of pods the nodes whose resources they take."""
+        self._stale: set[str] = set()
+        """Names of the nodes whose stock has to be found anew."""
+
+    def pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
+        """A pod is like that now; ``None``: it is not there, or no longer."""
+        if before is not None:
+            self._discount(key, before)
+            self._let_go(key, cards_of(before))
+            self.pods.pop(key, None)
+            self.unbound.pop(key, None)
+        if after is not None:
+            self._count(key, after)
+            self._hold(key, cards_of(after))
+            self.pods[key] = after
+            if after.unbound is not None:
+                self.unbound[key] = after
+
+    @contextmanager
+    def without(self, pod: PodRecord) -> Iterator[None]:
+        """The same as if a pod were not there."""
+        self.pod_changed(pod.key, pod, None)
+        try:
+            yield
+        finally:
+            self.pod_changed(pod.key, None, pod)
+
+    def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
+        """A node is like that now, and has that topology as far as it is known."""
+        node = self.nodes.get(name)
+        if node is None:
+            if record is None and topology is None:
+                return
+            node = self.nodes[name] = PlaceNode(name)
+        for uuid in node.uuids.values():
+            self._on.get(uuid, set()).discard(name)
+        node.changed(record, topology, self._builds)
+        for uuid in node.uuids.values():
+            self._on.setdefault(uuid, set()).add(name)
+        self._stale.add(name)
+        if record is None and topology is None and not node.pods:
+            del self.nodes[name]
+
+    def holders(self, uuid: str) -> frozenset[str]:
+        """The keys of the pods that hold a card."""
+        return frozenset(self._holders.get(uuid, ()))
+
+    def node_with(self, uuids: tuple[str, ...]) -> PlaceNode | None:
+        """The node that has all of these cards, free or not; None if there is none."""
+        names = set.intersection(*(self._on.get(uuid, set()) for uuid in uuids)) if uuids else set()
+        return self.nodes[min(names)] if names else None
+
+    def free_of(self, name: str) -> Stock | None:
+        """What a node has free; None if nothing is known of its cards."""
+        self.refresh()
+        return self._stock_of.get(name)
+
+    def refresh(self) -> None:
+        """Bring the stocks up to date."""
+        for name in self._stale:
+            before, after = self._stock_of.get(name), self._stock(name)
+            if before == after:
+                continue
+            if before is not None:
+                self._take_out(name, before)
+            if after is not None:
+                insort(self.stocks.setdefault(after, []), name)
+                self._stock_of[name] = after
+        self._stale.clear()
+
+    def known_nodes(self) -> Iterator[PlaceNode]:
+        """The nodes of which cards are known."""
+        return (node for node in self.nodes.values() if node.uuids)
+
+    def _stock(self, name: str) -> Stock | None:
+        node = self.nodes.get(name)
+        if node is None or node.build is None or not node.uuids:
+            return None
+        return Stock(node.build, frozenset(i for i, uuid in node.uuids.items() if not self._holders.get(uuid)))
+
+    def _take_out(self, name: str, stock: Stock) -> None:
+        listed = self.stocks[stock]
+        del listed[bisect_left(listed, name)]
+        if not listed:
+            del self.stocks[stock]
+        del self._stock_of[name]
+
+    def _count(self, key: str, pod: PodRecord) -> None:
+        """Count what a pod takes of its node, or of the node that it is pinned to."""
+        pinned = "" if pod.node else getattr(self.node_with(pinned_cards(pod)), "name", "")
+        name = pod.node or pinned
+        if name:
+            node = self.nodes.get(name)
+            if node is None:
+                node = self.nodes[name] = PlaceNode(name)
+            node.count(pod.amounts, 1)
+            self._counted[key] = name
+
+    def _discount(self, key: str, pod: PodRecord) -> None:
+        name = self._counted.pop(key, "")
+        if name:
+            node = self.nodes[name]
+            node.count(pod.amounts, -1)
+            if not node.pods and node.record is None and node.topology is None:
+                del self.nodes[name]
+
+    def _hold(self, key: str, uuids: frozenset[str]) -> None:
+        for uuid in uuids:
+            holders = self._holders.setdefault(uuid, set())
+            holders.add(key)
+            self._stale |= self._on.get(uuid, set())
+
+    def _let_go(self, key: str, uuids: frozenset[str]) -> None:
+        for uuid in uuids:
+            holders = self._holders.get(uuid, set())
+            holders.discard(key)
+            if not holders:
+                self._holders.pop(uuid, None)
+            self._stale |= self._on.get(uuid, set())
+
+
+def cards_of(pod: PodRecord) -> frozenset[str]:
+    """UUIDs of the cards that a pod holds: by HAMi's allocation, or by a pin that is still on its way."""
+    return frozenset((*pod.held, *pinned_cards(pod)))
