@@ -1,5 +1,6 @@
 """Metrics as Prometheus gets them: families from plain numbers, and the answer to a scrape."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
@@ -48,6 +49,29 @@ def histogram(name: str, text: str, bounds: Iterable[float], buckets: Sequence[i
 def one_of(words: Iterable[str], word: str) -> dict[tuple[str, ...], float]:
     """1 for ``word``, 0 for the others."""
     return {(str(each),): float(each == word) for each in words}
+
+
+class Spread:
+    """Values for a histogram, counted where they fall.
+
+    Args:
+        bounds: Upper bounds of the buckets but the last, which has none.
+    """
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
+        """How many were at most each bound, but above the one before; the last: above all."""
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        """Count one value."""
+        self.buckets[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def metric(self, name: str, text: str) -> Metric:
+        """The histogram, as :func:`histogram` makes it."""
+        return histogram(name, text, self.bounds, tuple(self.buckets), self.total)
 
 
 class Exposition:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.agent.looks import look
 from tests.topology.machines import hgx_h100
-from webhook.agent.endpoints import Endpoints
+from webhook.agent.endpoints import agent_endpoints
 from webhook.agent.log import AgentLog
 from webhook.agent.status import Status
 
@@ -18,7 +18,7 @@ WELL = Status(confirmed_at=0.0, look=look(hgx_h100()), in_step=True, failure="")
 def answer(
     path: str, status: Status = WELL, *, now: float = 1000.0, alive: bool = True, accept: str = ""
 ) -> tuple[int, str]:
-    endpoints = Endpoints("node-1", lambda: status, lambda: now, lambda: alive, AgentLog(-1, node="node-1"))
+    endpoints = agent_endpoints("node-1", lambda: status, lambda: now, lambda: alive, AgentLog(-1, node="node-1"))
     code, _, body = endpoints.answer(path, accept)
     return code, body.decode()
 

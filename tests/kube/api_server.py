@@ -49,10 +49,12 @@ class ApiServer:
         return self.collections.setdefault(path, Collection())
 
     def put(self, path: str, name: str, **members: Any) -> None:
-        """Create or change an object; ``metadata`` among the members is added to."""
+        """Create or change an object, ``namespace/name`` or ``name``; ``metadata`` among the members is added to."""
         self.version += 1
         collection = self.collection(path)
-        metadata = {**members.pop("metadata", {}), "name": name, "resourceVersion": str(self.version)}
+        namespace, _, own = name.rpartition("/")
+        place = {"namespace": namespace} if namespace else {}
+        metadata = {**members.pop("metadata", {}), **place, "name": own, "resourceVersion": str(self.version)}
         kind = "MODIFIED" if name in collection.objects else "ADDED"
         collection.objects[name] = {**members, "metadata": metadata}
         self._tell(collection, kind, collection.objects[name])

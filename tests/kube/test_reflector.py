@@ -19,7 +19,7 @@ from tests.kube.conftest import Run
 from tests.kube.stand_in import StandIn, serving
 from webhook.kube import reflector as module
 from webhook.kube.reflector import Reflector
-from webhook.kube.resources import NODES, Resource
+from webhook.kube.resources import NODES, PODS, Resource
 from webhook.kube.session import Session
 from webhook.state.cache import Cache, Document, Limit
 
@@ -146,6 +146,34 @@ def test_of_nodes_only_the_metadata_is_asked_for(run: Run) -> None:
             forms = [one.headers["accept"] for one in site.stand_in.received]
             assert forms[0] == "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
             assert forms[-1] == "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
+
+    run(test())
+
+
+def test_pods_of_all_namespaces_are_told_apart_and_finished_ones_are_not_asked_for(run: Run) -> None:
+    async def test() -> None:
+        server = ApiServer()
+        for name in ("team-a/train", "team-b/train"):
+            server.put(PODS.path, name, value=1)
+        async with mirrored(server, PODS) as site:
+            await site.until(lambda: len(site.cache) == 2)
+            server.put(PODS.path, "team-a/train", value=2)
+            server.delete(PODS.path, "team-b/train")
+            await site.until(lambda: dict(site.cache.values()) == {"team-a/train": "team-a/train=2"})
+            finished = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
+            assert all(finished in one.target for one in site.stand_in.received)
+
+    run(test())
+
+
+def test_a_pod_without_a_namespace_is_told_of_and_not_kept(run: Run) -> None:
+    async def test() -> None:
+        server = ApiServer()
+        server.put(PODS.path, "train", value=1)
+        async with mirrored(server, PODS) as site:
+            await site.until(lambda: site.cache.filled)
+            assert site.said == ["nodes: expected an object with a namespace, found one without"]
+            assert len(site.cache) == 0
 
     run(test())
 

@@ -260,3 +260,24 @@ def test_a_node_is_not_kept_for_ever() -> None:
     cluster.create("small", 1)
     cluster.round()
     assert cluster.cards("small") == ["pairs:2"]
+
+
+def test_observed_the_better_pair_is_named_and_nothing_is_changed() -> None:
+    cluster = bridged(mode="observe")
+    slice_on(cluster, "slice", "pairs", 3)
+    cluster.create("train", 2, gated=False)
+    cluster.give("train", "pairs", ("GPU-pairs.2", "GPU-pairs.1"))
+    writes = [write for write in cluster.round() if write.name == "train"]
+    assert [(write.result, write.patch, write.log["lost"]) for write in writes] == [("better-possible", (), 230.0)]
+    assert writes[0].event is not None
+    assert writes[0].event.note == (
+        "GT637: HAMi gave GPU1, GPU2 of node pairs (SYS, 10 GB/s); GPU0, GPU1 of node pairs (NVLink, 240 GB/s) were "
+        "free. Set placement.mode: on, and the planner chooses"
+    )
+
+
+def test_observed_the_best_pair_is_only_counted() -> None:
+    cluster = bridged(mode="observe")
+    cluster.create("train", 2, gated=False)
+    cluster.give("train", "pairs", ("GPU-pairs.0", "GPU-pairs.1"))
+    assert [(write.result, write.event) for write in cluster.round()] == [("same", None)]

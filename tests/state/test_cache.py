@@ -1,6 +1,7 @@
 """Whatever the order in which it is told, a cache ends with what the server has."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from webhook.model.errors import FormatError
 from webhook.state.cache import Cache, Document, Limit
 
 NAMES = ("a", "b", "c", "d")
+Changed = Callable[[str, int | None, int | None], None]
 PLENTY = Limit(objects=1000, bytes=1_000_000)
 
 
@@ -37,9 +39,26 @@ def read(document: Document, name: str, _: int | None) -> int:
     return value
 
 
-def make(told: Told | None = None, limit: Limit = PLENTY) -> Cache[int]:
+def make(told: Told | None = None, limit: Limit = PLENTY, changed: Changed | None = None) -> Cache[int]:
     told = told or Told()
-    return Cache("things", read, lambda _: 10, limit=limit, tell=told.lines.append, clock=lambda: told.now)
+    return Cache(
+        "things", read, lambda _: 10, limit=limit, tell=told.lines.append, clock=lambda: told.now, changed=changed
+    )
+
+
+class Index:
+    """What follows a cache, and checks that it hears the truth about the value before."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, int] = {}
+        self.calls = 0
+
+    def changed(self, name: str, before: int | None, after: int | None) -> None:
+        assert self.values.pop(name, None) == before
+        assert before is not after
+        self.calls += 1
+        if after is not None:
+            self.values[name] = after
 
 
 def test_an_older_state_never_takes_the_place_of_a_newer_one() -> None:
@@ -73,6 +92,20 @@ def test_what_is_beyond_the_number_of_objects_is_left_out_counted_and_told_once(
     assert cache.values().keys() == {"a", "b"}
     assert (cache.left_out, cache.weight) == (2, 22)
     assert told.lines == ["things: expected at most 2 objects and 1000 bytes, found more; what is beyond is left out"]
+
+
+def test_a_cache_that_left_something_out_is_incomplete_until_a_list_left_nothing_out() -> None:
+    cache = make(limit=Limit(objects=1, bytes=1000))
+    cache.put(State("a", 1))
+    assert not cache.is_incomplete
+    cache.put(State("b", 2))
+    assert cache.is_incomplete
+    cache.listed(3, {"a"})  # in which "b" was left out, as far as is known
+    assert cache.is_incomplete
+    cache.drop(State("a", 4))
+    cache.put(State("b", 5))
+    cache.listed(5, {"b"})
+    assert not cache.is_incomplete
 
 
 def test_a_full_cache_takes_new_states_of_what_it_has_and_others_when_there_is_room() -> None:
@@ -167,6 +200,50 @@ def test_after_a_restore_from_a_backup_lower_versions_are_believed() -> None:
     assert "restored from a backup" in told.lines[0]
 
 
+def test_an_index_hears_of_what_changes_what_cannot_be_read_what_has_no_room_and_what_is_gone() -> None:
+    index = Index()
+    cache = make(limit=Limit(objects=2, bytes=1000), changed=index.changed)
+    cache.put(State("a", 1, b"1"))
+    cache.put(State("b", 2, b"2"))
+    assert index.values == {"a": 1, "b": 2}
+    cache.put(State("a", 3, b'"x"'))
+    assert index.values == {"b": 2}
+    cache.put(State("a", 4, b"4"))
+    cache.put(State("c", 5, b"5"))
+    assert index.values == {"a": 4, "b": 2}
+    cache.drop(State("b", 6))
+    cache.listed(9, set())
+    assert index.values == {}
+
+
+def test_an_index_hears_nothing_of_a_state_with_the_same_value() -> None:
+    index = Index()
+    cache = Cache[int](
+        "things",
+        lambda document, name, before: read(document, name, before) if before is None else before,
+        lambda _: 10,
+        limit=PLENTY,
+        tell=Told().lines.append,
+        clock=lambda: 0.0,
+        changed=index.changed,
+    )
+    cache.put(State("a", 1, b"1"))
+    cache.put(State("a", 2, b"2"))
+    assert (index.calls, cache.version("a")) == (1, 2)
+
+
+def test_what_the_api_server_does_not_have_is_gone_until_something_newer_is_heard_of_it() -> None:
+    cache = make()
+    cache.put(State("a", 5, b"5"))
+    cache.absent("a")
+    cache.absent("never seen")
+    assert (cache.get("a"), cache.version("a"), len(cache)) == (None, None, 0)
+    cache.put(State("a", 5, b"5"))
+    assert cache.get("a") is None
+    cache.put(State("a", 9, b"9"))
+    assert cache.get("a") == 9
+
+
 @dataclass
 class Server:
     """The truth, and what it may still send."""
@@ -210,7 +287,8 @@ STEPS = st.lists(
 def test_after_any_lists_events_errors_bookmarks_duplicates_and_disorder_it_has_what_the_server_has(
     steps: list[tuple[str, Any]], chance: Any
 ) -> None:
-    server, cache = Server(), make()
+    server, index = Server(), Index()
+    cache = make(changed=index.changed)
     snapshots: list[tuple[int, list[State]]] = []
     for step, argument in steps:
         if step == "put":
@@ -231,12 +309,13 @@ def test_after_any_lists_events_errors_bookmarks_duplicates_and_disorder_it_has_
             snapshots.append((server.version, list(server.objects.values())))
             for one in snapshots[-1][1][:argument]:
                 cache.put(one)
-        elif step == "get" and argument in server.objects:
-            cache.put(server.objects[argument])
+        elif step == "get":
+            get(cache, server, argument)
+        assert index.values == dict(cache.values())
     if snapshots and snapshots[-1][0] == server.version:
         relist(cache, server, *snapshots[-1])
     deliver(cache, server, len(server.unsent), chance)
-    assert dict(cache.values()) == server.values()
+    assert dict(cache.values()) == index.values == server.values()
 
 
 def deliver(cache: Cache[int], server: Server, count: int, chance: Any) -> None:
@@ -247,6 +326,14 @@ def deliver(cache: Cache[int], server: Server, count: int, chance: Any) -> None:
     chance.shuffle(mixed)
     for one in mixed:
         tell(cache, one)
+
+
+def get(cache: Cache[int], server: Server, name: str) -> None:
+    """What a GET beside the watch tells."""
+    if name in server.objects:
+        cache.put(server.objects[name])
+    else:
+        cache.absent(name)
 
 
 def tell(cache: Cache[int], event: tuple[str, State]) -> None:

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from webhook import __version__
-from webhook.agent.endpoints import Endpoints, serve
+from webhook.agent.endpoints import agent_endpoints
 from webhook.agent.log import AgentLog
 from webhook.agent.publication import PublishOptions
 from webhook.agent.rounds import Agent, Clock
 from webhook.discovery.discover import discover
+from webhook.endpoints import serve
 from webhook.kube.api_server import ApiServer, connect_objects
 from webhook.log import take_over_logging
 from webhook.model import names
@@ -59,7 +60,7 @@ def run(settings: AgentSettings) -> None:
     # program with the process id 1, which the kernel otherwise spares (signal(7), pid_namespaces(7)).
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     rounds = threading.Thread(target=_make_rounds, args=(agent,), name="rounds", daemon=True)
-    endpoints = Endpoints(settings.node, lambda: agent.status, time.monotonic, rounds.is_alive, log)
+    endpoints = agent_endpoints(settings.node, lambda: agent.status, time.monotonic, rounds.is_alive, log)
     serve(endpoints, settings.host, settings.port)
     log.started(version=__version__, interval=settings.interval)
     rounds.start()

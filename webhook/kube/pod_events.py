@@ -60,7 +60,9 @@ class PodEvents:
 
     Args:
         session: To the API server.
-        instance: Which of the webhook's replicas this is.
+        instance: Which of the program's replicas this is.
+        reporter: How the program calls itself.
+        action: What it was doing.
         now: The time, with its zone.
     """
 
@@ -69,10 +71,12 @@ class PodEvents:
         session: Session,
         *,
         instance: str | None = None,
+        reporter: str = names.WEBHOOK_CONTROLLER,
+        action: str = ACTION,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._session = session
-        self._reporter = Reporter(names.WEBHOOK_CONTROLLER, instance or socket.gethostname(), ACTION)
+        self._reporter = Reporter(reporter, instance or socket.gethostname(), action)
         self._now = now
         self._waiting: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(WAITING)
         self._told: dict[str, datetime] = {}

@@ -228,11 +228,14 @@ class Reflector:
     def _put(self, document: msgspec.Raw) -> str | None:
         """Hand an object on; returns its name if it is kept."""
         try:
-            versioned = read_versioned(document)
+            versioned = self._read(document)
         except ValueError as error:
             self._mirror.doubt("", str(error))
             return None
         return versioned.name if self._mirror.put(versioned) else None
+
+    def _read(self, document: msgspec.Raw) -> VersionedObject:
+        return read_versioned(document, all_namespaces=self._resource.all_namespaces)
 
     async def _watch_from(self, version: int) -> None:
         """What happens after that version, until the API server ends it; a refusal is counted."""
@@ -294,7 +297,7 @@ class Reflector:
             self._mirror.caught_up(version)
         else:
             try:
-                versioned = read_versioned(event.object)
+                versioned = self._read(event.object)
             except ValueError as error:
                 # It is not known of which object this was the newest state: only a list can tell.
                 self._version = None

@@ -19,6 +19,8 @@ class Resource:
     query: str = ""
     """Selectors, escaped."""
     metadata_only: bool = False
+    all_namespaces: bool = False
+    """Objects of several namespaces: a mirror knows them by ``namespace/name``."""
 
     @property
     def list_form(self) -> str:
@@ -33,6 +35,15 @@ class Resource:
 
 NAMESPACES = Resource("namespaces", "/api/v1/namespaces", metadata_only=True)
 NODES = Resource("nodes", "/api/v1/nodes", metadata_only=True)
+WHOLE_NODES = Resource("nodes", "/api/v1/nodes")
+PODS = Resource(
+    "pods",
+    "/api/v1/pods",
+    "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
+    all_namespaces=True,
+)
+"""Those that may hold devices. One that finishes leaves the watch as if it had been deleted (apiserver
+pkg/storage/cacher/cache_watcher.go), so nothing is kept of it."""
 
 _PUBLISHED = f"labelSelector={names.NODE.replace('/', '%2F')}"
 

@@ -9,6 +9,7 @@ class VersionedObject(NamedTuple):
     """One state of one object."""
 
     name: str
+    """Within its collection."""
     version: int
     """Its resourceVersion. Those of one collection grow with time and may be compared (KEP-5504: decimal integers,
     in all served resources; conformance since Kubernetes 1.35, and true of etcd's revisions before)."""
@@ -19,6 +20,7 @@ class VersionedObject(NamedTuple):
 class _Metadata(msgspec.Struct, rename="camel"):
     name: str
     resource_version: str
+    namespace: str = ""
 
 
 class _Object(msgspec.Struct):
@@ -28,11 +30,20 @@ class _Object(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Object)
 
 
-def read_versioned(document: bytes | msgspec.Raw) -> VersionedObject:
+def read_versioned(document: bytes | msgspec.Raw, *, all_namespaces: bool = False) -> VersionedObject:
     """The object in a list, an event or an answer.
 
+    Args:
+        document: JSON.
+        all_namespaces: Whether the collection has objects of several namespaces. Then ``namespace/name`` is the name.
+
     Raises:
-        ValueError: it has no name or no version. msgspec's errors are such.
+        ValueError: it has no name, no version, or not the namespace that it needs. msgspec's errors are such.
     """
     metadata = _DECODER.decode(document).metadata
-    return VersionedObject(metadata.name, int(metadata.resource_version), document)
+    name = metadata.name
+    if all_namespaces:
+        if not metadata.namespace:
+            raise ValueError("expected an object with a namespace, found one without")
+        name = f"{metadata.namespace}/{name}"
+    return VersionedObject(name, int(metadata.resource_version), document)

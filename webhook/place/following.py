@@ -9,7 +9,7 @@ from webhook.place import evidence
 from webhook.place.asked import Asked
 from webhook.place.choose import Chosen, is_satisfying
 from webhook.place.memory import Followed
-from webhook.place.pinned import placement_of, written_pin
+from webhook.place.pinned import pin_of, placement_of, written_pin
 from webhook.place.pins import release, rest
 from webhook.place.pod import PodRecord, UnboundPod
 from webhook.place.reasons import PlaceReason
@@ -29,7 +29,6 @@ class FollowedPods:
 
     def decide(self, this: Round) -> Iterator[Write]:
         """What is to be done; it also finds out which nodes and how much of ``inFlight`` are in use."""
-        yield from self._bound(this)
         followed = []
         for pod in list(self._scene.world.unbound.values()):
             unbound = pod.unbound
@@ -44,17 +43,14 @@ class FollowedPods:
         for _, _, pod, found in sorted(followed, key=lambda entry: entry[:2]):
             yield from self._follow(pod, found, this)
 
-    def _bound(self, this: Round) -> Iterator[Write]:
-        """The pinned pods that have got their node since the last round."""
-        scene = self._scene
-        for uid, found in list(scene.memory.followed.items()):
-            pod = scene.world.pods.get(found.key)
-            if pod is not None and pod.uid == uid and pod.unbound is not None:
-                continue
-            del scene.memory.followed[uid]
-            if pod is not None and pod.uid == uid and pod.is_bound:
-                scene.memory.begin_anew(found.pinned_at, this.now)
-                yield bound_write(pod, found.placed, this.now - found.seen)
+    def bound(self, before: PodRecord, after: PodRecord, this: Round) -> Iterator[Write]:
+        """A pod has got its node: whether HAMi gave what it was pinned to."""
+        pin = pin_of(before)
+        found = self._scene.memory.followed.pop(after.uid, None)
+        if found:
+            self._scene.memory.begin_anew(found.pinned_at, this.now)
+        if pin:
+            yield bound_write(after, pin, self._scene.memory.see(after, this.now))
 
     def _follow(self, pod: PodRecord, found: Followed, this: Round) -> Iterator[Write]:
         scheduled = pod.unbound.scheduled if pod.unbound else found.before

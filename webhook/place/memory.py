@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -15,14 +16,10 @@ from webhook.place.world import PlaceNode, World
 class Followed:
     """A pin whose pod has no node yet."""
 
-    key: str
-    """Of the pod."""
     placed: Placed
     pinned_at: float
     since: float
     """When the planner's patience began: with the pin, or when a pod that was pinned before got its node."""
-    seen: float
-    """When the pod was seen first."""
     before: PodCondition
     """What the scheduler had said of the pod when it was pinned: what differs from it was said later."""
 
@@ -46,7 +43,7 @@ class Memory:
     def pinned(self, pod: PodRecord, placed: Placed, now: float) -> None:
         """A pod is being pinned."""
         before = pod.unbound.scheduled if pod.unbound else NO_CONDITION
-        self.followed[pod.uid] = Followed(pod.key, placed, now, now, self.seen.get(pod.uid, now), before)
+        self.followed[pod.uid] = Followed(placed, now, now, before)
 
     def follow(self, pod: PodRecord, now: float) -> Followed | None:
         """What is known of the pin of a pod; None if it has none."""
@@ -67,7 +64,8 @@ class Memory:
 
     def forget(self, present: Collection[str]) -> None:
         """Keep what is of these pods."""
-        for kept in (self.seen, self.told, self.rested):
+        kept: dict[str, Any]
+        for kept in (self.seen, self.followed, self.told, self.rested):
             for uid in [uid for uid in kept if uid not in present]:
                 del kept[uid]
 

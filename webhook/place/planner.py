@@ -1,11 +1,14 @@
 """The rounds of the planner: what is to be done about each pod at this moment."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 
 from webhook.config import AdmitPolicy
+from webhook.model.choices import PlacementMode
 from webhook.model.pod import Namespace
 from webhook.place.following import FollowedPods
+from webhook.place.observing import compare
+from webhook.place.pinned import pin_of
 from webhook.place.round import PlannerReport, Round, Scene
 from webhook.place.waiting import WaitingPods
 from webhook.place.world import World
@@ -40,7 +43,16 @@ class Planner:
         scene.intents.settle(busy)
         on_their_way = scene.intents.nodes()
         this = Round(now, at, busy, in_flight=len(on_their_way), releasing=set(on_their_way))
-        writes = [*self._followed.decide(this), *self._waiting.decide(this)]
+        writes = [*self._bound(this), *self._followed.decide(this), *self._waiting.decide(this)]
         scene.memory.forget({pod.uid for pod in scene.world.unbound.values()})
         self.report = this.report
         return writes
+
+    def _bound(self, this: Round) -> Iterator[Write]:
+        newly = self._scene.world.newly_bound
+        while newly:
+            before, after = newly.popleft()
+            if pin_of(before):
+                yield from self._followed.bound(before, after, this)
+            elif self._scene.settings.mode is PlacementMode.OBSERVE:
+                yield from compare(self._scene, before, after)

@@ -21,5 +21,7 @@ class PlaceReason(StrEnum):
     GIVEN_UP = "GivenUp"
     CARDS_LOST = "CardsLost"
     OTHER_CARDS = "OtherCards"
+    BEST_CARDS_GIVEN = "BestCardsGiven"
+    BETTER_CARDS_WERE_FREE = "BetterCardsWereFree"
     NOT_PLACEABLE = "NotPlaceable"
     SWITCHED_OFF = "SwitchedOff"

@@ -5,6 +5,7 @@ HAMi's allocation, or by a pin of ours. What is not certain is not free.
 """
 
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -18,6 +19,10 @@ from webhook.topology.planning.fleet import Build, Builds
 
 _ANSWERS_KEPT = 512
 """Of each node, to the question whether pods of a template may run there."""
+
+
+_BOUND_KEPT = 4096
+"""A planner that does not lead reads none."""
 
 
 class Stock(NamedTuple):
@@ -95,6 +100,8 @@ class World:
         self.pods: dict[str, PodRecord] = {}
         self.unbound: dict[str, PodRecord] = {}
         """Those of interest without a node, by their keys."""
+        self.newly_bound: deque[tuple[PodRecord, PodRecord]] = deque(maxlen=_BOUND_KEPT)
+        """Pods of interest that got their node, as they were without it and with it. Whoever reads one removes it."""
         self.stocks: dict[Stock, list[str]] = {}
         """The names of the nodes with each, sorted."""
         self._builds = Builds()
@@ -121,6 +128,8 @@ class World:
             self.pods[key] = after
             if after.unbound is not None:
                 self.unbound[key] = after
+        if before and after and before.unbound and after.is_bound and before.uid == after.uid:
+            self.newly_bound.append((before, after))
 
     @contextmanager
     def without(self, pod: PodRecord) -> Iterator[None]:

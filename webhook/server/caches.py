@@ -1,17 +1,15 @@
 """Fills the state of the cluster, beside the reviews: mirrors of what is watched, and versions that are asked for."""
 
 import asyncio
-import random
-import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection
 
 from webhook.kube import resources
 from webhook.kube.errors import AnswerTooLong, ApiRefused, ApiServerAway
 from webhook.kube.namespaces import LiveNamespaces
 from webhook.kube.reflector import Reflector
 from webhook.kube.session import Session
+from webhook.kube.upkeep import RETRY_SECONDS, Upkeep, between
 from webhook.kube.versions import LiveVersions
 from webhook.log import Log
 from webhook.model.cluster import ClusterFacts
@@ -24,7 +22,6 @@ from webhook.state.detected import claimed_resources, hami_version, kubernetes_v
 
 VERSIONS_SECONDS = (120.0, 240.0)
 """HAMi and Kubernetes are seldom updated, and never at once on all nodes."""
-RETRY_SECONDS = (1.0, 5.0)
 
 
 class ClusterCaches:
@@ -67,21 +64,16 @@ class ClusterCaches:
             (resources.config_maps(namespace), self.state.topologies),
             (resources.leases(namespace), self.state.leases),
         )
-        self._reflectors = [Reflector(session, resource, mirror, errors=self.errors) for resource, mirror in mirrors]
-        self._tasks: list[asyncio.Task[None]] = []
+        reflectors = [Reflector(session, resource, mirror, errors=self.errors) for resource, mirror in mirrors]
+        self._upkeep = Upkeep((*(reflector.run for reflector in reflectors), self._watch_versions), log)
 
     async def open(self) -> None:
         """Begin to fill them; returns at once."""
-        work: list[Callable[[], Coroutine[Any, Any, None]]] = [reflector.run for reflector in self._reflectors]
-        work.append(self._watch_versions)
-        self._tasks = [asyncio.create_task(self._guarded(coroutine)) for coroutine in work]
+        self._upkeep.open()
 
     async def close(self) -> None:
         """Stop; what is known stays."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks = []
+        await self._upkeep.close()
 
     def vitals(self) -> Vitals:
         """What metrics say of the state."""
@@ -93,15 +85,6 @@ class ClusterCaches:
             unmatched_schedulers=None if self._unmatched is None else len(self._unmatched),
         )
 
-    async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """A bug must not leave the state to grow old in silence: it is logged, and the work begins anew."""
-        while True:
-            try:
-                await work()
-            except Exception:
-                self._log.say("error", "bug", traceback=traceback.format_exc())
-            await asyncio.sleep(_between(RETRY_SECONDS))
-
     async def _watch_versions(self) -> None:
         while True:
             problem = ""
@@ -112,7 +95,7 @@ class ClusterCaches:
                 problem = str(error)
             self.state.versions_problem = problem
             self._say(VERSIONS, problem)
-            await asyncio.sleep(_between(RETRY_SECONDS if problem else VERSIONS_SECONDS))
+            await asyncio.sleep(between(RETRY_SECONDS if problem else VERSIONS_SECONDS))
 
     async def _detect(self) -> ClusterFacts:
         """The facts; what cannot be told from an answer is unknown, and what is configured is not asked for.
@@ -193,7 +176,3 @@ class ClusterCaches:
     def _tell(self, text: str) -> None:
         """Log what was found, is wrong, or is right again."""
         self._log.say("info", "state", text=text)
-
-
-def _between(seconds: tuple[float, float]) -> float:
-    return random.uniform(*seconds)  # noqa: S311 - so that replicas do not ask together; no secret

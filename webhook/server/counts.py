@@ -1,9 +1,9 @@
 """What the server has done, counted in plain numbers: a count costs less than a review may notice."""
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
 
+from webhook.exposition import Spread
 from webhook.model.binding import BindOutcome, BindReason
 from webhook.model.outcome import Outcome
 from webhook.server.connections import Cause
@@ -17,20 +17,6 @@ SLOW_SECONDS = 1.0
 PORTS = ("reviews", "ops")
 
 
-class Durations:
-    """A histogram of seconds."""
-
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(SECONDS) + 1)
-        """How many were as long as each of ``SECONDS`` or shorter, but longer than the one before; the last: longer."""
-        self.total = 0.0
-
-    def add(self, seconds: float) -> None:
-        """Count one duration."""
-        self.buckets[bisect_left(SECONDS, seconds)] += 1
-        self.total += seconds
-
-
 class Counts:
     """All that the server counts. Dry runs are left out: nothing comes of them.
 
@@ -42,7 +28,7 @@ class Counts:
         self.events_lost = events_lost
         self.admissions: dict[tuple[str, str, str], int] = {}
         """By outcome, reason and profile."""
-        self.admission_seconds = Durations()
+        self.admission_seconds = Spread(SECONDS)
         """From the arrival of a review of a pod to its answer."""
         self.bindings: Counter[tuple[str, str, str]] = Counter()
         """By outcome, reason and profile, too."""
@@ -62,9 +48,9 @@ class Counts:
         """By what was read: ``pod`` or ``group``."""
         self.limited_reads: Counter[str] = Counter()
         """Reads that were not done because there were too many: of a ``namespace``, a ``pod`` or a ``group``."""
-        self.binding_seconds = Durations()
+        self.binding_seconds = Spread(SECONDS)
         """How long the answers to reviews of Bindings took."""
-        self.waiting_seconds = Durations()
+        self.waiting_seconds = Spread(SECONDS)
         """Of which for the pod."""
 
     def admitted(self, outcome: Outcome, *, seconds: float) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 from prometheus_client.core import Metric
 
 from webhook import __version__
-from webhook.exposition import counter, gauge, histogram, info
+from webhook.exposition import counter, gauge, info
 from webhook.model.envelope import BINDINGS_PATH, PODS_PATH
-from webhook.server.counts import SECONDS, Counts, Durations
+from webhook.server.counts import Counts
 from webhook.server.vitals import Vitals
+from webhook.state.metrics import cache_families
 from webhook.topology.sets import LinkClass
 
 _OUTCOME = ("outcome", "reason", "profile")
@@ -29,7 +30,7 @@ def families(counts: Counts, vitals: Vitals) -> Iterator[Metric]:
 
 def _reviews(counts: Counts) -> Iterator[Metric]:
     yield counter("admissions", "Reviews of pods by what became of them.", _OUTCOME, _flat(counts.admissions))
-    yield _durations("admission_seconds", "Seconds that a review of a pod took.", counts.admission_seconds)
+    yield counts.admission_seconds.metric("admission_seconds", "Seconds that a review of a pod took.")
     yield counter(
         "rejected_requests",
         "Requests that got no review as an answer.",
@@ -62,8 +63,8 @@ def _bindings(counts: Counts) -> Iterator[Metric]:
         ("same",),
         _yes_or_no(counts.same_numa),
     )
-    yield _durations("binding_seconds", "Seconds that a review of a Binding took.", counts.binding_seconds)
-    yield _durations("pod_read_seconds", "Seconds of that spent waiting for pods.", counts.waiting_seconds)
+    yield counts.binding_seconds.metric("binding_seconds", "Seconds that a review of a Binding took.")
+    yield counts.waiting_seconds.metric("pod_read_seconds", "Seconds of that spent waiting for pods.")
     yield counter(
         "pod_read_failures",
         "Reads of a pod, or of its group, that failed or took too long.",
@@ -132,29 +133,7 @@ def _cluster(vitals: Vitals) -> Iterator[Metric]:
         hami=vitals.hami,
         kubernetes=vitals.kubernetes,
     )
-    caches = vitals.caches
-    yield gauge(
-        "cache_objects", "Objects of the cluster in memory.", ("cache",), {(c.name,): c.objects for c in caches}
-    )
-    yield gauge("cache_bytes", "Bytes that they take, about.", ("cache",), {(c.name,): c.bytes for c in caches})
-    yield counter(
-        "cache_left_out",
-        "States of objects that were not kept because a cache was full.",
-        ("cache",),
-        {(c.name,): c.left_out for c in caches},
-    )
-    yield gauge(
-        "cache_age_seconds",
-        "Seconds since a cache was last known to be what the cluster has.",
-        ("cache",),
-        {(c.name,): c.confirmed_seconds for c in caches if c.confirmed_seconds is not None},
-    )
-    yield gauge(
-        "cache_filled",
-        "Whether a cache has ever been complete.",
-        ("cache",),
-        {(c.name,): float(c.filled) for c in caches},
-    )
+    yield from cache_families(vitals.caches)
     yield gauge(
         "nodes",
         "Nodes by the age of the topology that their agent published.",
@@ -187,7 +166,3 @@ def _words(words: Iterable[str], values: Mapping[str, int]) -> dict[tuple[str, .
 
 def _yes_or_no(values: Mapping[bool, int]) -> dict[tuple[str, ...], float]:
     return {("true",): values.get(True, 0), ("false",): values.get(False, 0)}
-
-
-def _durations(name: str, text: str, durations: Durations) -> Metric:
-    return histogram(name, text, SECONDS, tuple(durations.buckets), durations.total)

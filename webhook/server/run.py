@@ -18,11 +18,11 @@ from typing import Any, Protocol
 
 from webhook import __version__
 from webhook.config import Config, ServerSettings
+from webhook.heartbeat import Heartbeat
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import GpuTopologyError
 from webhook.server.app import create_ops_app
 from webhook.server.connections import Connections, Limits, Phase
-from webhook.server.heartbeat import Heartbeat
 from webhook.server.listener import BACKLOG, Server, server_config
 from webhook.server.ops import OpsThread
 from webhook.server.reviews import Reviews

@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from webhook.model.errors import GpuTopologyError
 from webhook.printable import printable
+from webhook.state.report import CacheReport
 
 Document = bytes | bytearray | memoryview
 
@@ -57,9 +58,11 @@ class Cache(Generic[T]):
         limit: How much is kept.
         tell: Takes a text for the log.
         clock: Seconds that never go back.
+        changed: Hears of every value that is no longer the one from before: the name, the value before and the one that
+            is kept now; ``None``: none is kept, or it cannot be read. An index that follows it has what the cache has.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is kept, how much of it, and who hears of it
         self,
         kind: str,
         read: Callable[[Document, str, T | None], T],
@@ -68,6 +71,7 @@ class Cache(Generic[T]):
         limit: Limit,
         tell: Callable[[str], None],
         clock: Callable[[], float],
+        changed: Callable[[str, T | None, T | None], None] | None = None,
     ) -> None:
         self.kind = kind
         self.filled = False
@@ -78,12 +82,16 @@ class Cache(Generic[T]):
         """Bytes that are kept, without those that Python adds."""
         self.left_out = 0
         """How often a state of an object was not kept because of the limit."""
+        self.is_incomplete = False
+        """Whether something was left out since the list before the last one."""
+        self._left_out_then = 0
         self._limit = limit
         self._is_full = False
         self._read = read
         self._weigh = weigh
         self._tell = tell
         self._clock = clock
+        self._changed = changed
         self._entries: dict[str, _Entry[T]] = {}
         self._gone: dict[str, int] = {}
         """When objects were deleted that an old message may still tell of."""
@@ -98,6 +106,11 @@ class Cache(Generic[T]):
         """What is kept of the object of that name."""
         entry = self._entries.get(name)
         return entry.value if entry else None
+
+    def version(self, name: str) -> int | None:
+        """That of the state that is kept of the object, readable or not; ``None`` without one."""
+        entry = self._entries.get(name)
+        return entry.version if entry else None
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -128,6 +141,7 @@ class Cache(Generic[T]):
             self._faults.pop(name, None)
         self._entries[name] = entry
         self.weight += entry.weight - (before.weight if before else 0)
+        self._tell_change(name, before, entry)
         return True
 
     def drop(self, versioned: Versioned) -> None:
@@ -140,9 +154,16 @@ class Cache(Generic[T]):
             self._gone[name] = version
         self._remove(name)
 
+    def absent(self, name: str) -> None:
+        """The API server has just said that there is no object of that name; at which version, it did not say."""
+        if (entry := self._entries.get(name)) is not None:
+            self._gone[name] = max(entry.version, self._gone.get(name, 0))
+            self._remove(name)
+
     def listed(self, version: int, names: Set[str]) -> None:
         """At that version there were objects of these names, all of them put already, and no others that are kept."""
         self._is_full = False
+        self.is_incomplete, self._left_out_then = self.left_out > self._left_out_then, self.left_out
         for name in [name for name, entry in self._entries.items() if entry.version <= version and name not in names]:
             self._remove(name)
         self.caught_up(version)
@@ -176,6 +197,17 @@ class Cache(Generic[T]):
             self._tell(problem or f"{self.kind}: the API server answers again")
         self.problem = problem
 
+    def report(self) -> CacheReport:
+        """How it is at this moment."""
+        return CacheReport(
+            name=self.kind,
+            objects=len(self),
+            bytes=self.weight,
+            left_out=self.left_out,
+            filled=self.filled,
+            confirmed_seconds=None if self.confirmed is None else self._clock() - self.confirmed,
+        )
+
     def _has_room(self, entry: _Entry[T], before: _Entry[T] | None) -> bool:
         """Whether ``entry`` fits in the place of ``before``; counts what does not, and says so once for each list."""
         most = self._limit
@@ -184,6 +216,7 @@ class Cache(Generic[T]):
         if objects <= most.objects and weight <= most.bytes:
             return True
         self.left_out += 1
+        self.is_incomplete = True
         if not self._is_full:
             self._is_full = True
             self._tell(
@@ -197,3 +230,9 @@ class Cache(Generic[T]):
         self._faults.pop(name, None)
         if entry:
             self.weight -= entry.weight
+            self._tell_change(name, entry, None)
+
+    def _tell_change(self, name: str, before: _Entry[T] | None, after: _Entry[T] | None) -> None:
+        old, new = before.value if before else None, after.value if after else None
+        if self._changed and old is not new:
+            self._changed(name, old, new)

@@ -14,7 +14,7 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import ManifestError, StateUnknown, TooManyNamespaceReads
 from webhook.model.node_names import config_map_name
 from webhook.model.pod import Namespace
-from webhook.resolve.node import KnownNode, Origin, Sources
+from webhook.resolve.node import Sources
 from webhook.state.cache import Cache, Versioned
 from webhook.state.kept import (
     LEASES,
@@ -28,11 +28,11 @@ from webhook.state.kept import (
     read_config_map,
     read_namespace,
     read_node,
+    weigh_namespace,
+    weigh_packed,
 )
-from webhook.state.parsed import Parsed
-from webhook.state.published import own_topology
+from webhook.state.parsed import Parsed, parse_annotated, parse_published
 from webhook.state.report import CacheReport, StateReport, TopologyReport
-from webhook.topology.readers.hami import read_hami
 
 ASK_AGAIN_SECONDS = 1.0
 """For so long what the API server said of a namespace in doubt is taken for true."""
@@ -90,18 +90,18 @@ class ClusterState:
         """Why no versions are there."""
 
         self.namespaces = Cache[Namespace](
-            "namespaces", read_namespace, _weigh_namespace, limit=NAMESPACES, tell=tell, clock=clock
+            "namespaces", read_namespace, weigh_namespace, limit=NAMESPACES, tell=tell, clock=clock
         )
-        self.nodes = Cache[Packed]("nodes", read_node, _weigh_packed, limit=NODES, tell=tell, clock=clock)
+        self.nodes = Cache[Packed]("nodes", read_node, weigh_packed, limit=NODES, tell=tell, clock=clock)
         self.topologies = Cache[Packed](
-            "configmaps", read_config_map, _weigh_packed, limit=TOPOLOGIES, tell=tell, clock=clock
+            "configmaps", read_config_map, weigh_packed, limit=TOPOLOGIES, tell=tell, clock=clock
         )
         read_lease = lease_reader(clock=clock, wall=wall, heard=lambda: self.leases.confirmed)
         self.leases = Cache[AgentHeartbeat](
             "leases", read_lease, lambda heartbeat: len(heartbeat.renewed), limit=LEASES, tell=tell, clock=clock
         )
-        self._published = Parsed(self.topologies, _published)
-        self._annotated = Parsed(self.nodes, _annotated)
+        self._published = Parsed(self.topologies, parse_published)
+        self._annotated = Parsed(self.nodes, parse_annotated)
 
     @property
     def _caches(self) -> tuple[Cache[Namespace] | Cache[Packed] | Cache[AgentHeartbeat], ...]:
@@ -180,18 +180,7 @@ class ClusterState:
 
     def report(self) -> StateReport:
         """How the state is."""
-        now = self._clock()
-        caches = [
-            CacheReport(
-                name=cache.kind,
-                objects=len(cache),
-                bytes=cache.weight,
-                left_out=cache.left_out,
-                filled=cache.filled,
-                confirmed_seconds=None if cache.confirmed is None else now - cache.confirmed,
-            )
-            for cache in self._caches
-        ]
+        caches = [cache.report() for cache in self._caches]
         facts, at = self._facts or ClusterFacts(), self._facts_at
         caches.append(
             CacheReport(
@@ -200,7 +189,7 @@ class ClusterState:
                 bytes=0,
                 left_out=0,
                 filled=self._facts is not None,
-                confirmed_seconds=None if at is None else now - at,
+                confirmed_seconds=None if at is None else self._clock() - at,
             )
         )
         return StateReport(caches=tuple(caches), topologies=self._report_topologies())
@@ -279,22 +268,3 @@ def _unkept(versioned: Versioned) -> Namespace:
         return read_namespace(versioned.document, versioned.name, None)
     except ManifestError as error:
         raise StateUnknown(f"get namespace {versioned.name}: {error}") from None
-
-
-def _published(texts: tuple[str, ...], name: str) -> KnownNode:
-    return KnownNode(own_topology(texts[0], name, f"ConfigMap {name}"), origin=Origin.AGENT)
-
-
-def _annotated(texts: tuple[str, ...], name: str) -> KnownNode:
-    register, score = texts
-    return KnownNode(read_hami(register, score or None, node=name, source=f"Node {name}"), origin=Origin.HAMI)
-
-
-def _weigh_namespace(namespace: Namespace) -> int:
-    return sum(
-        len(key) + len(value) for part in (namespace.labels, namespace.annotations) for key, value in part.items()
-    )
-
-
-def _weigh_packed(packed: Packed) -> int:
-    return len(packed.digest) + len(packed.data)

@@ -183,6 +183,18 @@ def pack(before: Packed | None, *texts: str) -> Packed:
     return before if before and before.digest == digest else Packed(digest, zlib.compress(plain, 6))
 
 
+def weigh_namespace(namespace: Namespace) -> int:
+    """Bytes of its texts."""
+    return sum(
+        len(key) + len(value) for part in (namespace.labels, namespace.annotations) for key, value in part.items()
+    )
+
+
+def weigh_packed(packed: Packed) -> int:
+    """Bytes of it."""
+    return len(packed.digest) + len(packed.data)
+
+
 def _check_length(where: str, text: str) -> None:
     if len(text) > MOST_CHARACTERS:
         raise FormatError(where, expected=f"at most {MOST_CHARACTERS} characters", found=str(len(text)))

@@ -3,14 +3,26 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
+from typing import Protocol
 
 from webhook.model.errors import GpuTopologyError
-from webhook.resolve.node import KnownNode
-from webhook.state.cache import Cache
+from webhook.resolve.node import KnownNode, Origin
 from webhook.state.kept import NO_TEXTS, Packed
+from webhook.state.published import own_topology
+from webhook.topology.readers.hami import read_hami
 
 KEPT = 256
 """A parsed topology of eight GPUs takes 40 KB with what is reckoned from it; to parse it again takes a millisecond."""
+
+
+class Texts(Protocol):
+    """A cache of texts, by the names of the objects that they belong to."""
+
+    def get(self, name: str) -> Packed | None:
+        """Those of the object of that name."""
+
+    def doubt(self, name: str, problem: str) -> None:
+        """Say once what is wrong with them."""
 
 
 class Parsed:
@@ -22,9 +34,7 @@ class Parsed:
         kept: How many to keep.
     """
 
-    def __init__(
-        self, cache: Cache[Packed], parse: Callable[[tuple[str, ...], str], KnownNode], *, kept: int = KEPT
-    ) -> None:
+    def __init__(self, cache: Texts, parse: Callable[[tuple[str, ...], str], KnownNode], *, kept: int = KEPT) -> None:
         self._cache = cache
         self._parse = parse
         self._limit = kept
@@ -50,9 +60,33 @@ class Parsed:
                 self._kept.popitem(last=False)
         return known
 
+    def forget(self, name: str) -> None:
+        """Keep no longer what came of the texts of that object: it is gone, or not asked for any more."""
+        with self._lock:
+            self._kept.pop(name, None)
+
     def _read(self, packed: Packed, name: str) -> KnownNode | None:
         try:
             return self._parse(packed.texts, name)
         except GpuTopologyError as error:
             self._cache.doubt(name, str(error))
             return None
+
+
+def parse_published(texts: tuple[str, ...], name: str) -> KnownNode:
+    """What an agent says of its node, from its ConfigMap of that name.
+
+    Raises:
+        FormatError: that is no topology, or one of another node.
+    """
+    return KnownNode(own_topology(texts[0], name, f"ConfigMap {name}"), origin=Origin.AGENT)
+
+
+def parse_annotated(texts: tuple[str, ...], name: str) -> KnownNode:
+    """What HAMi says of the node of that name, from its annotations.
+
+    Raises:
+        FormatError: they do not parse.
+    """
+    register, score = texts
+    return KnownNode(read_hami(register, score or None, node=name, source=f"Node {name}"), origin=Origin.HAMI)

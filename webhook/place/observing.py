@@ -1,0 +1,86 @@
+"""What the planner would have chosen for a pod that HAMi has chosen for: the mode ``observe``."""
+
+from collections.abc import Iterator
+
+from webhook.catalogue import waiting as said
+from webhook.model.binding import PodEvent
+from webhook.place.choose import Chosen, grade_of
+from webhook.place.pod import PodRecord
+from webhook.place.reasons import PlaceReason
+from webhook.place.round import Scene, Unreadable
+from webhook.place.world import PlaceNode
+from webhook.place.write import Write
+from webhook.topology.planning.fleet import Grade
+from webhook.topology.selection.score import LINK_VALUES
+from webhook.topology.sets import GpuSet, assess
+
+
+def compare(scene: Scene, before: PodRecord, after: PodRecord) -> Iterator[Write]:
+    """Whether better cards were free when a pod got its own; nothing where its cards have no pairs or are not known.
+
+    Args:
+        scene: What there is; the pod is in it with its cards.
+        before: The pod without a node.
+        after: The pod with it.
+    """
+    given = _given(scene, after)
+    try:
+        asked = scene.asked(before)
+    except Unreadable:
+        return
+    if given is None or not asked.cards.linked:
+        return
+    node, gpu_set = given
+    with scene.world.without(after):
+        chosen = scene.chooser.best(before, asked.cards)
+    is_better = chosen is not None and grade_of(chosen, asked.cards) > _grade(gpu_set)
+    lost = max(0.0, chosen.choice.chosen.bandwidth - gpu_set.bandwidth) if chosen and is_better else 0.0
+    yield _write(after, node, gpu_set, chosen if is_better else None, lost)
+
+
+def _given(scene: Scene, pod: PodRecord) -> tuple[PlaceNode, GpuSet] | None:
+    """The node and the set of the cards that HAMi gave; None if they are not known."""
+    node = scene.world.node_with(pod.held)
+    if node is None or node.build is None:
+        return None
+    index_of = {uuid: index for index, uuid in node.uuids.items()}
+    return node, assess(node.build.topology, [index_of[uuid] for uuid in pod.held], node.build.connections)
+
+
+def _grade(gpu_set: GpuSet) -> Grade:
+    return LINK_VALUES[gpu_set.link], round(gpu_set.bandwidth, 3)
+
+
+def _write(pod: PodRecord, node: PlaceNode, given: GpuSet, better: Chosen | None, lost: float) -> Write:
+    reason = PlaceReason.BETTER_CARDS_WERE_FREE if better else PlaceReason.BEST_CARDS_GIVEN
+    log: dict[str, str | int | float] = {
+        "reason": reason,
+        "node": node.name,
+        "cards": _labels(given.gpus),
+        "link": given.link,
+        "bandwidth": round(given.bandwidth, 1),
+        "lost": round(lost, 1),
+    }
+    event = None
+    if better:
+        best = better.choice.chosen
+        message = said.BETTER_CARDS_WERE_FREE.say(
+            given=_labels(given.gpus),
+            given_node=node.name,
+            given_link=_link(given),
+            cards=_labels(best.gpus),
+            node=better.node.name,
+            link=_link(best),
+        )
+        log["text"] = str(message)
+        event = PodEvent(reason, message.advice)
+    result = "better-possible" if better else "same"
+    return Write(namespace=pod.namespace, name=pod.name, uid=pod.uid, event=event, result=result, log=log)
+
+
+def _labels(gpus: tuple[int, ...]) -> str:
+    return ", ".join(f"GPU{index}" for index in gpus)
+
+
+def _link(gpu_set: GpuSet) -> str:
+    return f"{gpu_set.link}, {gpu_set.bandwidth:.4g} GB/s"

@@ -1,0 +1,144 @@
+"""One planner leads, by a Lease that it renews only while it can plan: only then does the webhook hold pods back.
+
+A leader that cannot renew stops to write before another replica may begin. ``certs/election.py`` has the decision.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
+
+from certs.election import ObservedLease, lease_spec, look, may_lead
+from webhook.kube.errors import ApiError, Conflict
+from webhook.kube.leader_lease import LeaderLease, Lease
+from webhook.log import Log
+from webhook.planner.clock import Clock
+
+LEASE_SECONDS = 15.0
+"""For so long after a change of the Lease no other replica takes it, each by its own clock."""
+WRITES_SECONDS = 10.0
+"""For so long after the last renewal the leader writes. What it sends at the end of them has the rest of the Lease to
+arrive: :data:`webhook.planner.writer.REQUEST_SECONDS`."""
+RENEW_SECONDS = 5.0
+LOOK_SECONDS = 2.0
+"""Between two looks of a replica that does not lead, and after a failure."""
+REQUEST_SECONDS = 4.0
+"""Two tries fit into the time between a renewal that is due and the end of the writes."""
+GIVE_BACK_SECONDS = 3.0
+
+ERRORS_NAME = "leases"
+
+
+class Leadership:
+    """Whether this replica leads.
+
+    Args:
+        lease: What the replicas lead by.
+        identity: Of this replica, unlike that of all others and of its own predecessors.
+        inability: Says why this replica cannot plan at the moment; empty when it can.
+        errors: Counts failed requests, by resource and kind.
+        log: Takes what changes.
+        clock: The time; that of the day is for people who read the Lease.
+    """
+
+    def __init__(
+        self,
+        lease: LeaderLease,
+        identity: str,
+        *,
+        inability: Callable[[], str],
+        errors: Counter[tuple[str, str]],
+        log: Log,
+        clock: Clock,
+    ) -> None:
+        self.identity = identity
+        self._lease = lease
+        self._inability = inability
+        self._errors = errors
+        self._log = log
+        self._clock = clock
+        self._observed: ObservedLease | None = None
+        self._renewed: float | None = None
+        """When the last renewal was sent that the API server took; None: this replica does not hold the Lease."""
+        self._told = False
+        """Whether the log says that this replica leads."""
+        self._problem = ""
+        """What the log says is in the way."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether this replica may write at this moment. In any thread."""
+        renewed = self._renewed
+        return renewed is not None and self._clock.monotonic() - renewed < WRITES_SECONDS
+
+    async def run(self) -> NoReturn:
+        """Look, take and renew until this is cancelled."""
+        while True:
+            seconds = await self.look()
+            await asyncio.sleep(seconds * random.uniform(0.8, 1.0))  # noqa: S311 - so that replicas do not ask together; no secret
+
+    async def look(self) -> float:
+        """Look once, and take or renew the Lease if that may be done; returns after how many seconds to look again."""
+        problem = self._inability()
+        taken = False
+        if not problem:
+            try:
+                taken = await self._take()
+            except Conflict:  # another replica was quicker, or somebody edited it
+                pass
+            except ApiError as error:
+                self._errors[ERRORS_NAME, error.kind] += 1
+                problem = str(error)
+        self._tell(problem)
+        return RENEW_SECONDS if taken else LOOK_SECONDS
+
+    async def give_back(self) -> None:
+        """Hold the Lease no longer, so that another replica may take it at once. No write may be on its way."""
+        held, self._renewed = self._renewed, None
+        if held is not None:
+            with suppress(ApiError, TimeoutError):
+                async with asyncio.timeout(GIVE_BACK_SECONDS):
+                    await self._release()
+        self._tell("")
+
+    async def _release(self) -> None:
+        while True:
+            found = await self._lease.get()
+            if found is None or _holder(found) != self.identity:
+                return
+            with suppress(Conflict):  # the last renewal came late: the next look finds it
+                await self._lease.replace(found, self._spec(found, held=False))
+
+    async def _take(self) -> bool:
+        """Whether the Lease is ours now."""
+        found = await self._lease.get()
+        began = self._clock.monotonic()
+        if found is not None:
+            self._observed = look(self._observed, found, began)
+            if not may_lead(found, self._observed, self.identity, began, least=LEASE_SECONDS):
+                self._renewed = None
+                return False
+            await self._lease.replace(found, self._spec(found))
+        else:
+            await self._lease.create(self._spec(None))
+        self._renewed = began
+        return True
+
+    def _spec(self, found: Lease | None, *, held: bool = True) -> Lease:
+        return lease_spec(found, self.identity, self._clock.now(), duration=LEASE_SECONDS, held=held)
+
+    def _tell(self, problem: str) -> None:
+        """Log what is new."""
+        if problem != self._problem:
+            self._problem = problem
+            self._log.say("warning" if problem else "info", "election", text=problem or "the Lease can be had again")
+        if self.leads != self._told:
+            self._told = self.leads
+            self._log.say("info", "leading" if self._told else "not leading", identity=self.identity)
+
+
+def _holder(lease: Lease) -> str | None:
+    spec = lease.get("spec")
+    return spec.get("holderIdentity") if isinstance(spec, dict) else None

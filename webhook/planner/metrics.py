@@ -1,0 +1,106 @@
+"""The metrics of the planner, made at each scrape: docs/observability.md."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client.core import Metric
+
+from webhook import __version__
+from webhook.exposition import counter, gauge, info
+from webhook.place.reasons import PlaceReason
+from webhook.place.round import PlannerReport
+from webhook.planner.counts import OBSERVED, Counts
+from webhook.planner.writer import Fate
+from webhook.state.metrics import cache_families
+from webhook.state.report import CacheReport
+from webhook.topology.sets import LinkClass
+
+RESULTS = ("pinned", "repinned", "released", "taken", "missed", "refused", "given-up")
+WAITING = frozenset(
+    (
+        PlaceReason.SOON,
+        PlaceReason.OTHER_GATES,
+        PlaceReason.NO_FREE_CARDS,
+        PlaceReason.NO_NODE,
+        PlaceReason.NEVER_FITS,
+        PlaceReason.REQUIREMENT_NOT_MET,
+        PlaceReason.BETTER_LATER,
+        PlaceReason.GROUP_INCOMPLETE,
+    )
+)
+"""Why a pod may wait."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Vitals:
+    """How the planner is at this moment."""
+
+    leads: bool
+    report: PlannerReport | None
+    """How its pods stand, if it leads."""
+    caches: tuple[CacheReport, ...]
+    events_lost: int
+
+
+def families(counts: Counts, vitals: Callable[[], Vitals]) -> Iterator[Metric]:
+    """All metrics. A counter whose labels are known is there with 0, because a rate needs a value to grow from."""
+    now = vitals()
+    yield info("planner_build", "1; the label names the version of the planner.", version=__version__)
+    yield gauge("planner_leader", "Whether this replica chooses cards.", (), {(): float(now.leads)})
+    if now.report:
+        yield from _waiting(now.report)
+    yield from _placed(counts)
+    yield from _observed(counts)
+    yield from _program(counts, now)
+    yield from cache_families(now.caches)
+
+
+def _placed(counts: Counts) -> Iterator[Metric]:
+    results = _words(RESULTS, counts.results)
+    yield counter("placements", "Pods by what the planner did about them.", ("result",), results)
+    yield counter("choices", "Choices by how the cards are linked.", ("link",), _words(LinkClass, counts.links))
+    yield counts.given_up.metric(
+        "bandwidth_given_up_gbps", "GB/s that the best cards of such a node have more than those that were chosen."
+    )
+    yield counts.gated_seconds.metric("gated_seconds", "Seconds from the creation of a pod to the opening of its gate.")
+
+
+def _observed(counts: Counts) -> Iterator[Metric]:
+    yield counter(
+        "observed_pods",
+        "Pods for which HAMi alone chose, by whether better cards were free.",
+        ("result",),
+        _words(OBSERVED, counts.observed),
+    )
+    yield counts.lost.metric("observed_lost_gbps", "GB/s that better free cards had more.")
+
+
+def _program(counts: Counts, vitals: Vitals) -> Iterator[Metric]:
+    yield counts.choice_seconds.metric("choice_seconds", "Seconds that one round of choices for all pods took.")
+    yield counter("planner_writes", "Changes of pods by what became of them.", ("fate",), _words(Fate, counts.writes))
+    yield counter("planner_bugs", "Decisions and writes that ended in an exception.", (), {(): counts.bugs})
+    yield counter("planner_events_lost", "Events about pods that could not be written.", (), {(): vitals.events_lost})
+    yield counter(
+        "planner_api_errors",
+        "Requests of the planner to the API server that failed.",
+        ("resource", "kind"),
+        dict(sorted(counts.api_errors.copy().items())),
+    )
+
+
+def _waiting(report: PlannerReport) -> Iterator[Metric]:
+    """Of the leader alone, so that a sum over the replicas counts each pod once."""
+    waiting = report.waiting.copy()
+    yield gauge(
+        "waiting_pods",
+        "Pods that wait for cards, by reason.",
+        ("reason",),
+        {(str(reason),): waiting.get(reason, 0) for reason in sorted({*WAITING, *waiting})},
+    )
+    yield gauge("oldest_waiting_seconds", "Seconds that the oldest of them has waited.", (), {(): report.oldest})
+
+
+def _words(words: Iterable[str], values: Counter[str]) -> dict[tuple[str, ...], float]:
+    counted = values.copy()
+    return {(str(word),): counted.get(word, 0) for word in words}

@@ -1,0 +1,162 @@
+"""Has decisions made again and again while this replica leads, and tries them out before it may lead."""
+
+import asyncio
+import traceback
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager, suppress
+from typing import NoReturn
+
+from webhook.log import Log
+from webhook.place.node import NodeRecord
+from webhook.place.pod import PodRecord
+from webhook.place.round import PlannerReport
+from webhook.place.write import Write
+from webhook.planner.clock import Clock
+from webhook.planner.counts import Counts
+from webhook.planner.decisions import Decisions, MakeDecisions
+from webhook.planner.leadership import Leadership
+from webhook.planner.mirrors import Mirrors
+from webhook.planner.writer import Writer
+from webhook.topology.model import NodeTopology
+
+EVERY_SECONDS = 1.0
+"""Between two rounds if nothing changes: time passes, and pods wait for its passing."""
+QUIET_SECONDS = 0.02
+"""Changes come in bursts: a round begins when none came for so long,"""
+PATIENT_SECONDS = 0.25
+"""but not later than so long after the first."""
+TRIAL_SECONDS = 15.0
+"""Between two trials after one that failed."""
+
+
+class Stirred:
+    """That something changed, as of when, on the clock of the event loop."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._last = 0.0
+
+    def __call__(self) -> None:
+        """Something changed just now."""
+        self._event.set()
+        self._last = asyncio.get_running_loop().time()
+
+    async def settle(self) -> None:
+        """Wait for the next change and the end of its burst, or for :data:`EVERY_SECONDS`."""
+        loop = asyncio.get_running_loop()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(EVERY_SECONDS):
+                await self._event.wait()
+        until = loop.time() + PATIENT_SECONDS
+        while self._event.is_set() and (rest := min(until, self._last + QUIET_SECONDS) - loop.time()) > 0:
+            await asyncio.sleep(rest)
+        self._event.clear()
+
+
+class Rounds:
+    """The loop of the planner. Only what a leader decides is written.
+
+    What decides is made anew each time that this replica becomes the leader, so nothing that it remembers outlives a
+    time in which another one led. A replica stands for election only once a trial went well: an exception must not
+    leave pods waiting for a leader that fails again and again.
+
+    Args:
+        mirrors: What is known of the cluster.
+        make: Makes what decides.
+        stirred: Hears of each change.
+        counts: Takes what was done.
+        log: Takes bugs.
+        clock: The time.
+    """
+
+    def __init__(
+        self,
+        mirrors: Mirrors,
+        make: MakeDecisions,
+        stirred: Stirred,
+        *,
+        counts: Counts,
+        log: Log,
+        clock: Clock,
+    ) -> None:
+        self._mirrors = mirrors
+        self._make = make
+        self._stirred = stirred
+        self._counts = counts
+        self._log = log
+        self._clock = clock
+        self._decisions: Decisions | None = None
+        self.report: PlannerReport | None = None
+        """How it stands, while this replica leads."""
+        self._unproven = "nothing was decided on trial yet"
+        self._not_before = 0.0
+        """When the next trial is, on the clock that never goes back."""
+
+    @property
+    def inability(self) -> str:
+        """Why this replica cannot plan at the moment; empty when it can."""
+        return self._mirrors.blindness or self._unproven
+
+    async def run(self, leadership: Leadership, writer: Writer) -> NoReturn:
+        """Make rounds until this is cancelled."""
+        while True:
+            await self._stirred.settle()
+            writer.take(self.round(writer.busy, leads=leadership.leads))
+
+    def round(self, busy: Set[str], *, leads: bool) -> Sequence[Write]:
+        """Bring what is known up to date, and decide; what is to be written, if this replica leads."""
+        writes: Sequence[Write] = ()
+        with self._guarded():
+            self._mirrors.refresh()
+            blind = bool(self._mirrors.blindness)
+            if not blind and self._clock.monotonic() >= self._not_before and (leads or self._unproven):
+                writes = self._decide(busy)
+            if blind or not leads:
+                self._forget()
+                return ()
+        return writes
+
+    def pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
+        """:class:`webhook.planner.decisions.Follower`: an exception must not end a mirror."""
+        with self._guarded():
+            if self._decisions is not None:
+                self._decisions.pod_changed(key, before, after)
+
+    def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
+        """The same."""
+        with self._guarded():
+            if self._decisions is not None:
+                self._decisions.node_changed(name, record, topology)
+
+    def _decide(self, busy: Set[str]) -> Sequence[Write]:
+        decisions = self._decisions
+        if decisions is None:
+            decisions = self._decisions = self._make(self._mirrors.namespace)
+            self._mirrors.follow(self)
+        if decisions is not self._decisions:  # it could not even hear of what there is
+            return ()
+        began = self._clock.monotonic()
+        writes = decisions.decide(began, self._clock.now(), busy)
+        self.report = decisions.report
+        self._counts.choice_seconds.add(self._clock.monotonic() - began)
+        self._unproven = ""
+        if writes:
+            self._stirred()
+        return writes
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            self._counts.bugs += 1
+            self._log.say("error", "bug", traceback=traceback.format_exc())
+            self._forget()
+            self._unproven = "the last decisions ended in an exception, which is in the log"
+            self._not_before = self._clock.monotonic() + TRIAL_SECONDS
+
+    def _forget(self) -> None:
+        if self._decisions is not None:
+            self._decisions = None
+            self.report = None
+            self._mirrors.follow(None)

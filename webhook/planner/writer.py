@@ -1,0 +1,319 @@
+"""Makes what was decided true at the API server, and finds out what became of it where the answer does not say.
+
+A pod is *busy* from the decision until it is known how the pod is afterwards. Whoever decides is not asked about it
+meanwhile, so nothing is decided twice. Each patch tests what it was decided on, so nothing is done twice either.
+"""
+
+import asyncio
+import random
+import traceback
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Set
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
+
+from webhook.kube.errors import ApiError, ApiServerAway, Conflict, Denied, Malformed, NotFound
+from webhook.kube.pod_events import PodEvents, PodReference
+from webhook.kube.pod_patches import PodPatches
+from webhook.kube.versioned import VersionedObject
+from webhook.log import Log
+from webhook.model import names
+from webhook.place.pod import PodRecord, UnboundPod
+from webhook.place.write import Write
+from webhook.planner.clock import Clock
+from webhook.planner.counts import Counts
+from webhook.planner.effect import has_effect
+from webhook.planner.mirrors import Mirrors
+
+_T = TypeVar("_T")
+
+PARALLEL = 8
+"""Requests at the same time."""
+REQUEST_SECONDS = 5.0
+"""For one request. What a leader sends at the end of its time arrives before another replica begins:
+:data:`webhook.planner.leadership.WRITES_SECONDS`."""
+FIRST_DELAY, LONGEST_DELAY = 0.5, 60.0
+"""Before the next try about a pod after one that was refused."""
+FIRST_LOOK, LONGEST_LOOK = 0.1, 5.0
+"""Before the next look at a pod whose state is not known."""
+UNPROCESSABLE = 422
+_RESOURCE = "pods"
+_FIXES = {401: "The API server does not know the planner: its token has ended or is another cluster's"}
+
+
+class Fate(StrEnum):
+    """What became of a write."""
+
+    DONE = "done"
+    STALE = "stale"
+    """The pod is no longer the one that was decided on, or is gone."""
+    REFUSED = "refused"
+    """The pod is as it was."""
+    ABANDONED = "abandoned"
+    """This replica may write no more, or stops. Whoever leads next reads everything anew."""
+
+
+class _NotLeadingError(Exception):
+    """This replica may write no more."""
+
+
+class _Queued(NamedTuple):
+    write: Write
+    version: int | None
+    """Of the pod that was decided on."""
+
+
+class Writer:
+    """Makes writes: those of one pod one after the other, those of different pods beside each other.
+
+    Args:
+        pods: Where to.
+        mirrors: Know each pod as the API server says it is.
+        events: Takes what the pods' owners should hear of.
+        may_write: Whether this replica leads, asked before each request.
+        settled: Called when it is known how a pod is that was busy.
+        counts: Takes what was done.
+        log: The same in words.
+        clock: The time.
+    """
+
+    def __init__(  # noqa: PLR0913 - it stands between all parts of the program
+        self,
+        pods: PodPatches,
+        mirrors: Mirrors,
+        events: PodEvents,
+        *,
+        may_write: Callable[[], bool],
+        settled: Callable[[], None],
+        counts: Counts,
+        log: Log,
+        clock: Clock,
+    ) -> None:
+        self._pods = pods
+        self._mirrors = mirrors
+        self._events = events
+        self._may_write = may_write
+        self._settled = settled
+        self._counts = counts
+        self._log = log
+        self._clock = clock
+        self._slots = asyncio.Semaphore(PARALLEL)
+        self._queues: dict[str, deque[_Queued]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._refusals: dict[str, int] = {}
+        """How often in a row the API server refused a pod's changes."""
+        self._closing = asyncio.Event()
+
+    @property
+    def busy(self) -> Set[str]:
+        """Pods of which it is not known yet what became of the last decision, or whose next try is put off."""
+        return self._queues.keys()
+
+    def take(self, writes: Iterable[Write]) -> None:
+        """Make these soon, in this order for each pod; returns at once."""
+        if self._closing.is_set():
+            return
+        for write in writes:
+            key = write.key
+            if not write.patch and not write.condition and key not in self._queues:
+                self._finish(write)
+                continue
+            queue = self._queues.setdefault(key, deque())
+            queue.append(_Queued(write, self._mirrors.pods.version(key)))
+            if key not in self._tasks:
+                self._tasks[key] = asyncio.create_task(self._work(key, queue))
+
+    async def close(self, seconds: float) -> None:
+        """Take no more, begin nothing more, and give what is on its way so much time; then abandon it."""
+        self._closing.set()
+        for queue in self._queues.values():
+            queue.clear()
+        tasks = tuple(self._tasks.values())
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    async def _work(self, key: str, queue: deque[_Queued]) -> None:
+        try:
+            while queue:
+                fate = await self._make(queue.popleft())
+                self._counts.writes[fate] += 1
+                if fate is not Fate.DONE:
+                    queue.clear()  # it was decided on what did not come true
+                await self._rest(key, fate)
+        except Exception:
+            self._counts.bugs += 1
+            self._log.say("error", "bug", traceback=traceback.format_exc())
+        finally:
+            del self._queues[key], self._tasks[key]
+            self._settled()
+
+    async def _rest(self, key: str, fate: Fate) -> None:
+        """Put the next try off where the last was refused; the pod stays busy until then."""
+        if fate is not Fate.REFUSED:
+            self._refusals.pop(key, None)
+            return
+        times = self._refusals[key] = self._refusals.get(key, 0) + 1
+        await self._pause(_delay(times, FIRST_DELAY, LONGEST_DELAY))
+        if self._mirrors.pods.get(key) is None:
+            del self._refusals[key]
+
+    async def _make(self, queued: _Queued) -> Fate:
+        write = queued.write
+        before = self._mirrors.pods.get(write.key)
+        fate = await self._patch(queued) if write.patch else await self._set_condition(write)
+        if fate is not Fate.DONE:
+            return fate
+        if write.patch:
+            self._count_gate(before, self._mirrors.pods.get(write.key))
+            if write.condition:
+                await self._set_condition(write)  # what is done is done, whatever becomes of this
+        self._finish(write)
+        return Fate.DONE
+
+    def _finish(self, write: Write) -> None:
+        """Tell of what was done."""
+        if write.event:
+            self._events.tell(write.event, PodReference(write.namespace, write.name, write.uid))
+        if write.log:
+            pod = {"namespace": write.namespace, "name": write.name, "uid": write.uid, "result": write.result}
+            self._log.say("info", "placement", traceback="", **{**write.log, **pod})
+        self._counts.done(write)
+
+    async def _patch(self, queued: _Queued) -> Fate:
+        write = queued.write
+        try:
+            found = await self._request(lambda: self._pods.patch(write.namespace, write.name, write.patch))
+        except _NotLeadingError:
+            return Fate.ABANDONED
+        except ApiError as error:
+            return self._refused(write, error) if _says_no(error) else await self._find_out(queued, error)
+        self._mirrors.take_pod(found)
+        return Fate.DONE
+
+    async def _find_out(self, queued: _Queued, error: ApiError) -> Fate:
+        """What became of a change that failed, or whose answer was lost: only the pod can tell."""
+        write, last, looks = queued.write, error, 0
+        while True:
+            if looks or isinstance(last, ApiServerAway):
+                await self._pause(max(_delay(looks + 1, FIRST_LOOK, LONGEST_LOOK), _asked(last)))
+                if looks and self._closing.is_set():
+                    return Fate.ABANDONED
+            looks += 1
+            try:
+                found = await self._request(lambda: self._pods.get(write.namespace, write.name))
+            except _NotLeadingError:
+                return Fate.ABANDONED
+            except ApiError as failure:
+                last = failure
+            else:
+                return self._judge(queued, found, error)
+
+    def _judge(self, queued: _Queued, found: VersionedObject | None, error: ApiError) -> Fate:
+        """The fate of a change from the pod as it is now."""
+        write = queued.write
+        if found is None:
+            self._mirrors.pods.absent(write.key)
+            return Fate.STALE
+        self._mirrors.take_pod(found)
+        if has_effect(found.document, write.patch):
+            return Fate.DONE
+        return Fate.STALE if queued.version != found.version else self._refused(write, error)
+
+    async def _set_condition(self, write: Write) -> Fate:
+        """Write the condition, if there is one. Whoever decides sees whether it stands there, and writes it again."""
+        condition = write.condition
+        if condition is None:
+            return Fate.DONE
+        wish = {"type": names.PLACED_CONDITION, **asdict(condition)}
+        if self._status(write.key) != condition.status:
+            wish["lastTransitionTime"] = self._clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        version = self._mirrors.pods.version(write.key)
+        try:
+            found = await self._request(
+                lambda: self._pods.set_condition(write.namespace, write.name, wish, uid=write.uid)
+            )
+        except _NotLeadingError:
+            return Fate.ABANDONED
+        except (NotFound, Conflict) as error:
+            return await self._find_out(_Queued(write, version), error)
+        except ApiError as error:
+            return self._refused(write, error)
+        self._mirrors.take_pod(found)
+        return Fate.DONE
+
+    def _status(self, key: str) -> str:
+        """Of our condition on a pod; empty without one."""
+        unbound = _unbound(self._mirrors.pods.get(key))
+        return unbound.placed.status if unbound else ""
+
+    def _count_gate(self, before: PodRecord | None, after: PodRecord | None) -> None:
+        was, now = _unbound(before), _unbound(after)
+        if was and was.is_gated and not (now and now.is_gated):
+            self._counts.opened(was.created, self._clock.now())
+
+    async def _request(self, make: Callable[[], Awaitable[_T]]) -> _T:
+        """Make a request when it is its turn.
+
+        Raises:
+            _NotLeadingError: by then this replica may write no more.
+            ApiError: it failed.
+        """
+        async with self._slots:
+            if not self._may_write():
+                raise _NotLeadingError
+            try:
+                return await make()
+            except ApiError as error:
+                self._counts.api_errors[_RESOURCE, error.kind] += 1
+                raise
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait so long, or until the end of the program."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
+
+    def _refused(self, write: Write, error: ApiError) -> Fate:
+        self._log.say(
+            "warning",
+            "refused",
+            namespace=write.namespace,
+            name=write.name,
+            uid=write.uid,
+            error=f"{error}. {fix}" if (fix := _fix(error)) else str(error),
+        )
+        return Fate.REFUSED
+
+
+def _says_no(error: ApiError) -> bool:
+    """Whether the answer leaves no doubt that nothing was changed and that the pod is not the cause."""
+    if isinstance(error, ApiServerAway | Malformed | NotFound | Conflict):
+        return False
+    return error.status != UNPROCESSABLE
+
+
+def _fix(error: ApiError) -> str:
+    if isinstance(error, Denied):
+        return "The planner needs its role, and the policy that limits it must be the one of this version"
+    if error.status == UNPROCESSABLE:
+        return "The API server does not allow this change: does a policy or another webhook forbid it?"
+    return _FIXES.get(error.status, "")
+
+
+def _unbound(record: PodRecord | None) -> UnboundPod | None:
+    return record.unbound if record else None
+
+
+def _asked(error: ApiError) -> float:
+    """Seconds for which the API server asked to be left alone."""
+    return min(error.retry_after, LONGEST_DELAY) if isinstance(error, ApiServerAway) else 0.0
+
+
+def _delay(times: int, first: float, longest: float) -> float:
+    return min(longest, first * 2.0 ** min(times - 1, 20)) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret

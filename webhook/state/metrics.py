@@ -1,0 +1,34 @@
+"""What Prometheus gets of mirrors of the cluster, whichever program keeps them: docs/observability.md."""
+
+from collections.abc import Iterator, Sequence
+
+from prometheus_client.core import Metric
+
+from webhook.exposition import counter, gauge
+from webhook.state.report import CacheReport
+
+
+def cache_families(caches: Sequence[CacheReport]) -> Iterator[Metric]:
+    """The metrics of these caches."""
+    yield gauge(
+        "cache_objects", "Objects of the cluster in memory.", ("cache",), {(c.name,): c.objects for c in caches}
+    )
+    yield gauge("cache_bytes", "Bytes that they take, about.", ("cache",), {(c.name,): c.bytes for c in caches})
+    yield counter(
+        "cache_left_out",
+        "States of objects that were not kept because a cache was full.",
+        ("cache",),
+        {(c.name,): c.left_out for c in caches},
+    )
+    yield gauge(
+        "cache_age_seconds",
+        "Seconds since a cache was last known to be what the cluster has.",
+        ("cache",),
+        {(c.name,): c.confirmed_seconds for c in caches if c.confirmed_seconds is not None},
+    )
+    yield gauge(
+        "cache_filled",
+        "Whether a cache has ever been complete.",
+        ("cache",),
+        {(c.name,): float(c.filled) for c in caches},
+    )
