@@ -28,11 +28,17 @@ ROOT = Path(__file__).parents[2]
 PERMISSION_LABELS = {names.ALLOW_HOST_IPC, names.ALLOW_HOST_PID, names.ALLOW_HOST_NETWORK, names.ALLOW_NODE_GPUS}
 SECTIONS = {
     "WEBHOOK": "### The webhook (`gpu-topology serve`)",
+    "PLANNER": "### The planner (`gpu-topology place`)",
     "AGENT": "### The agent (`gpu-topology agent`)",
     "EXPLAIN": "### A person with `gpu-topology explain`",
 }
 """Where docs/security.md has what each list of webhook/kube/permissions.py allows."""
-SCOPES = {Scope.CLUSTER: "cluster", Scope.TOPOLOGIES: "topologies", Scope.DEFAULT_NAMESPACE: "`default`"}
+SCOPES = {
+    Scope.CLUSTER: "cluster",
+    Scope.OWN_NAMESPACE: "own namespace",
+    Scope.TOPOLOGIES: "topologies",
+    Scope.DEFAULT_NAMESPACE: "`default`",
+}
 
 
 def codes(cell: str) -> list[str]:
@@ -156,7 +162,7 @@ def test_values_of_the_chart_that_are_named_exist() -> None:
         code
         for page in PAGES
         for code in re.findall(
-            r"`((?:admission|agent|certificates|image|webhook)(?:\.[a-zA-Z]+)+)[`:]", text(f"docs/{page}.md")
+            r"`((?:admission|agent|certificates|image|placement|webhook)(?:\.[a-zA-Z]+)+)[`:]", text(f"docs/{page}.md")
         )
     }
     assert "agent.ownNodeOnly" in named
