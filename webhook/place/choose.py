@@ -17,7 +17,9 @@ from webhook.topology.selection.select import Choice
 
 SIZES = (2, 4, 8)
 """Of the sets that a choice should leave to others."""
-_ASKED_KEPT = 64
+LOOKS = 4096
+"""At so many stocks, at most, is looked anew in a round, for all pods together: about a second."""
+_ASKED_KEPT = 128
 _GONE_KEPT = 1024
 
 
@@ -65,6 +67,12 @@ class Chooser:
         self._not_counted = not_counted
         self._known: dict[CardsAsked, dict[Stock, _Ranked | None]] = {}
         """What each stock has for pods that ask the same. Stocks come and go with single pods; most stay."""
+        self.looks = 0
+        """At so many stocks it was looked anew; whoever counts begins with 0."""
+
+    def is_known(self, asked: CardsAsked) -> bool:
+        """Whether pods that ask the same were looked at not long ago, so that little is left to be worked out."""
+        return asked in self._known
 
     def best(
         self,
@@ -115,17 +123,17 @@ class Chooser:
                 ranked = known[stock]
             except KeyError:
                 ranked = known[stock] = _rank(stock, asked)
+                self.looks += 1
             if ranked:
                 found.append(ranked)
         found.sort(key=_by_rank, reverse=True)
         yield from found
 
     def _known_for(self, asked: CardsAsked) -> dict[Stock, _Ranked | None]:
-        known = self._known.get(asked)
-        if known is None:
-            if len(self._known) >= _ASKED_KEPT:
-                self._known.clear()
-            known = self._known[asked] = {}
+        known = self._known.pop(asked, {})
+        if len(self._known) >= _ASKED_KEPT:
+            del self._known[next(iter(self._known))]  # the one that was not asked for the longest time
+        self._known[asked] = known
         if len(known) > 2 * len(self._world.stocks) + _GONE_KEPT:
             known.clear()
         return known

@@ -11,7 +11,7 @@ from webhook.model.errors import FormatError
 from webhook.model.outcome import Refused
 from webhook.model.pod import Namespace
 from webhook.place.asked import Asked, CardsAsked, read_asked
-from webhook.place.choose import Chooser, Chosen
+from webhook.place.choose import LOOKS, Chooser, Chosen
 from webhook.place.memory import Intents, Memory
 from webhook.place.placed import Placed
 from webhook.place.pod import PodRecord
@@ -74,6 +74,10 @@ class Scene:
             return read_asked(pod.unbound.pod, self._namespaces(pod.namespace), requests, policy)
         except (Refused, FormatError) as problem:
             raise Unreadable(str(problem)) from None
+
+    def has_time_for(self, asked: Asked) -> bool:
+        """Whether cards for a pod are looked for in this round."""
+        return self.chooser.looks < LOOKS or self.chooser.is_known(asked.cards)
 
 
 @dataclass(slots=True)

@@ -32,10 +32,14 @@ class WaitingPods:
         self._scene = scene
 
     def decide(self, this: Round) -> Iterator[Write]:
-        """What is to be done: the most urgent pod first, then the oldest."""
+        """What is to be done: the most urgent pod first, then the oldest.
+
+        Pods that all ask something different take long. Those for which a round has no time come first in the next.
+        """
         self._scene.memory.keep(this.kept, self._scene.world, this.now, self._scene.settings.reserve_seconds)
         gated = [pod for pod in self._scene.world.unbound.values() if pod.unbound and pod.unbound.is_gated]
-        for pod in sorted(gated, key=_order):
+        first, self._scene.memory.passed_over = self._scene.memory.passed_over, set()
+        for pod in sorted(gated, key=lambda pod: (pod.uid not in first, _order(pod))):
             waited = self._scene.memory.see(pod, this.now)
             if pod.key not in this.busy and pod.unbound and not pod.unbound.is_ending:
                 yield from self._decide(pod, pod.unbound.gates, waited, this)
@@ -57,6 +61,9 @@ class WaitingPods:
             yield from self._wait(pod, PlaceReason.OTHER_GATES, message, waited, this)
         elif pinned:
             yield from self._let_go(pod, pinned, waited, this)
+        elif not self._scene.has_time_for(asked):
+            self._scene.memory.passed_over.add(pod.uid)
+            this.count(PlaceReason.SOON, waited)
         elif asked.group_size > 1 and pod.group:
             yield from self._choose_for_group(pod, asked, waited, this)
         else:
