@@ -13,7 +13,7 @@ from webhook.place.pinned import pin_of, placement_of, written_pin
 from webhook.place.pins import release, rest
 from webhook.place.pod import PodRecord, UnboundPod
 from webhook.place.reasons import PlaceReason
-from webhook.place.round import Round, Scene, Unreadable
+from webhook.place.round import NotPlaceable, Round, Scene
 from webhook.place.tell import bound_write, changed_write, chosen_write
 from webhook.place.write import Write
 
@@ -114,7 +114,7 @@ class FollowedPods:
     def _asked(self, pod: PodRecord) -> Asked | None:
         try:
             return self._scene.asked(pod)
-        except Unreadable:
+        except NotPlaceable:
             return None
 
 

@@ -15,7 +15,7 @@ from webhook.place.pins import release
 from webhook.place.placed import Placed
 from webhook.place.pod import PodRecord
 from webhook.place.reasons import PlaceReason
-from webhook.place.round import Round, Scene, Unreadable
+from webhook.place.round import NotPlaceable, Round, Scene
 from webhook.place.tell import changed_write, chosen_write, gate_write, waiting_write
 from webhook.place.together import GroupChooser, Member
 from webhook.place.write import Write
@@ -47,7 +47,7 @@ class WaitingPods:
             return
         try:
             asked = self._scene.asked(pod)
-        except Unreadable as problem:
+        except NotPlaceable as problem:
             yield _released(pod, PlaceReason.NOT_PLACEABLE, said.NOT_PLACEABLE.say(why=problem), waited)
             return
         others = [gate for gate in gates if gate != names.PLACE_GATE]
@@ -98,7 +98,7 @@ class WaitingPods:
             if mate.unbound and mate.unbound.is_gated and not pin_of(mate) and mate.key not in this.busy:
                 try:
                     members.append(Member(mate, self._scene.asked(mate)))
-                except Unreadable:
+                except NotPlaceable:
                     continue  # it is released by itself
         return members
 
