@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 
 from webhook.config import AdmitPolicy
 from webhook.model.cluster import ClusterFacts
@@ -22,6 +23,8 @@ from webhook.place.world import World
 from webhook.request.placement import PodToPlace, unplaced
 from webhook.request.resources import read_requests
 
+SAMPLED_FROM = 100
+"""Nodes that kube-scheduler looks at in any case: pkg/scheduler/schedule_one.go, minFeasibleNodesToFind."""
 _FAMILY = "hami"
 _NOTHING_DETECTED = ClusterFacts()
 _Same = tuple[CardsAsked, NodeNeeds, frozenset[tuple[str, int]]]
@@ -58,6 +61,22 @@ class Scene:
         self.chooser = Chooser(world, _resources_of_hami(policy))
         self._policy = policy
         self._namespaces = namespaces
+
+    def narrowed(self, pod: PodRecord, chosen: Chosen, cards: CardsAsked) -> list[str]:
+        """The host names to which a pod is to be limited while it waits; empty: it stays as it is.
+
+        From 100 nodes on kube-scheduler stops its search when it has found enough, and HAMi may never be asked about
+        the right one (pkg/scheduler/schedule_one.go, numFeasibleNodesToFind). A limit can be set only while the pod is
+        gated, and never be widened, so it leaves as many other nodes as the search takes.
+        """
+        unbound, nodes = pod.unbound, self.world.nodes.values()
+        if unbound is None or not unbound.is_gated or len(self.world.nodes) <= SAMPLED_FROM:
+            return []
+        if sum(1 for node in nodes if not node.refusal(unbound.needs)) <= SAMPLED_FROM:
+            return []
+        others = (node for node in self.chooser.ranked_nodes(pod, cards) if node is not chosen.node)
+        hosts = [node.host_name for node in (chosen.node, *islice(others, SAMPLED_FROM - 1))]
+        return [host for host in hosts if host] if hosts[0] else []
 
     def asked(self, pod: PodRecord) -> Asked:
         """What a pod without a node asks of its cards.
