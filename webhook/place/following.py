@@ -3,17 +3,20 @@
 from collections.abc import Iterator
 
 from webhook.catalogue import waiting as said
+from webhook.catalogue.entry import Message
 from webhook.model import names
 from webhook.model.choices import Placement, PlacementMode
+from webhook.model.errors import shorten
 from webhook.place import evidence
 from webhook.place.asked import Asked
 from webhook.place.choose import Chosen, is_satisfying
 from webhook.place.memory import Followed
 from webhook.place.pinned import pin_of, placement_of, written_pin
 from webhook.place.pins import release, rest
+from webhook.place.placed import Placed
 from webhook.place.pod import PodRecord, UnboundPod
 from webhook.place.reasons import PlaceReason
-from webhook.place.round import Round, Scene, Unreadable
+from webhook.place.round import NotPlaceable, Round, Scene
 from webhook.place.tell import bound_write, changed_write, chosen_write
 from webhook.place.write import Write
 
@@ -37,14 +40,14 @@ class FollowedPods:
             self._scene.memory.see(pod, this.now)
             found = self._scene.memory.follow(pod, this.now)
             if found:
-                followed.append((found.pinned_at, pod.key, pod, found))
+                followed.append((found.pinned_at, pod.key, pod, unbound, found))
             elif placement_of(pod) == Placement.RELEASED and pod.key not in this.busy:
                 resting.append((pod, unbound))
         followed.sort(key=lambda entry: entry[:2])
-        refused = [(pod, found) for _, _, pod, found in followed if not self._is_on_its_way(pod, found, this)]
+        waiting = [entry[2:] for entry in followed if not self._is_on_its_way(*entry[2:], this)]
         others_move = False
-        for pod, found in refused:
-            for write in self._choose_again(pod, found, this, others_move=others_move):
+        for pod, unbound, found in waiting:
+            for write in self._choose_again(pod, unbound, found, this, others_move=others_move):
                 others_move = True
                 yield write
         for pod, unbound in resting:
@@ -59,16 +62,16 @@ class FollowedPods:
         if pin:
             yield bound_write(after, pin, self._scene.memory.see(after, this.now))
 
-    def _is_on_its_way(self, pod: PodRecord, found: Followed, this: Round) -> bool:
-        scheduled = pod.unbound.scheduled if pod.unbound else found.before
-        refused = scheduled.reason == _UNSCHEDULABLE and scheduled != found.before
-        late = this.now - found.since >= self._scene.settings.pin_seconds
-        if pod.held or pod.key in this.busy or not (refused or late):
+    def _is_on_its_way(self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round) -> bool:
+        is_late = this.now - found.since >= self._scene.settings.pin_seconds
+        if pod.held or pod.key in this.busy or not (_is_refused(unbound, found) or is_late):
             _stays(found, this)
             return True
         return False
 
-    def _choose_again(self, pod: PodRecord, found: Followed, this: Round, *, others_move: bool) -> Iterator[Write]:
+    def _choose_again(
+        self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round, *, others_move: bool
+    ) -> Iterator[Write]:
         """The scheduler did not take what was chosen. A node is tried again only if others had got its cards.
 
         Where ``others_move`` in this round, the cards that they had are free in the next.
@@ -88,8 +91,11 @@ class FollowedPods:
         if asked and chosen and _will_do(chosen, asked):
             if chosen.node.name in this.releasing:
                 _stays(found, this)
-            else:
-                yield self._repin(pod, chosen, this, attempt=placed.attempt + 1, refused=refused)
+                return
+            said_of_it = shorten(unbound.scheduled.message) if _is_refused(unbound, found) else "no answer"
+            message = said.SCHEDULER_REFUSED.say(node=placed.node, said=said_of_it)
+            again = this.placed(chosen, placed.attempt + 1, refused)
+            yield self._repin(pod, chosen, again, this, refused=message)
         elif others_move and asked and placed.attempt < scene.settings.attempts:
             _stays(found, this)
         elif asked is None or not asked.waits:
@@ -119,23 +125,23 @@ class FollowedPods:
             return
         scene.memory.rested[pod.uid] = this.now
         if asked and chosen and _will_do(chosen, asked):
-            yield self._repin(pod, chosen, this, attempt=pinned.attempt + 1 if pinned else 1)
+            placed = this.placed(chosen, pinned.attempt + 1 if pinned else 1)
+            yield self._repin(pod, chosen, placed, this)
 
     def _repin(
-        self, pod: PodRecord, chosen: Chosen, this: Round, *, attempt: int, refused: tuple[str, ...] = ()
+        self, pod: PodRecord, chosen: Chosen, placed: Placed, this: Round, *, refused: Message | None = None
     ) -> Write:
         scene = self._scene
         scene.intents.hold(pod, chosen.node, chosen.uuids)
         this.releasing.add(chosen.node.name)
         this.in_flight += 1
-        placed = this.placed(chosen, attempt, refused)
         scene.memory.pinned(pod, placed, this.now)
-        return chosen_write(pod, chosen, placed, "repinned", scene.memory.see(pod, this.now))
+        return chosen_write(pod, chosen, placed, scene.memory.see(pod, this.now), refused=refused)
 
     def _asked(self, pod: PodRecord) -> Asked | None:
         try:
             return self._scene.asked(pod)
-        except Unreadable:
+        except NotPlaceable:
             return None
 
 
@@ -147,3 +153,8 @@ def _stays(found: Followed, this: Round) -> None:
     """A pod is on its way to the node that was chosen."""
     this.in_flight += 1
     this.releasing.add(found.placed.node)
+
+
+def _is_refused(unbound: UnboundPod, found: Followed) -> bool:
+    """Whether the scheduler found no node since the pod was pinned."""
+    return unbound.scheduled.reason == _UNSCHEDULABLE and unbound.scheduled != found.before
