@@ -81,7 +81,7 @@ def end(releases: Releases, job: dict[str, Any], *conditions: str) -> None:
     """What the controller of Jobs writes at the end of one (kubernetes pkg/controller/job, 1.31 and later)."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     written = [{"type": one, "status": "True", "lastTransitionTime": now} for one in conditions]
-    status = {"startTime": now, "conditions": written}
+    status: dict[str, Any] = {"startTime": now, "conditions": written}
     if "Complete" in conditions:
         status |= {"completionTime": now, "succeeded": 1}
     answer = request(
@@ -124,7 +124,7 @@ def test_a_job_that_fails_keeps_everything_until_helm_is_told_to_go_on(releases:
 def test_helm_may_be_asked_again_after_a_job_that_failed(releases: Releases) -> None:
     releases.run("install", RELEASE, str(CHART), PLACES)
     job = pick(releases.objects("hooks"), *RELEASE_JOB)
-    uids = set()
+    uids: set[str] = set()
     for conditions in (("FailureTarget", "Failed"), ("SuccessCriteriaMet", "Complete")):
         with uninstalling(releases) as said:
             until(
