@@ -20,6 +20,7 @@ from webhook.planner.counts import Counts as PlannerCounts
 from webhook.server import metrics as server_metrics
 from webhook.server.connections import Phase
 from webhook.server.counts import Counts
+from webhook.server.gates import Cause
 from webhook.server.vitals import Vitals
 from webhook.state.report import CacheReport, TopologyReport
 
@@ -65,6 +66,8 @@ def server_vitals() -> Vitals:
         api_errors={("nodes", "away"): 1},
         connections={(port, phase.value): 1 for port in ("reviews", "ops") for phase in Phase},
         unfinished_bytes={"reviews": 1, "ops": 1},
+        planner_alive=True,
+        gates_opened={str(cause): 1 for cause in Cause},
     )
 
 
