@@ -155,6 +155,17 @@ class NcclSettings(Section, frozen=True, kw_only=True):
     """For pods of jobs that span nodes, whatever their GPUs."""
 
 
+class NetworkLevel(Section, frozen=True, kw_only=True):
+    """How nodes with one value of a label are joined."""
+
+    label: str
+    """Of nodes, such as ``topology.kubernetes.io/zone``."""
+    bandwidth: float
+    """GB/s per direction between two of them."""
+    latency: float = 0.0
+    """Microseconds."""
+
+
 class PlacementSettings(Section, frozen=True, kw_only=True):
     """The planner, which chooses the cards of pods before HAMi does."""
 
@@ -172,6 +183,9 @@ class PlacementSettings(Section, frozen=True, kw_only=True):
     """Without a planner for so long, the webhook lets waiting pods go that only warn."""
     reserve_seconds: int = 600
     """After so long a waiting pod gets a node kept free for it, for as long."""
+    network: tuple[NetworkLevel, ...] = ()
+    """The network between nodes, from the nearest to the farthest; empty: by the labels that are common for it, and the
+    speed of the NICs."""
 
 
 class LimitSettings(Section, frozen=True, kw_only=True):
@@ -519,6 +533,10 @@ def _check_placement(placement: PlacementSettings) -> None:
         if isinstance(value, int) and not 1 <= value <= MOST_OF_PLACEMENT:
             expected = f"from 1 to {MOST_OF_PLACEMENT}"
             raise ConfigError(f"placement.{field.encode_name}: expected a number {expected}, found {value}")
+    for position, level in enumerate(placement.network):
+        if not level.label or not 0 < level.bandwidth < math.inf or not 0 <= level.latency < math.inf:
+            where = f"placement.network[{position}]"
+            raise ConfigError(f"{where}: expected a label, bandwidth > 0 and latency >= 0")
 
 
 def _check_certificates(certificates: CertificateSettings) -> None:

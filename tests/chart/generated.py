@@ -13,7 +13,7 @@ import yaml
 from certs.permissions import keeper_permissions
 from webhook import __version__
 from webhook.config import Config, parse_config
-from webhook.kube.permissions import AGENT, WEBHOOK
+from webhook.kube.permissions import AGENT, PLANNER, WEBHOOK
 from webhook.server.certificates import spec_of
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,12 @@ class Rule(Protocol):
 
 
 CERTIFICATES = keeper_permissions(spec_of(parse_config({}).certificates, ""))
-PROGRAMS: Mapping[str, tuple[Rule, ...]] = {"agent": AGENT, "webhook": WEBHOOK, "certificates": CERTIFICATES}
+PROGRAMS: Mapping[str, tuple[Rule, ...]] = {
+    "agent": AGENT,
+    "webhook": WEBHOOK,
+    "planner": PLANNER,
+    "certificates": CERTIFICATES,
+}
 """What is in ``files/roles.yaml``, by the name under which the templates look for it."""
 
 

@@ -69,7 +69,7 @@ class Helm:
 
     def install_manifest(self) -> str:
         """What ``deploy/install.yaml`` should be."""
-        return f"{INSTALL_HEAD}{self.template()}"
+        return f"{INSTALL_HEAD}{self.template('--no-hooks')}"
 
 
 def documents(text: str) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import yaml
 
 from tests.chart.generated import CHART, PROGRAMS, ROOT, Rule
 from tests.chart.helm import INSTALL, KUBERNETES, NAMESPACE, RELEASE, VALUES, Helm, documents, pick
+from tests.chart.rendered import AGENT, PLACES, PLANNER, RELEASE_JOB, WEBHOOK, config_of, notes, pod_template
 from tests.cli.command import gpu_topology
 from webhook import __version__
 from webhook.allocation.read import DIALECTS
@@ -40,20 +40,19 @@ SCOPES = {
     "default": "default-namespace",
 }
 """Where a Role of that namespace counts, in the words of the lists of permissions."""
+POLICIES = {
+    "gpu-topology-agent",
+    "gpu-topology-gates",
+    "gpu-topology-outputs",
+    "gpu-topology-place",
+    "gpu-topology-place-lease",
+}
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 REMAP_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-remap:0.1.0"
 
 
 def values(case: str) -> list[str]:
     return [case] if case else []
-
-
-def pod_template(objects: Iterable[dict[str, Any]], kind: str) -> Any:
-    return pick(objects, kind)["spec"]["template"]
-
-
-def config_of(objects: Iterable[dict[str, Any]]) -> Config:
-    return parse_config(yaml.safe_load(pick(objects, "Secret", "gpu-topology-webhook")["stringData"]["config.yaml"]))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -91,8 +90,11 @@ def test_every_setting_can_be_set_and_arrives_unchanged(helm: Helm, tmp_path: Pa
     document["server"] |= {"maxReviewBytes": 12582913, "drainSeconds": 7.5}
     document["cluster"] |= {"topologyNamespace": "gpu-topology-nodes"}
     document["defaults"] = {"shm-size": "16Gi", "env.NCCL_DEBUG": "WARN"}
-    schedulers = {"admission": {"bindings": {"schedulers": ["gpu/scheduler", "system:kube-scheduler"]}}}
-    (tmp_path / "values.yaml").write_text(yaml.safe_dump({"config": document} | schedulers))
+    placement = {"mode": "on"}
+    document.setdefault("placement", {}).pop("mode", None)
+    others = {"admission": {"bindings": {"schedulers": ["gpu/scheduler", "system:kube-scheduler"]}}}
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump({"config": document, "placement": placement} | others))
+    document["placement"] |= placement
     document["binding"] |= {"schedulers": ["system:serviceaccount:gpu:scheduler", "system:kube-scheduler"]}
     assert config_of(documents(helm.template(f"--values={tmp_path / 'values.yaml'}"))) == parse_config(document)
 
@@ -137,9 +139,7 @@ def test_a_digest_for_the_webhook_alone_is_refused(helm: Helm) -> None:
 
 def test_another_configuration_rolls_the_pods(helm: Helm) -> None:
     def checksum(*options: str) -> str:
-        text: str = pod_template(helm.objects(options=options), "Deployment")["metadata"]["annotations"][
-            "checksum/config"
-        ]
+        text: str = pod_template(helm.objects(options=options), WEBHOOK)["metadata"]["annotations"]["checksum/config"]
         return text
 
     assert checksum() == checksum()
@@ -150,7 +150,7 @@ def test_another_configuration_rolls_the_pods(helm: Helm) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_pods_stop_after_the_last_review_and_never_all_at_once(helm: Helm, case: str) -> None:
     objects = helm.objects(*values(case))
-    deployment = pick(objects, "Deployment")["spec"]
+    deployment = pick(objects, *WEBHOOK)["spec"]
     timeouts = [webhook["timeoutSeconds"] for webhook in pick(objects, "MutatingWebhookConfiguration")["webhooks"]]
     drain = config_of(objects).server.drain_seconds
     assert drain > max(timeouts)
@@ -158,16 +158,18 @@ def test_pods_stop_after_the_last_review_and_never_all_at_once(helm: Helm, case:
     on_nodes = deployment["template"]["spec"].get("hostNetwork", False)
     surge, unavailable = (0, 1) if on_nodes else (1, 0)  # a node's ports are free only when the old pod has left
     assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": surge, "maxUnavailable": unavailable}
-    budget = pick(objects, "PodDisruptionBudget")["spec"]
+    budget = pick(objects, "PodDisruptionBudget", "gpu-topology-webhook")["spec"]
     assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
     assert budget["selector"] == deployment["selector"]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_no_pod_of_ours_may_do_more_than_it_needs(helm: Helm, case: str) -> None:
-    objects = helm.objects(*values(case))
-    for kind in {"Deployment", "DaemonSet"} & {one["kind"] for one in objects}:
-        spec = pod_template(objects, kind)["spec"]
+    objects = helm.objects(*values(case), options=[PLACES])
+    makers = [one for one in objects if "template" in one.get("spec", {})]
+    assert {(one["kind"], one["metadata"]["name"]) for one in makers} >= {WEBHOOK, PLANNER, RELEASE_JOB}
+    for maker in makers:
+        spec = maker["spec"]["template"]["spec"]
         (container,) = spec["containers"]
         assert spec["securityContext"] == RESTRICTED_POD
         assert container["securityContext"] == RESTRICTED_CONTAINER
@@ -215,6 +217,7 @@ def test_roles_grant_what_the_code_needs_and_nothing_else(helm: Helm, case: str)
     own_certificates = [PROGRAMS["certificates"]] if not case and "certificates" in PROGRAMS else []
     assert granted(objects, "gpu-topology-webhook") == needed(PROGRAMS["webhook"], *own_certificates)
     assert granted(objects, "gpu-topology-agent") == needed(PROGRAMS["agent"])
+    assert granted(objects, "gpu-topology-place") == needed(PROGRAMS["planner"])
 
 
 def test_every_role_is_bound_and_every_binding_is_to_one_of_our_accounts(helm: Helm) -> None:
@@ -298,7 +301,7 @@ def test_names_follow_the_namespace_of_the_release(helm: Helm, namespace: str) -
 def test_the_service_leads_to_the_port_of_the_configuration(helm: Helm) -> None:
     objects = helm.objects("ha")
     service = pick(objects, "Service")["spec"]
-    template = pod_template(objects, "Deployment")
+    template = pod_template(objects, WEBHOOK)
     (container,) = template["spec"]["containers"]
     assert {port["name"]: port["containerPort"] for port in container["ports"]} == {"https": 9443, "ops": 9080}
     assert [(port["port"], port["targetPort"]) for port in service["ports"]] == [(443, "https"), (8080, "ops")]
@@ -313,7 +316,7 @@ def test_the_service_leads_to_the_port_of_the_configuration(helm: Helm) -> None:
 
 def test_the_webhook_listens_on_its_nodes_if_the_control_plane_reaches_no_pods(helm: Helm) -> None:
     objects = helm.objects("host-network")
-    spec = pod_template(objects, "Deployment")["spec"]
+    spec = pod_template(objects, WEBHOOK)["spec"]
     (container,) = spec["containers"]
     assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
     server = config_of(objects).server
@@ -325,13 +328,14 @@ def test_the_webhook_listens_on_its_nodes_if_the_control_plane_reaches_no_pods(h
     ]
     service = pick(objects, "Service")["spec"]
     assert [(port["port"], port["targetPort"]) for port in service["ports"]] == [(443, "https"), (8080, "ops")]
-    assert [one["metadata"]["name"] for one in objects if one["kind"] == "NetworkPolicy"] == ["gpu-topology-agent"]
-    assert "hostNetwork" not in pod_template(objects, "DaemonSet")["spec"]
+    limited = {one["metadata"]["name"] for one in objects if one["kind"] == "NetworkPolicy"}
+    assert limited == {"gpu-topology-agent", "gpu-topology-place"}
+    assert "hostNetwork" not in pod_template(objects, AGENT)["spec"]
 
 
 def test_the_webhook_has_no_port_of_a_node_unless_that_is_asked_for(helm: Helm) -> None:
     objects = helm.objects(options=["--set=networkPolicy.enabled=true,webhook.hostNetwork.port=10443"])
-    spec = pod_template(objects, "Deployment")["spec"]
+    spec = pod_template(objects, WEBHOOK)["spec"]
     assert {"hostNetwork", "dnsPolicy"}.isdisjoint(spec)
     assert [sorted(port) for port in spec["containers"][0]["ports"]] == [["containerPort", "name", "protocol"]] * 2
     assert (config_of(objects).server.port, spec["containers"][0]["ports"][0]["containerPort"]) == (8443, 8443)
@@ -358,7 +362,7 @@ def test_ports_of_nodes_are_set_in_one_place_and_differ(helm: Helm, setting: str
 
 def test_managed_certificates_need_no_volume_and_leave_the_bundle_alone(helm: Helm) -> None:
     objects = helm.objects()
-    spec = pod_template(objects, "Deployment")["spec"]
+    spec = pod_template(objects, WEBHOOK)["spec"]
     assert spec["containers"][0]["args"] == [
         "serve", "--config", "/etc/gpu-topology/config.yaml", "--state", "kubernetes"
     ]  # fmt: skip
@@ -369,7 +373,7 @@ def test_managed_certificates_need_no_volume_and_leave_the_bundle_alone(helm: He
 
 def test_a_secret_of_the_users_is_mounted_and_its_authority_registered(helm: Helm) -> None:
     objects = helm.objects("secret")
-    spec = pod_template(objects, "Deployment")["spec"]
+    spec = pod_template(objects, WEBHOOK)["spec"]
     assert spec["containers"][0]["args"][-2:] == ["--tls", "/etc/gpu-topology-tls"]
     (volume,) = (volume for volume in spec["volumes"] if volume["name"] == "tls")
     assert volume["secret"] == {"secretName": "my-certificate", "defaultMode": 0o440}
@@ -389,7 +393,7 @@ def test_cert_manager_issues_for_the_service_and_injects_the_authority(helm: Hel
     assert serving["issuerRef"] == {"name": "gpu-topology-webhook", "kind": "Issuer"}
     assert pick(objects, "Issuer", "gpu-topology-webhook")["spec"] == {"ca": {"secretName": authority["secretName"]}}
     assert (authority["isCA"], authority["issuerRef"]["name"]) == (True, "gpu-topology-webhook-self-signed")
-    (volume,) = (one for one in pod_template(objects, "Deployment")["spec"]["volumes"] if one["name"] == "tls")
+    (volume,) = (one for one in pod_template(objects, WEBHOOK)["spec"]["volumes"] if one["name"] == "tls")
     assert volume["secret"]["secretName"] == serving["secretName"]
 
 
@@ -403,7 +407,7 @@ def test_an_issuer_of_the_cluster_comes_in_place_of_our_own(helm: Helm) -> None:
 
 def test_the_agent_sees_every_gpu_and_no_other_webhook_hides_them(helm: Helm) -> None:
     objects = helm.objects()
-    template = pod_template(objects, "DaemonSet")
+    template = pod_template(objects, AGENT)
     (container,) = template["spec"]["containers"]
     environment = {
         one["name"]: one.get("value") or one["valueFrom"]["fieldRef"]["fieldPath"] for one in container["env"]
@@ -421,7 +425,7 @@ def test_the_agent_sees_every_gpu_and_no_other_webhook_hides_them(helm: Helm) ->
 
 
 def test_what_the_agent_may_be_opted_in(helm: Helm) -> None:
-    template = pod_template(helm.objects("everything"), "DaemonSet")
+    template = pod_template(helm.objects("everything"), AGENT)
     spec = template["spec"]
     assert spec["containers"][0]["args"] == [
         "agent", "--namespace=gpu-topology-nodes", "--interval=30", "--cordon", "--root=/host"
@@ -433,7 +437,7 @@ def test_what_the_agent_may_be_opted_in(helm: Helm) -> None:
 
 
 def test_files_that_the_configuration_names_can_be_mounted(helm: Helm) -> None:
-    spec = pod_template(helm.objects("everything"), "Deployment")["spec"]
+    spec = pod_template(helm.objects("everything"), WEBHOOK)["spec"]
     assert {volume["name"] for volume in spec["volumes"]} == {"config", "authority"}
     mounts = {mount["name"]: mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]}
     assert mounts == {"config": "/etc/gpu-topology", "authority": "/etc/authority"}
@@ -444,7 +448,7 @@ def test_the_authority_of_clients_is_mounted_where_the_server_reads_it(helm: Hel
         given = f"admission.clientCertificate.{source}=clients,admission.clientCertificate.key=bundle.pem"
         objects = helm.objects(options=["--set=admission.clientCertificate.enabled=true", f"--set={given}"])
         assert config_of(objects).server.client_authority == "/etc/gpu-topology-clients/bundle.pem"
-        spec = pod_template(objects, "Deployment")["spec"]
+        spec = pod_template(objects, WEBHOOK)["spec"]
         (mount,) = (one for one in spec["containers"][0]["volumeMounts"] if one["name"] == "clients")
         assert mount == {"name": "clients", "mountPath": "/etc/gpu-topology-clients", "readOnly": True}
         (volume,) = (one for one in spec["volumes"] if one["name"] == "clients")
@@ -472,8 +476,8 @@ def test_an_authority_of_clients_comes_from_one_place(helm: Helm, options: str, 
 @pytest.mark.parametrize("case", ["", "everything", "secret"])
 def test_the_programs_know_their_arguments(helm: Helm, case: str) -> None:
     objects = helm.objects(*values(case))
-    for kind in ("Deployment", "DaemonSet"):
-        (container,) = pod_template(objects, kind)["spec"]["containers"]
+    for maker in (WEBHOOK, AGENT):
+        (container,) = pod_template(objects, maker)["spec"]["containers"]
         done = gpu_topology(*container["args"], "--help")
         assert done.code == 0, done.err
         unknown = gpu_topology(*container["args"], "--colour", "--help")
@@ -484,7 +488,7 @@ def test_agents_publish_where_the_webhook_looks_and_nothing_else_is(helm: Helm) 
     for options, expected in (((), "gpu-topology-nodes"), (("--set=agent.namespace=gpus",), "gpus")):
         objects = helm.objects(options=options)
         assert config_of(objects).cluster.topology_namespace == expected
-        assert f"--namespace={expected}" in pod_template(objects, "DaemonSet")["spec"]["containers"][0]["args"]
+        assert f"--namespace={expected}" in pod_template(objects, AGENT)["spec"]["containers"][0]["args"]
         there = {one["kind"] for one in objects if one["metadata"].get("namespace") == expected}
         assert there == {"Role", "RoleBinding", "ResourceQuota"}
         namespace = pick(objects, "Namespace", expected)["metadata"]["labels"]
@@ -506,7 +510,7 @@ def test_agents_never_write_into_the_namespace_of_the_release(helm: Helm, option
 
 def test_without_an_agent_nothing_of_it_is_left(helm: Helm) -> None:
     objects = helm.objects("minimal")
-    assert {one["metadata"]["labels"]["app.kubernetes.io/component"] for one in objects} == {"webhook"}
+    assert {one["metadata"]["labels"]["app.kubernetes.io/component"] for one in objects} == {"webhook", "planner"}
 
 
 @pytest.mark.parametrize(
@@ -518,7 +522,7 @@ def test_the_policies_are_there_where_the_api_server_has_what_they_need(
     objects = helm.objects(options=[f"--kube-version={version}"])
     for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
         found = {one["metadata"]["name"] for one in objects if one["kind"] == kind}
-        assert found == ({"gpu-topology-agent", "gpu-topology-outputs"} if there else set())
+        assert found == (POLICIES if there else set())
 
 
 @pytest.mark.parametrize("protected", [True, False])
@@ -533,7 +537,7 @@ def test_the_notes_say_where_annotations_are_not_protected(helm: Helm, *, protec
 def test_the_annotations_are_protected_unless_that_is_switched_off(helm: Helm) -> None:
     objects = helm.objects(options=["--set=admission.protectAnnotations=false"])
     names_of_policies = [one["metadata"]["name"] for one in objects if one["kind"] == "ValidatingAdmissionPolicy"]
-    assert names_of_policies == ["gpu-topology-agent"]
+    assert set(names_of_policies) == POLICIES - {"gpu-topology-outputs"}
 
 
 def test_the_policy_knows_every_annotation_of_ours_and_of_the_schedulers(helm: Helm) -> None:
@@ -606,9 +610,9 @@ def test_prometheus_finds_both_programs_by_named_ports(helm: Helm) -> None:
     objects = helm.objects("everything")
     service, (ops,) = (
         pick(objects, "Service"),
-        (port for port in pod_template(objects, "DaemonSet")["spec"]["containers"][0]["ports"]),
+        (port for port in pod_template(objects, AGENT)["spec"]["containers"][0]["ports"]),
     )
-    webhook, agent = pick(objects, "ServiceMonitor"), pick(objects, "PodMonitor")
+    webhook, agent = pick(objects, "ServiceMonitor"), pick(objects, "PodMonitor", "gpu-topology-agent")
     (endpoint,), (pod_endpoint,) = webhook["spec"]["endpoints"], agent["spec"]["podMetricsEndpoints"]
     assert endpoint == {"port": "metrics", "interval": "15s"}
     assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
@@ -679,13 +683,6 @@ def test_a_name_that_the_roles_are_not_for_is_refused(helm: Helm) -> None:
     )
     assert done.returncode == 1
     assert f"{setting}: expected gpu-topology-webhook-tls, the name that the chart uses, found mine" in done.stderr
-
-
-def notes(helm: Helm, *options: str) -> str:
-    """What Helm says after an installation, for people."""
-    done = helm.run("install", RELEASE, CHART, f"--namespace={NAMESPACE}", "--dry-run=client", *options)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.partition("NOTES:\n")[2]
 
 
 def test_the_notes_tell_the_next_steps(helm: Helm) -> None:

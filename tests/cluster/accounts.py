@@ -61,14 +61,23 @@ def grant(admin: CoreV1Api, namespace: str, account: str, permission: Permission
 
 
 def wait_until_granted(
-    control_plane: ControlPlane, kubeconfig: Path, namespace: str, permissions: Iterable[Permission]
+    control_plane: ControlPlane, kubeconfig: Path, namespace: str, permissions: Iterable[Permission], *, own: str = ""
 ) -> None:
-    """Returns once the user of ``kubeconfig``, whose own namespace it is, may do all that."""
+    """Returns once the user of ``kubeconfig`` may do all that.
+
+    Args:
+        control_plane: Where.
+        kubeconfig: Of that user.
+        namespace: In which agents publish.
+        permissions: What is waited for.
+        own: Namespace of the release; empty: the same one.
+    """
     with control_plane.client(kubeconfig) as client:
         for permission in permissions:
-            place = _place(permission.scope, namespace)
+            place = own if own and permission.scope is Scope.OWN_NAMESPACE else _place(permission.scope, namespace)
+            name = (permission.resource_names or ("",))[0]
             for verb in permission.verbs:
-                wait_until_allowed(client, place, verb, permission.resource, group=permission.group)
+                wait_until_allowed(client, place, verb, permission.resource, group=permission.group, name=name)
 
 
 def without(permissions: tuple[Permission, ...], scope: Scope, resource: str, verb: str) -> tuple[Permission, ...]:
@@ -83,4 +92,4 @@ def without(permissions: tuple[Permission, ...], scope: Scope, resource: str, ve
 
 def _place(scope: Scope, namespace: str) -> str:
     """The namespace of a permission; empty for all."""
-    return {Scope.CLUSTER: "", Scope.TOPOLOGIES: namespace}.get(scope, "default")
+    return {Scope.CLUSTER: "", Scope.DEFAULT_NAMESPACE: "default"}.get(scope, namespace)

@@ -185,15 +185,20 @@ def startable_control_plane(binaries: Binaries, directory: Path, *options: str) 
         yield startable
 
 
-def wait_until_allowed(client: ApiClient, namespace: str, verb: str, resource: str, *, group: str = "") -> None:
-    """Returns once the user of ``client`` may do that in ``namespace``.
+def wait_until_allowed(
+    client: ApiClient, namespace: str, verb: str, resource: str, *, group: str = "", name: str = ""
+) -> None:
+    """Returns once the user of ``client`` may do that in ``namespace``, to any object if no name is given.
 
     The API server learns of its own roles and bindings by a watch, a moment after they were written.
 
     Raises:
         AssertionError: not within the deadline.
     """
-    attributes = V1ResourceAttributes(namespace=namespace, verb=verb, resource=resource, group=group)
+    kind, _, subresource = resource.partition("/")
+    attributes = V1ResourceAttributes(
+        namespace=namespace, verb=verb, resource=kind, subresource=subresource, group=group, name=name
+    )
     question = V1SelfSubjectAccessReview(spec=V1SelfSubjectAccessReviewSpec(resource_attributes=attributes))
     deadline = time.monotonic() + PERMISSION_DEADLINE_S
     while True:

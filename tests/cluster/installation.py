@@ -23,11 +23,13 @@ from tests.nvml.machines import Machine, write_machine
 from tests.nvml.stub import environment_of
 from tests.ports import reserved_port
 from tests.server.conftest import until
-from webhook.kube.permissions import AGENT, WEBHOOK
+from webhook.kube.permissions import AGENT, PLANNER, WEBHOOK
 from webhook.model.names import INJECTED, INJECTION
 
 NAMESPACE = "gpu-topology"
 CONFIGURATION = "gpu-topology-webhook"
+PLACEMENT = {"mode": "on", "fullSeconds": 5, "pinSeconds": 5, "releaseSeconds": 5}
+"""Pods wait only while a planner runs, which tests of placement start. The times are short: stories wait for them."""
 PROBED = "probed"
 """A namespace that has opted in, and in which nothing ever is."""
 
@@ -40,6 +42,7 @@ class Installation:
         control_plane: Where it is installed.
         url: Of the Service.
         authority: PEM, of the serving certificate.
+        planner: A kubeconfig of the planner's account.
         replicas: The server processes that run, by their number.
     """
 
@@ -49,6 +52,7 @@ class Installation:
     directory: Path
     ports: Sequence[tuple[int, int]]
     kubeconfig: Path
+    planner: Path
     replicas: dict[int, Program] = field(default_factory=dict)
     _running: dict[int, ExitStack] = field(default_factory=dict)
 
@@ -145,6 +149,7 @@ def installed(
         admin.create_namespaced_service_account(PROBED, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
         kubeconfig = permitted(admin, control_plane, NAMESPACE, "webhook", WEBHOOK)
         agent = permitted(admin, control_plane, NAMESPACE, "agent", AGENT)
+        planner = permitted(admin, control_plane, NAMESPACE, "gpu-topology-place", PLANNER)
     bundle = issue(("127.0.0.1",), now=datetime.now(UTC), lifetime=CERTIFICATE_LIFETIME)
     (directory / "tls").mkdir()
     for name, content in (("tls.crt", bundle.certificate), ("tls.key", bundle.key)):
@@ -152,7 +157,7 @@ def installed(
         (directory / "tls" / name).write_bytes(content)
     facts = {"hamiVersion": hami, "kubernetesVersion": "1.36"}
     (directory / "config.yaml").write_text(
-        json.dumps({"cluster": facts, "binding": {"readSeconds": REQUEST_TIMEOUT_S}})
+        json.dumps({"cluster": facts, "binding": {"readSeconds": REQUEST_TIMEOUT_S}, "placement": PLACEMENT})
     )
     with ExitStack() as stack:
         for node, machine in machines.items():
@@ -160,7 +165,7 @@ def installed(
         ports = [(stack.enter_context(reserved_port()), stack.enter_context(reserved_port())) for _ in range(2)]
         port = stack.enter_context(running_service([port for port, _ in ports]))
         url = f"https://127.0.0.1:{port}"
-        installation = Installation(control_plane, url, bundle.authority, directory, ports, kubeconfig)
+        installation = Installation(control_plane, url, bundle.authority, directory, ports, kubeconfig, planner)
         stack.callback(installation.stop)
         installation.learn()
         yield installation

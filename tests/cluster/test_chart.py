@@ -20,6 +20,7 @@ from kubernetes.client import AdmissionregistrationV1WebhookClientConfig as V1We
 
 from tests.chart.generated import CHART
 from tests.chart.helm import INSTALL, RELEASE, VALUES, Helm, documents, pick
+from tests.chart.rendered import AGENT, PLACES, PLANNER, RELEASE_JOB, WEBHOOK
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import CUSTOM, apply, find, path_of, request
 from tests.cluster.registration import Answer, create_pod
@@ -72,7 +73,7 @@ def installed(helm: Helm, control_plane: ControlPlane, namespace: str, *options:
 def test_every_object_is_one_that_the_api_server_knows_in_each_field(
     helm: Helm, control_plane: ControlPlane, namespace: str, case: str
 ) -> None:
-    objects = helm.objects(*([case] if case else []), namespace=namespace)
+    objects = helm.objects(*([case] if case else []), namespace=namespace, options=[PLACES])
     builtin = [one for one in objects if one["apiVersion"] not in CUSTOM]
     assert len(builtin) >= 8
     for one in builtin:
@@ -81,7 +82,7 @@ def test_every_object_is_one_that_the_api_server_knows_in_each_field(
 
 
 def test_a_field_that_does_not_exist_would_be_found(helm: Helm, control_plane: ControlPlane, namespace: str) -> None:
-    deployment = copy.deepcopy(pick(helm.objects(namespace=namespace), "Deployment"))
+    deployment = copy.deepcopy(pick(helm.objects(namespace=namespace), *WEBHOOK))
     deployment["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
     answer = apply(control_plane, deployment, dry_run=True)
     assert answer.status_code in {400, 500}
@@ -100,10 +101,11 @@ def test_install_yaml_can_be_applied_from_its_first_line_to_its_last(control_pla
             request(control_plane, "DELETE", path_of(one))
 
 
-def pod_of(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
-    """A pod as the controller of that kind would create it."""
-    template = copy.deepcopy(pick(objects, kind)["spec"]["template"])
-    return {"apiVersion": "v1", "kind": "Pod", **template, "metadata": template["metadata"] | {"name": kind.lower()}}
+def pod_of(maker: dict[str, Any]) -> dict[str, Any]:
+    """A pod as the controller of a Deployment, DaemonSet or Job would create it."""
+    template = copy.deepcopy(maker["spec"]["template"])
+    metadata = template["metadata"] | {"name": maker["metadata"]["name"]}
+    return {"apiVersion": "v1", "kind": "Pod", **template, "metadata": metadata}
 
 
 def enforce(admin: CoreV1Api, control_plane: ControlPlane, namespace: str, level: str) -> None:
@@ -113,14 +115,14 @@ def enforce(admin: CoreV1Api, control_plane: ControlPlane, namespace: str, level
 
 def answers_to_pods(
     helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, *case: str
-) -> dict[str, Answer]:
-    """What the API server says to the pods of that case, by the kind that would create them, at level restricted."""
+) -> dict[tuple[str, str], Answer]:
+    """What the API server says to the pods of that case, by the name of what would create them, at level restricted."""
     enforce(admin, control_plane, namespace, "restricted")
-    objects = helm.objects(*case, namespace=namespace)
+    objects = helm.objects(*case, namespace=namespace, options=[PLACES])
     for account in (one for one in objects if one["kind"] == "ServiceAccount"):
         assert apply(control_plane, account).status_code == 201
-    kinds = sorted({"Deployment", "DaemonSet"} & {one["kind"] for one in objects})
-    return {kind: create_pod(control_plane, namespace, pod_of(objects, kind), dry_run=True) for kind in kinds}
+    pods = {(one["kind"], one["metadata"]["name"]): pod_of(one) for one in objects if "template" in one.get("spec", {})}
+    return {maker: create_pod(control_plane, namespace, pod, dry_run=True) for maker, pod in pods.items()}
 
 
 @pytest.mark.parametrize("case", ["", "ha", "minimal", "secret"])
@@ -128,7 +130,7 @@ def test_pods_of_ours_fit_pod_security_restricted(
     helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, case: str
 ) -> None:
     answers = answers_to_pods(helm, control_plane, admin, namespace, *([case] if case else []))
-    assert answers.keys() == ({"Deployment"} if case == "minimal" else {"Deployment", "DaemonSet"})
+    assert answers.keys() == {WEBHOOK, PLANNER, RELEASE_JOB} | (set() if case == "minimal" else {AGENT})
     assert [answer.message for answer in answers.values() if answer.status != 201] == []
 
 
@@ -136,9 +138,9 @@ def test_only_the_mounts_of_the_host_put_the_agent_above_restricted(
     helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str
 ) -> None:
     answers = answers_to_pods(helm, control_plane, admin, namespace, "host-sysfs")
-    assert answers["Deployment"].status == 201
-    assert answers["DaemonSet"].status == 403
-    assert answers["DaemonSet"].message.endswith(
+    assert {maker for maker, answer in answers.items() if answer.status == 201} == {WEBHOOK, PLANNER, RELEASE_JOB}
+    assert answers[AGENT].status == 403
+    assert answers[AGENT].message.endswith(
         'violates PodSecurity "restricted:latest": restricted volume types '
         '(volumes "sys", "cpuinfo" use restricted volume type "hostPath")'
     )
@@ -148,9 +150,9 @@ def test_ports_of_nodes_put_the_webhook_above_restricted(
     helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str
 ) -> None:
     answers = answers_to_pods(helm, control_plane, admin, namespace, "host-network")
-    assert answers["DaemonSet"].status == 201
-    assert answers["Deployment"].status == 403
-    assert answers["Deployment"].message.endswith(
+    assert {maker for maker, answer in answers.items() if answer.status == 201} == {AGENT, PLANNER, RELEASE_JOB}
+    assert answers[WEBHOOK].status == 403
+    assert answers[WEBHOOK].message.endswith(
         'violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true), '
         'hostPort (container "webhook" uses hostPorts 10080, 10443)'
     )
@@ -234,13 +236,11 @@ def is_gone(control_plane: ControlPlane, path: str) -> bool:
 
 def test_what_can_never_be_changed_is_what_it_was_in_the_first_release(helm: Helm) -> None:
     objects = helm.objects(PREVIOUS)
-    selectors = {kind: pick(objects, kind)["spec"]["selector"]["matchLabels"] for kind in ("Deployment", "DaemonSet")}
+    selectors = {maker: pick(objects, *maker)["spec"]["selector"]["matchLabels"] for maker in (WEBHOOK, AGENT)}
+    ours = {"app.kubernetes.io/name": "gpu-topology-webhook"}
     assert selectors == {
-        "Deployment": {
-            "app.kubernetes.io/name": "gpu-topology-webhook",
-            "app.kubernetes.io/component": "webhook",
-        },
-        "DaemonSet": {"app.kubernetes.io/name": "gpu-topology-webhook", "app.kubernetes.io/component": "agent"},
+        WEBHOOK: ours | {"app.kubernetes.io/component": "webhook"},
+        AGENT: ours | {"app.kubernetes.io/component": "agent"},
     }
 
 

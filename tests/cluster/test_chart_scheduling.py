@@ -8,6 +8,7 @@ import pytest
 from kubernetes.client import CoreV1Api
 
 from tests.chart.helm import Helm, pick
+from tests.chart.rendered import WEBHOOK
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kube_scheduler import create_node_for, running_kube_scheduler
 from tests.cluster.manifests import apply
@@ -46,7 +47,7 @@ def test_a_node_has_one_replica_at_most_if_its_ports_are_taken(
 ) -> None:
     objects = helm.objects(*([case] if case else []), namespace=namespace)
     assert apply(control_plane, pick(objects, "ServiceAccount", "gpu-topology-webhook")).status_code == 201
-    template = pick(objects, "Deployment")["spec"]["template"]
+    template = pick(objects, *WEBHOOK)["spec"]["template"]
     spec = template["spec"] | {"schedulerName": SCHEDULER, "nodeSelector": {"for": SCHEDULER}}
     for number in range(REPLICAS):
         pod: Any = {"metadata": template["metadata"] | {"name": f"webhook-{number}"}, "spec": spec}

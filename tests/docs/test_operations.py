@@ -19,6 +19,7 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.options import OPTION_NAMES
 from webhook.model.version import Version
 from webhook.remap.verdict import ExitCode
+from webhook.request.placement import Hindrance
 from webhook.resolve.node import SETS_KEPT
 from webhook.resolve.outputs import NODE_TOPOLOGY_LIMIT
 from webhook.server.certificates import spec_of
@@ -27,11 +28,17 @@ ROOT = Path(__file__).parents[2]
 PERMISSION_LABELS = {names.ALLOW_HOST_IPC, names.ALLOW_HOST_PID, names.ALLOW_HOST_NETWORK, names.ALLOW_NODE_GPUS}
 SECTIONS = {
     "WEBHOOK": "### The webhook (`gpu-topology serve`)",
+    "PLANNER": "### The planner (`gpu-topology place`)",
     "AGENT": "### The agent (`gpu-topology agent`)",
     "EXPLAIN": "### A person with `gpu-topology explain`",
 }
 """Where docs/security.md has what each list of webhook/kube/permissions.py allows."""
-SCOPES = {Scope.CLUSTER: "cluster", Scope.TOPOLOGIES: "topologies", Scope.DEFAULT_NAMESPACE: "`default`"}
+SCOPES = {
+    Scope.CLUSTER: "cluster",
+    Scope.OWN_NAMESPACE: "own namespace",
+    Scope.TOPOLOGIES: "topologies",
+    Scope.DEFAULT_NAMESPACE: "`default`",
+}
 
 
 def codes(cell: str) -> list[str]:
@@ -89,6 +96,11 @@ def test_every_option_has_a_row_among_the_defaults_of_a_namespace() -> None:
     section = text("docs/namespaces.md").split("\n## 4. Defaults\n")[1].split("\n## ")[0]
     documented = {key.removeprefix(names.PREFIX) for row in rows(section) for key in codes(row[0])}
     assert documented == {*OPTION_NAMES, "env.NAME"}
+
+
+def test_every_cause_that_keeps_a_pod_from_waiting_for_the_planner_has_a_row() -> None:
+    section = text("docs/injection.md").split("\n**placement** ")[1].split("\n**compatibility** ")[0]
+    assert {cause for row in rows(section) for cause in codes(row[0])} == set(Hindrance)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +162,7 @@ def test_values_of_the_chart_that_are_named_exist() -> None:
         code
         for page in PAGES
         for code in re.findall(
-            r"`((?:admission|agent|certificates|image|webhook)(?:\.[a-zA-Z]+)+)[`:]", text(f"docs/{page}.md")
+            r"`((?:admission|agent|certificates|image|placement|webhook)(?:\.[a-zA-Z]+)+)[`:]", text(f"docs/{page}.md")
         )
     }
     assert "agent.ownNodeOnly" in named

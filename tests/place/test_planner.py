@@ -281,3 +281,80 @@ def test_observed_the_best_pair_is_only_counted() -> None:
     cluster.create("train", 2, gated=False)
     cluster.give("train", "pairs", ("GPU-pairs.0", "GPU-pairs.1"))
     assert [(write.result, write.event) for write in cluster.round()] == [("same", None)]
+
+
+GROUP = {"group": "ring", "group-size": "2"}
+LABEL = {"gpu.topology/group": "ring"}
+
+
+def test_a_group_waits_for_its_pods_and_is_placed_on_one_node() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    cluster.create("other", 2, gated=False)
+    cluster.give("other", "a", ("GPU-a.0", "GPU-a.1"))
+    cluster.create("one", 4, options=GROUP, labels=LABEL)
+    cluster.round()
+    assert cluster.why("one") == ("GroupIncomplete", "GT633: 1 of 2 pods of group ring are there")
+    cluster.create("two", 4, options=GROUP, labels=LABEL)
+    cluster.round()
+    assert len(cluster.pinned("one")) == len(cluster.pinned("two")) == 4
+    assert {card[0] for name in ("one", "two") for card in cluster.cards(name)} == {"b"}
+    assert sorted(len(cluster.gates(name)) for name in ("one", "two")) == [0, 1]
+    cluster.schedule()
+    cluster.round()
+    cluster.schedule()
+    assert [cluster.gates(name) for name in ("one", "two")] == [[], []]
+    assert [cluster.pods[name]["spec"].get("nodeName") for name in ("one", "two")] == ["b", "b"]
+
+
+def test_a_group_gets_all_of_its_cards_or_none() -> None:
+    cluster = PlacedCluster(named(h20(), "a"))
+    cluster.create("slice", 1, gated=False)
+    cluster.give("slice", "a", ("GPU-a.0",))
+    for name in ("one", "two"):
+        cluster.create(name, 4, options={**GROUP, "on-violation": "deny"}, labels=LABEL)
+    cluster.round()
+    assert (cluster.pinned("one"), cluster.pinned("two")) == ((), ())
+    assert "the 2 pods of group ring need 8 free cards" in cluster.why("one")[1]
+    cluster.delete("slice")
+    cluster.round()
+    assert len({*cluster.cards("one"), *cluster.cards("two")}) == 8
+
+
+def test_a_group_over_several_nodes_takes_those_that_are_near_each_other() -> None:
+    cluster = PlacedCluster(*(named(h20(), name) for name in ("a", "b", "c")))
+    for name, zone in (("a", "x"), ("b", "y"), ("c", "x")):
+        cluster.nodes[name]["metadata"]["labels"]["topology.kubernetes.io/zone"] = zone
+        cluster.tell_node(name)
+    spread = {**GROUP, "colocate": "preferred"}
+    for name in ("one", "two"):
+        cluster.create(name, 8, options=spread, labels=LABEL)
+    cluster.round()
+    assert {card[0] for name in ("one", "two") for card in cluster.cards(name)} == {"a", "c"}
+
+
+def test_a_pod_of_a_group_goes_where_the_others_are() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    cluster.create("one", 2, gated=False, options={"group": "ring"}, labels=LABEL)
+    cluster.give("one", "b", ("GPU-b.0", "GPU-b.1"))
+    cluster.create("two", 2, options={"group": "ring"}, labels=LABEL)
+    cluster.round()
+    assert {card[0] for card in cluster.cards("two")} == {"b"}
+
+
+def test_the_first_pod_of_a_group_whose_others_come_late_goes_on() -> None:
+    cluster = PlacedCluster(named(h20(), "a"))
+    cluster.create("one", 2, options={**GROUP, "on-violation": "deny"}, labels=LABEL)
+    cluster.round()
+    assert cluster.pinned("one") == ()
+    cluster.now += 60
+    cluster.create("stranger", 1, options={"on-violation": "deny"})
+    cluster.round()
+    assert len(cluster.pinned("one")) == 2
+    assert cluster.pinned("stranger") == ()
+    cluster.schedule()
+    cluster.create("two", 2, options={**GROUP, "on-violation": "deny"}, labels=LABEL)
+    cluster.round()
+    assert len(cluster.pinned("two")) == 2
+    cluster.schedule()
+    cluster.round()
+    assert len(cluster.pinned("stranger")) == 1

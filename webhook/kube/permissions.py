@@ -3,11 +3,15 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from webhook.model.names import PLANNER_LEASE
+
 
 class Scope(StrEnum):
     """Where a permission is needed."""
 
     CLUSTER = "cluster"
+    OWN_NAMESPACE = "own-namespace"
+    """The namespace of the release, in which webhook and planner run."""
     TOPOLOGIES = "topologies"
     """The namespace in which agents publish: of the installed webhook one of its own, because a Role cannot name the
     objects of nodes that are not known yet, and so lets an agent write all that is there."""
@@ -38,7 +42,7 @@ AGENT = (
 """What ``gpu-topology agent`` does. A Role cannot say *only what is its own node's*; an admission policy can."""
 
 WEBHOOK = (
-    Permission(Scope.CLUSTER, "", "pods", ("get", "list")),
+    Permission(Scope.CLUSTER, "", "pods", ("get", "list", "patch")),
     Permission(Scope.CLUSTER, "events.k8s.io", "events", ("create",)),
     Permission(Scope.CLUSTER, "", "namespaces", ("get", "list", "watch")),
     Permission(Scope.CLUSTER, "", "nodes", ("list", "watch")),
@@ -46,12 +50,31 @@ WEBHOOK = (
     Permission(Scope.CLUSTER, "resource.k8s.io", "deviceclasses", ("list",)),
     Permission(Scope.TOPOLOGIES, "", "configmaps", ("list", "watch")),
     Permission(Scope.TOPOLOGIES, "coordination.k8s.io", "leases", ("list", "watch")),
+    # The name allows a list or watch with a field selector for it (kubernetes.io, "Referring to resources").
+    Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("list", "watch"), (PLANNER_LEASE,)),
 )
 """What ``gpu-topology serve`` does: it reads the pod of each Binding, lists those of its group, and tells of what went
 wrong. With ``--state kubernetes`` it keeps namespaces, the metadata of Nodes, and what the agents publish; gets a
 namespace in doubt; and looks for HAMi's schedulers (their version, and the accounts whose Bindings should reach it)
-and for DeviceClasses that serve extended resources. ``/version`` needs no role but
+and for DeviceClasses that serve extended resources. It lets go the pods that wait for a planner that is gone. No role
+can limit what it patches on a pod; an admission policy can. ``/version`` needs no role but
 ``system:public-info-viewer``, which everybody has."""
+
+PLANNER = (
+    Permission(Scope.CLUSTER, "", "pods", ("get", "list", "patch", "watch")),
+    Permission(Scope.CLUSTER, "", "pods/status", ("patch",)),
+    Permission(Scope.CLUSTER, "events.k8s.io", "events", ("create",)),
+    Permission(Scope.CLUSTER, "", "namespaces", ("list", "watch")),
+    Permission(Scope.CLUSTER, "", "nodes", ("list", "watch")),
+    Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
+    Permission(Scope.TOPOLOGIES, "", "configmaps", ("list", "watch")),
+    Permission(Scope.TOPOLOGIES, "coordination.k8s.io", "leases", ("list", "watch")),
+    Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get", "patch", "update"), (PLANNER_LEASE,)),
+    Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("create",)),
+)
+"""What ``gpu-topology place`` does, and ``gpu-topology place release``: it mirrors pods, nodes and what the agents
+publish, chooses cards while it holds its Lease, and writes the choice on the pod. HAMi's version, which the Deployments
+tell, decides what its allocations mean. No role can limit what it patches on a pod; an admission policy can."""
 
 EXPLAIN = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list")),

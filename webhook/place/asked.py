@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 from webhook.config import AdmitPolicy
 from webhook.model import choices, names
-from webhook.model.choices import NodePolicy, OnViolation, Profile
+from webhook.model.choices import Colocate, NodePolicy, OnViolation, Profile
 from webhook.model.options import Options, resolve_options
 from webhook.model.pod import Namespace, Pod
+from webhook.place.group import group_size
 from webhook.request.demand import required
 from webhook.request.observed import observed_profile
 from webhook.request.resources import PodRequests
@@ -52,8 +53,10 @@ class Asked:
     """Whether it rather waits than run with cards that do not meet its requirements."""
     wait: float
     """Seconds for which it waits for better cards than those that are free."""
-    group: str
-    """The group of pods with which it is placed; empty: it is placed alone."""
+    group_size: int
+    """Pods of its group that are placed together; 1: it is placed alone."""
+    on_one_node: bool
+    """Whether all pods of its group have to be on one node."""
     options: Options
 
     @property
@@ -95,7 +98,8 @@ def read_asked(pod: Pod, namespace: Namespace, requests: PodRequests, policy: Ad
         ),
         waits=options.on_violation is OnViolation.DENY,
         wait=options.place_wait,
-        group=options.group or "" if options.group_size > 1 else "",
+        group_size=group_size(options.group_size, annotations),
+        on_one_node=options.group is not None and options.colocate is Colocate.REQUIRED,
         options=options,
     )
 

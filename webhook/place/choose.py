@@ -58,18 +58,26 @@ class Chooser:
         self._world = world
         self._not_counted = not_counted
 
-    def best(self, pod: PodRecord, asked: CardsAsked, *, closed: Collection[str] = ()) -> Chosen | None:
+    def best(
+        self,
+        pod: PodRecord,
+        asked: CardsAsked,
+        *,
+        closed: Collection[str] = (),
+        only: Collection[str] | None = None,
+    ) -> Chosen | None:
         """The best cards for a pod; None if no node on which it can run has enough.
 
         Args:
             pod: Without a node.
             asked: What it asks of its cards.
             closed: Names of nodes that it does not get.
+            only: Names of the nodes that it may get; None: all others.
         """
         for ranked in self._ranked(asked):
             for name in self._world.stocks[ranked.stock]:
                 node = self._world.nodes[name]
-                if name not in closed and not self.refusal(node, pod):
+                if (only is None or name in only) and name not in closed and not self.refusal(node, pod):
                     return Chosen(node, ranked.choice)
         return None
 

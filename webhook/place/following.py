@@ -72,7 +72,7 @@ class FollowedPods:
         chosen = None
         if asked and placed.attempt < scene.settings.attempts:
             with scene.world.without(pod):
-                chosen = scene.chooser.best(pod, asked.cards, closed=this.closed.union(refused))
+                chosen = scene.chooser.best(pod, asked.cards, closed=this.closed_to(pod).union(refused))
         if asked and chosen and _will_do(chosen, asked):
             yield self._repin(pod, chosen, this, attempt=placed.attempt + 1, refused=refused)
         elif asked is None or not asked.waits:
@@ -96,7 +96,7 @@ class FollowedPods:
             return
         scene.memory.rested[pod.uid] = this.now
         asked = self._asked(pod)
-        chosen = this.best(scene, pod, asked.cards) if asked else None
+        chosen = this.best(scene, pod, asked) if asked else None
         if asked and chosen and _will_do(chosen, asked):
             yield self._repin(pod, chosen, this, attempt=pinned.attempt + 1 if pinned else 1)
 

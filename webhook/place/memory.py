@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,15 @@ class Followed:
     """What the scheduler had said of the pod when it was pinned: what differs from it was said later."""
 
 
+class Begun(NamedTuple):
+    """A group of which some pods have cards, and others are not there yet."""
+
+    nodes: frozenset[str]
+    """Those of the pods that are there."""
+    size: int
+    since: float
+
+
 @dataclass(slots=True)
 class Memory:
     """By the uids of pods, unless it says otherwise. Times are seconds of a clock that never goes back."""
@@ -35,6 +44,9 @@ class Memory:
     """When the condition of a pod was written last."""
     rested: dict[str, float] = field(default_factory=dict)
     """When cards were looked for last for a pod that is past its gate and holds none."""
+
+    begun: dict[tuple[str, str], Begun] = field(default_factory=dict)
+    """By namespace and group."""
 
     def see(self, pod: PodRecord, now: float) -> float:
         """Seconds since the pod was seen first."""
@@ -62,6 +74,14 @@ class Memory:
             if found.pinned_at > pinned_at:
                 found.since = now
 
+    def keep(self, kept: dict[str, tuple[str, str]], world: World, now: float, seconds: float) -> None:
+        """Note the nodes of groups that have begun, for so many seconds, until all of their pods are there."""
+        for group, begun in list(self.begun.items()):
+            if now - begun.since >= seconds or not 0 < len(world.groups.get(group, ())) < begun.size:
+                del self.begun[group]
+            else:
+                kept.update(dict.fromkeys(begun.nodes, group))
+
     def forget(self, present: Collection[str]) -> None:
         """Keep what is of these pods."""
         kept: dict[str, Any]
@@ -80,7 +100,7 @@ class Intents:
     def hold(self, pod: PodRecord, node: PlaceNode, uuids: tuple[str, ...]) -> None:
         """Count cards and room of a node as taken by a pod."""
         self.drop(pod.key)
-        intent = msgspec.structs.replace(pod, node=node.name, held=uuids, unbound=None)
+        intent = msgspec.structs.replace(pod, node=node.name, held=uuids, group="", unbound=None)
         self._held[pod.key] = intent
         self._world.pod_changed(_name(pod.key), None, intent)
 

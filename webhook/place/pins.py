@@ -26,8 +26,14 @@ def pin(pod: PodRecord, placed: Placed, *, opens: bool) -> tuple[Operation, ...]
     return (
         *_unchanged(pod, unbound),
         *_annotations(unbound, {names.USE_GPU_UUID: ",".join(placed.cards), names.PLACED: format_placed(placed)}),
-        *(open_gate(gate, Placement.PINNED) if gate and opens else _label(unbound, Placement.PINNED)),
+        *(() if gate and not opens else _pass(unbound, Placement.PINNED)),
     )
+
+
+def let_go(pod: PodRecord) -> tuple[Operation, ...]:
+    """Open the gate of a pod that is pinned already."""
+    unbound = _unbound(pod)
+    return (*_unchanged(pod, unbound), *_pass(unbound, Placement.PINNED))
 
 
 def release(pod: PodRecord) -> tuple[Operation, ...]:
@@ -36,11 +42,10 @@ def release(pod: PodRecord) -> tuple[Operation, ...]:
     What was chosen stays on record, which keeps the planner from choosing for the pod again.
     """
     unbound = _unbound(pod)
-    gate = find_gate(unbound.pod)
     return (
         *_unchanged(pod, unbound),
         *((Operation("remove", pointer("metadata", "annotations", names.USE_GPU_UUID)),) if written_pin(pod) else ()),
-        *(open_gate(gate, Placement.RELEASED) if gate else _label(unbound, Placement.RELEASED)),
+        *_pass(unbound, Placement.RELEASED),
     )
 
 
@@ -68,6 +73,12 @@ def _annotations(unbound: UnboundPod, values: dict[str, str]) -> tuple[Operation
     if metadata is None or metadata.annotations is None:
         return (Operation("add", "/metadata/annotations", values),)
     return tuple(Operation("add", pointer("metadata", "annotations", key), value) for key, value in values.items())
+
+
+def _pass(unbound: UnboundPod, placement: Placement) -> tuple[Operation, ...]:
+    """The pod goes on like that: its gate, if it has ours, is opened."""
+    gate = find_gate(unbound.pod)
+    return open_gate(gate, placement) if gate else _label(unbound, placement)
 
 
 def _label(unbound: UnboundPod, placement: Placement) -> tuple[Operation, ...]:

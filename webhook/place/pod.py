@@ -12,6 +12,7 @@ from webhook.model.errors import FormatError, LimitError, ManifestError
 from webhook.model.pod import Fields, Pod, Quantity
 from webhook.model.shape import shape_problem
 from webhook.place.amounts import Amounts, greatest, read_amounts, total
+from webhook.place.group import group_of
 from webhook.place.scheduling import NodeNeeds, node_needs
 
 _LIMITS = AllocationLimits(segments=128, devices=256)
@@ -73,6 +74,8 @@ class PodRecord(msgspec.Struct, frozen=True):
     held: tuple[str, ...]
     """UUIDs of the GPUs that HAMi counts as its own, whole or in part: HAMi counts every pod that has not ended and
     carries a node and a list of devices (pkg/scheduler/scheduler.go, onAddPod)."""
+    group: str
+    """The pods that work together, as ``label=value``; empty: it works alone."""
     unbound: UnboundPod | None
 
     @property
@@ -168,6 +171,7 @@ def _record(found: _Pod, document: bytes | bytearray | memoryview) -> PodRecord:
         is_bound=bool(spec.node_name),
         amounts={} if ended else _amounts(spec),
         held=() if ended or not chosen else _held(annotations, metadata.name),
+        group=intern(group_of(metadata.labels or {})),
         unbound=_unbound(found, document) if _is_of_interest(found) and not ended else None,
     )
 

@@ -7,6 +7,8 @@ class PlaceReason(StrEnum):
     """Why a pod waits, or how it went on."""
 
     PINNED = "Pinned"
+    LET_GO = "LetGo"
+    """Its gate is opened: it was pinned before, with its group."""
     TAKEN = "Taken"
     SOON = "Soon"
     """Its cards are chosen; another pod of the node, or too many others, are on their way."""

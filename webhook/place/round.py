@@ -89,6 +89,10 @@ class Round:
     """Nodes of which one is on its way: HAMi locks a node from Bind to Allocate, and others would wait in its queue."""
     closed: set[str] = field(default_factory=set)
     """Nodes that are kept for a pod that has waited for long."""
+    kept: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Nodes that are kept for the rest of a group, with its namespace and name."""
+    groups: set[tuple[str, str]] = field(default_factory=set)
+    """Groups that had their turn."""
     in_vain: set[_Same] = field(default_factory=set)
     """What was looked for already without success: no card gets free in a round."""
     report: PlannerReport = field(default_factory=PlannerReport)
@@ -98,14 +102,23 @@ class Round:
         self.report.waiting[reason] += 1
         self.report.oldest = max(self.report.oldest, waited)
 
-    def best(self, scene: Scene, pod: PodRecord, cards: CardsAsked) -> Chosen | None:
+    def closed_to(self, pod: PodRecord) -> set[str]:
+        """The names of the nodes that a pod does not get."""
+        group = (pod.namespace, pod.group)
+        return self.closed.union(name for name, owner in self.kept.items() if owner != group)
+
+    def best(self, scene: Scene, pod: PodRecord, asked: Asked) -> Chosen | None:
         """The best cards for a pod; None if no node on which it can run has enough."""
         if pod.unbound is None:
             return None
+        cards, closed = asked.cards, self.closed_to(pod)
+        mates = {mate.node for mate in scene.world.mates(pod) if mate.node} if asked.on_one_node else set()
+        if mates:
+            return scene.chooser.best(pod, cards, closed=closed, only=mates)
         same = (cards, pod.unbound.needs, frozenset(pod.amounts.items()))
         if same in self.in_vain:
             return None
-        chosen = scene.chooser.best(pod, cards, closed=self.closed)
+        chosen = scene.chooser.best(pod, cards, closed=closed)
         if chosen is None:
             self.in_vain.add(same)
         return chosen

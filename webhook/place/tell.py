@@ -5,14 +5,16 @@ from webhook.catalogue.entry import Message
 from webhook.model.binding import PodEvent
 from webhook.model.patch import Operation
 from webhook.place.choose import Chosen
-from webhook.place.pins import pin
+from webhook.place.pins import let_go, pin
 from webhook.place.placed import Placed
 from webhook.place.pod import PodRecord
 from webhook.place.reasons import PlaceReason
 from webhook.place.write import PodCondition, Write
 
 
-def chosen_write(pod: PodRecord, chosen: Chosen, placed: Placed, result: str, waited: float) -> Write:
+def chosen_write(
+    pod: PodRecord, chosen: Chosen, placed: Placed, result: str, waited: float, *, opens: bool = True
+) -> Write:
     """Pin a pod.
 
     Args:
@@ -21,6 +23,7 @@ def chosen_write(pod: PodRecord, chosen: Chosen, placed: Placed, result: str, wa
         placed: What is written of them.
         result: ``pinned`` or ``repinned``.
         waited: Seconds.
+        opens: Whether it goes on at once, or holds its cards behind the gate.
     """
     cards = ", ".join(f"GPU{index}" for index in chosen.choice.gpus)
     link = f"{placed.link}, {placed.bandwidth:g} GB/s" if len(placed.cards) > 1 else placed.link
@@ -29,7 +32,7 @@ def chosen_write(pod: PodRecord, chosen: Chosen, placed: Placed, result: str, wa
         namespace=pod.namespace,
         name=pod.name,
         uid=pod.uid,
-        patch=pin(pod, placed, opens=True),
+        patch=pin(pod, placed, opens=opens),
         condition=PodCondition("True", PlaceReason.PINNED, str(message)),
         event=PodEvent(PlaceReason.PINNED, message.advice, is_warning=False),
         result=result,
@@ -43,6 +46,17 @@ def chosen_write(pod: PodRecord, chosen: Chosen, placed: Placed, result: str, wa
             "attempt": placed.attempt,
             "gaveUp": "; ".join(placed.gave_up),
         },
+    )
+
+
+def gate_write(pod: PodRecord, placed: Placed, waited: float) -> Write:
+    """Open the gate of a pod that holds its cards."""
+    return Write(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        patch=let_go(pod),
+        log={"reason": PlaceReason.LET_GO, "waited": round(waited, 3), "node": placed.node},
     )
 
 

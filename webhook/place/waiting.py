@@ -9,11 +9,15 @@ from webhook.model.choices import PlacementMode
 from webhook.place import evidence
 from webhook.place.asked import Asked
 from webhook.place.choose import Chosen, grade_of, is_satisfying
+from webhook.place.memory import Begun
+from webhook.place.pinned import pin_of
 from webhook.place.pins import release
+from webhook.place.placed import Placed
 from webhook.place.pod import PodRecord
 from webhook.place.reasons import PlaceReason
 from webhook.place.round import Round, Scene, Unreadable
-from webhook.place.tell import changed_write, chosen_write, waiting_write
+from webhook.place.tell import changed_write, chosen_write, gate_write, waiting_write
+from webhook.place.together import GroupChooser, Member
 from webhook.place.write import Write
 
 TELL_SECONDS = 30.0
@@ -29,6 +33,7 @@ class WaitingPods:
 
     def decide(self, this: Round) -> Iterator[Write]:
         """What is to be done: the most urgent pod first, then the oldest."""
+        self._scene.memory.keep(this.kept, self._scene.world, this.now, self._scene.settings.reserve_seconds)
         gated = [pod for pod in self._scene.world.unbound.values() if pod.unbound and pod.unbound.is_gated]
         for pod in sorted(gated, key=_order):
             waited = self._scene.memory.see(pod, this.now)
@@ -46,14 +51,86 @@ class WaitingPods:
             yield _released(pod, PlaceReason.NOT_PLACEABLE, said.NOT_PLACEABLE.say(why=problem), waited)
             return
         others = [gate for gate in gates if gate != names.PLACE_GATE]
+        pinned = pin_of(pod)
         if others:
             message = said.OTHER_GATES.say(gates=", ".join(others[:_GATES_NAMED]))
             yield from self._wait(pod, PlaceReason.OTHER_GATES, message, waited, this)
+        elif pinned:
+            yield from self._let_go(pod, pinned, waited, this)
+        elif asked.group_size > 1 and pod.group:
+            yield from self._choose_for_group(pod, asked, waited, this)
         else:
             yield from self._choose(pod, asked, waited, this)
 
+    def _choose_for_group(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
+        """All pods of a group get their cards at once; those whose turn it is go on, and the others hold theirs."""
+        world, group = self._scene.world, (pod.namespace, pod.group)
+        present = len(world.groups[group])
+        if group in this.groups:
+            this.count(PlaceReason.NO_FREE_CARDS, waited)
+            return
+        if present < asked.group_size and waited < self._scene.settings.full_seconds:
+            name = pod.group.partition("=")[2]
+            message = said.GROUP_INCOMPLETE.say(present=present, size=asked.group_size, group=name)
+            yield from self._wait(pod, PlaceReason.GROUP_INCOMPLETE, message, waited, this)
+            return
+        this.groups.add(group)
+        members = self._members(pod, asked, this)
+        found = GroupChooser(self._scene, this, members).choose()
+        if found is None:
+            yield from self._group_without_cards(pod, asked, members, waited, this)
+            return
+        self._keep_the_rest(group, {chosen.node.name for chosen in found.values()}, asked.group_size, this)
+        for member in members:
+            chosen = found[member.pod.key]
+            yield from self._pin(member.pod, chosen, self._scene.memory.see(member.pod, this.now), this, holds=True)
+
+    def _keep_the_rest(self, group: tuple[str, str], nodes: set[str], size: int, this: Round) -> None:
+        """Where pods come later, because the first has to be ready before, its node takes none of others meanwhile."""
+        if len(self._scene.world.groups[group]) < size:
+            self._scene.memory.begun[group] = Begun(frozenset(nodes), size, this.now)
+            this.kept.update(dict.fromkeys(nodes, group))
+
+    def _members(self, pod: PodRecord, asked: Asked, this: Round) -> list[Member]:
+        """The pods of a group that wait without cards."""
+        members = [Member(pod, asked)]
+        for mate in self._scene.world.mates(pod):
+            if mate.unbound and mate.unbound.is_gated and not pin_of(mate) and mate.key not in this.busy:
+                try:
+                    members.append(Member(mate, self._scene.asked(mate)))
+                except Unreadable:
+                    continue  # it is released by itself
+        return members
+
+    def _group_without_cards(
+        self, pod: PodRecord, asked: Asked, members: list[Member], waited: float, this: Round
+    ) -> Iterator[Write]:
+        scene, count = self._scene, sum(member.asked.cards.count for member in members)
+        free = evidence.free_cards(scene.world, scene.chooser, pod)
+        if not asked.waits and waited >= max(scene.settings.full_seconds, asked.wait):
+            message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
+            for member in members:
+                yield _released(member.pod, PlaceReason.RELEASED, message, waited)
+            return
+        name = pod.group.partition("=")[2]
+        message = said.GROUP_WITHOUT_CARDS.say(
+            size=len(members), group=name, count=count, wanted=evidence.wanted(asked.cards), evidence=free
+        )
+        yield from self._wait(pod, PlaceReason.NO_FREE_CARDS, message, waited, this)
+        self._keep_a_node(pod, asked, waited, this)
+
+    def _let_go(self, pod: PodRecord, pinned: Placed, waited: float, this: Round) -> Iterator[Write]:
+        """Open the gate of a pod that holds its cards, when it is its turn."""
+        if this.in_flight >= self._scene.settings.in_flight or pinned.node in this.releasing:
+            this.count(PlaceReason.SOON, waited)
+            return
+        this.in_flight += 1
+        this.releasing.add(pinned.node)
+        self._scene.memory.pinned(pod, pinned, this.now)
+        yield gate_write(pod, pinned, waited)
+
     def _choose(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
-        chosen = this.best(self._scene, pod, asked.cards)
+        chosen = this.best(self._scene, pod, asked)
         if chosen is None:
             yield from self._without_cards(pod, asked, waited, this)
         elif asked.waits and not is_satisfying(chosen):
@@ -68,18 +145,22 @@ class WaitingPods:
         else:
             yield from self._pin(pod, chosen, waited, this)
 
-    def _pin(self, pod: PodRecord, chosen: Chosen, waited: float, this: Round) -> Iterator[Write]:
-        """Pin the pod. If it is not its turn yet, its cards are held in this round."""
+    def _pin(
+        self, pod: PodRecord, chosen: Chosen, waited: float, this: Round, *, holds: bool = False
+    ) -> Iterator[Write]:
+        """Pin the pod. If it is not its turn yet, its cards are held in this round, or for longer if it ``holds``."""
         scene = self._scene
         scene.intents.hold(pod, chosen.node, chosen.uuids)
-        if this.in_flight >= scene.settings.in_flight or chosen.node.name in this.releasing:
-            this.count(PlaceReason.SOON, waited)
-            return
-        this.in_flight += 1
-        this.releasing.add(chosen.node.name)
+        is_turn = this.in_flight < scene.settings.in_flight and chosen.node.name not in this.releasing
         placed = this.placed(chosen)
-        scene.memory.pinned(pod, placed, this.now)
-        yield chosen_write(pod, chosen, placed, "pinned", waited)
+        if is_turn:
+            this.in_flight += 1
+            this.releasing.add(chosen.node.name)
+            scene.memory.pinned(pod, placed, this.now)
+        else:
+            this.count(PlaceReason.SOON, waited)
+        if is_turn or holds:
+            yield chosen_write(pod, chosen, placed, "pinned", waited, opens=is_turn)
 
     def _without_cards(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
         """No node on which the pod can run has enough free cards."""

@@ -100,6 +100,8 @@ class World:
         self.pods: dict[str, PodRecord] = {}
         self.unbound: dict[str, PodRecord] = {}
         """Those of interest without a node, by their keys."""
+        self.groups: dict[tuple[str, str], set[str]] = {}
+        """By namespace and group the keys of the pods."""
         self.newly_bound: deque[tuple[PodRecord, PodRecord]] = deque(maxlen=_BOUND_KEPT)
         """Pods of interest that got their node, as they were without it and with it. Whoever reads one removes it."""
         self.stocks: dict[Stock, list[str]] = {}
@@ -120,12 +122,15 @@ class World:
         if before is not None:
             self._discount(key, before)
             self._let_go(key, cards_of(before))
+            self._leave(key, before)
             self.pods.pop(key, None)
             self.unbound.pop(key, None)
         if after is not None:
             self._count(key, after)
             self._hold(key, cards_of(after))
             self.pods[key] = after
+            if after.group:
+                self.groups.setdefault((after.namespace, after.group), set()).add(key)
             if after.unbound is not None:
                 self.unbound[key] = after
         if before and after and before.unbound and after.is_bound and before.uid == after.uid:
@@ -155,6 +160,11 @@ class World:
         self._stale.add(name)
         if record is None and topology is None and not node.pods:
             del self.nodes[name]
+
+    def mates(self, pod: PodRecord) -> list[PodRecord]:
+        """The pods of the group of a pod, without itself."""
+        keys = self.groups.get((pod.namespace, pod.group), set()) if pod.group else set()
+        return [self.pods[key] for key in sorted(keys) if key != pod.key]
 
     def holders(self, uuid: str) -> frozenset[str]:
         """The keys of the pods that hold a card."""
@@ -218,6 +228,13 @@ class World:
             node.count(pod.amounts, -1)
             if not node.pods and node.record is None and node.topology is None:
                 del self.nodes[name]
+
+    def _leave(self, key: str, pod: PodRecord) -> None:
+        members = self.groups.get((pod.namespace, pod.group))
+        if members:
+            members.discard(key)
+            if not members:
+                del self.groups[pod.namespace, pod.group]
 
     def _hold(self, key: str, uuids: frozenset[str]) -> None:
         for uuid in uuids:

@@ -83,6 +83,39 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- end }}
 
+{{- /* ValidatingAdmissionPolicies, authorizer and request.namespace in them: "true" from Kubernetes 1.30 on, else empty. */ -}}
+{{- define "gpu-topology.has-policies" -}}
+{{- if semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version }}true{{ end -}}
+{{- end }}
+
+{{- /* off, observe or on. YAML takes on and off for true and false. */ -}}
+{{- define "gpu-topology.placement" -}}
+{{- $mode := .Values.placement.mode -}}
+{{- if kindIs "bool" $mode }}{{ $mode | ternary "on" "off" }}{{ else }}{{ $mode }}{{ end -}}
+{{- end }}
+
+{{- define "gpu-topology.check-placement" -}}
+{{- if and (eq (include "gpu-topology.placement" .) "on") (not (include "gpu-topology.has-policies" .)) }}
+{{- fail (printf "placement.mode: expected off or observe, because on needs Kubernetes 1.30, where an admission policy can limit what the planner changes on pods; found Kubernetes %s. Upgrade the cluster, or leave the mode at observe" .Capabilities.KubeVersion.Version) }}
+{{- end }}
+{{- if hasKey (dig "placement" dict .Values.config) "mode" }}
+{{- fail "config.placement.mode: placement.mode sets it. Leave it out" }}
+{{- end }}
+{{- end }}
+
+{{- /* Whether pods may wait behind our gate when the release is removed: "true" or empty. They may although the mode is
+       another one by now, so a Lease of a planner that the cluster has is a reason too. A release that never had one is
+       removed without a Job, for which no node may have the image. */ -}}
+{{- define "gpu-topology.may-hold-pods" -}}
+{{- $lease := lookup "coordination.k8s.io/v1" "Lease" .Release.Namespace "gpu-topology-place" -}}
+{{- if and (include "gpu-topology.has-policies" .) (or $lease (eq (include "gpu-topology.placement" .) "on")) }}true{{ end -}}
+{{- end }}
+
+{{- /* Whether there is an account of the planner: "true" or empty. The removal of the release needs it too. */ -}}
+{{- define "gpu-topology.has-planner-account" -}}
+{{- if or (ne (include "gpu-topology.placement" .) "off") (include "gpu-topology.may-hold-pods" .) }}true{{ end -}}
+{{- end }}
+
 {{- /* The user names of the schedulers, as JSON: namespace/account stands for a service account. */ -}}
 {{- define "gpu-topology.schedulers" -}}
 {{- $users := list -}}
@@ -97,6 +130,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "gpu-topology.config" -}}
 {{- include "gpu-topology.check-names" . -}}
 {{- include "gpu-topology.check-ports" . -}}
+{{- include "gpu-topology.check-placement" . -}}
 {{- $remap := dict "imagePullPolicy" .Values.image.pullPolicy -}}
 {{- $remapImage := dict "image" (include "gpu-topology.remap-image" .) -}}
 {{- $topologies := include "gpu-topology.topologies" . -}}
@@ -109,7 +143,8 @@ app.kubernetes.io/component: {{ .component }}
 {{- fail "config.binding.schedulers: admission.bindings.schedulers sets it. Leave it out" }}
 {{- end }}
 {{- $binding := dict "schedulers" (include "gpu-topology.schedulers" . | fromJsonArray) -}}
-{{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) (dict "remap" $remapImage "cluster" $cluster "binding" $binding) -}}
+{{- $placement := dict "mode" (include "gpu-topology.placement" .) -}}
+{{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) (dict "remap" $remapImage "cluster" $cluster "binding" $binding "placement" $placement) -}}
 {{- if .Values.webhook.hostNetwork.enabled }}
 {{- $ports := dict "port" (include "gpu-topology.port" . | int) "opsPort" (include "gpu-topology.ops-port" . | int) }}
 {{- $config = mergeOverwrite $config (dict "server" $ports) }}
@@ -179,20 +214,82 @@ subjects:
 {{- end }}
 {{- end }}
 
+{{- /* .rules without patches of pods where no policy can limit them: there nothing needs them, because no pod waits. */ -}}
+{{- define "gpu-topology.limited-rules" -}}
+{{- $rules := list -}}
+{{- range .rules }}
+{{- $verbs := .verbs }}
+{{- if and (not (include "gpu-topology.has-policies" $.root)) (hasPrefix "pods" (first .resources)) }}
+{{- $verbs = without .verbs "patch" }}
+{{- end }}
+{{- if $verbs }}
+{{- $rules = append $rules (merge (dict "verbs" $verbs) .) }}
+{{- end }}
+{{- end }}
+{{- toJson $rules -}}
+{{- end }}
+
 {{- /* What the programs of files/roles.yaml may do: .program, .account, .component, .name. */ -}}
 {{- define "gpu-topology.roles" -}}
 {{- $scopes := get (.root.Files.Get "files/roles.yaml" | fromYaml) .program | default dict }}
-{{- include "gpu-topology.role" (merge (dict "rules" $scopes.cluster "namespace" "") .) }}
-{{- include "gpu-topology.role" (merge (dict "rules" $scopes.ownNamespace "namespace" .root.Release.Namespace) .) }}
-{{- include "gpu-topology.role" (merge (dict "rules" $scopes.topologies "namespace" (include "gpu-topology.topologies" .root)) .) }}
+{{- $cluster := include "gpu-topology.limited-rules" (dict "root" .root "rules" $scopes.cluster) | fromJsonArray }}
+{{- include "gpu-topology.role" (merge (dict "rules" $cluster "namespace" "") .) }}
+{{- $own := .root.Release.Namespace }}
+{{- $topologies := include "gpu-topology.topologies" .root }}
+{{- $rules := dict $topologies $scopes.topologies }}
+{{- $rules = set $rules $own (concat ($scopes.ownNamespace | default list) (get $rules $own | default list)) }}
+{{- range $namespace := list $own $topologies | uniq }}
+{{- include "gpu-topology.role" (merge (dict "rules" (get $rules $namespace) "namespace" $namespace) $) }}
+{{- end }}
 {{- include "gpu-topology.role" (merge (dict "rules" $scopes.defaultNamespace "namespace" "default") .) }}
 {{- end }}
 
-{{- /* The annotations that only the webhook writes, and the beginnings of some: webhook/model/names.py. */ -}}
+{{- /* The annotations that only the webhook and the planner write, and the beginnings of some: webhook/model/names.py. */ -}}
 {{- define "gpu-topology.outputs" -}}
-{{- range $index, $name := list "bandwidth" "injected" "link" "nccl-nvls" "nccl-p2p-level" "node-topology" "numa" "ring-order" "satisfied" "visible-uuids" }}
+{{- range $index, $name := list "bandwidth" "injected" "link" "nccl-nvls" "nccl-p2p-level" "node-topology" "numa" "placed" "ring-order" "satisfied" "visible-uuids" }}
 {{- if $index }}, {{ end }}'gpu.topology/{{ $name }}'
 {{- end }}
+{{- end }}
+
+{{- /* Whether the request comes from one of .accounts of ours. */ -}}
+{{- define "gpu-topology.is-by" -}}
+request.userInfo.username in [
+{{- range $index, $account := .accounts }}
+{{- if $index }}, {{ end }}'system:serviceaccount:{{ $.root.Release.Namespace }}:{{ $account }}'
+{{- end }}]
+{{- end }}
+
+{{- /* Variables of policies about pods that are changed: what may differ, and what has to be equal. A pod is a map here,
+       which its type does not say. Maps in which loops take long are compared as a whole, see gpu-topology-outputs. */ -}}
+{{- define "gpu-topology.pod-variables" -}}
+- name: labels
+  expression: "has(object.metadata.labels) ? object.metadata.labels : {}"
+- name: oldLabels
+  expression: "has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}"
+- name: annotations
+  expression: "has(object.metadata.annotations) ? object.metadata.annotations : {}"
+- name: oldAnnotations
+  expression: "has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {}"
+- name: gates
+  expression: "has(object.spec.schedulingGates) ? object.spec.schedulingGates : []"
+- name: oldGates
+  expression: "has(oldObject.spec.schedulingGates) ? oldObject.spec.schedulingGates : []"
+- name: wasGated
+  expression: variables.oldGates.exists(gate, gate.name == 'gpu.topology/place')
+- name: isOpened
+  expression: >-
+    variables.wasGated && variables.gates == variables.oldGates.filter(gate, gate.name != 'gpu.topology/place')
+- name: spec
+  expression: dyn(object.spec)
+- name: oldSpec
+  expression: dyn(oldObject.spec)
+{{- end }}
+
+{{- /* Whether the maps .one and .other, and so their keys, are equal but for .except, a list of keys in quotes. */ -}}
+{{- define "gpu-topology.equal-but-for" -}}
+{{- $but := .except | join ", " -}}
+({{ .one }}.all(key, key in [{{ $but }}] || {{ .one }}[?key] == {{ .other }}[?key])
+&& {{ .other }}.all(key, key in [{{ $but }}] || key in {{ .one }}))
 {{- end }}
 
 {{- /* Whether "key" is one of them. Most keys are not ours, and only the first question is asked about those. */ -}}

@@ -1,0 +1,85 @@
+"""The planner, beside a cluster with HAMi."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.cluster.control_plane import REQUEST_TIMEOUT_S
+from tests.cluster.installation import NAMESPACE, PROBED, Installation
+from tests.cluster.processes import DEADLINE_S, Program, running
+from tests.cluster.registration import create_pod, gpu_pod
+from tests.ports import reserved_port
+from tests.server.conftest import until
+
+
+@dataclass(frozen=True)
+class Planner:
+    """One replica that runs."""
+
+    program: Program
+    port: int
+
+    def metrics(self) -> list[str]:
+        """What it exposes, by lines."""
+        url = f"http://127.0.0.1:{self.port}/metrics"
+        return httpx.get(url, timeout=REQUEST_TIMEOUT_S, trust_env=False).text.splitlines()
+
+    def leads(self) -> bool:
+        """Whether it decides."""
+        return "gpu_topology_planner_leader 1.0" in self.metrics()
+
+    def kill(self) -> None:
+        """As the kernel does it, without a word."""
+        self.program.process.kill()
+        self.program.process.wait()
+
+    def stop(self) -> None:
+        """As the kubelet does it."""
+        self.program.process.send_signal(signal.SIGTERM)
+        self.program.process.wait(DEADLINE_S)
+
+
+@contextmanager
+def running_planner(ours: Installation, directory: Path, name: str = "planner") -> Iterator[Planner]:
+    """One replica, from the moment on when it is ready; stopped in the end, so that pods wait no more."""
+    with ExitStack() as stack:
+        port = stack.enter_context(reserved_port())
+        command: list[str | Path] = [sys.executable, "-m", "webhook", "place", "--namespace", NAMESPACE]
+        command += ["--config", ours.directory / "config.yaml", "--kubeconfig", ours.planner]
+        command += ["--pod-name", name, "--host", "127.0.0.1", "--port", str(port)]
+        program = stack.enter_context(running(name, command, directory / f"{name}.log"))
+        planner = Planner(program, port)
+        program.wait_until(lambda: _is_ready(port))
+        yield planner
+        if program.process.poll() is None:
+            planner.stop()
+
+
+@contextmanager
+def placing(ours: Installation, directory: Path) -> Iterator[Planner]:
+    """A planner that leads, and a webhook that has pods wait for it."""
+    with running_planner(ours, directory) as planner:
+        planner.program.wait_until(planner.leads)
+        until(lambda: is_gated(ours), "pods that wait for the planner")
+        yield planner
+    until(lambda: not is_gated(ours), "pods that wait for no planner")
+
+
+def is_gated(ours: Installation) -> bool:
+    """Whether a pod of two cards waits for its cards now."""
+    answer: Any = create_pod(ours.control_plane, PROBED, gpu_pod("probe", {}), dry_run=True)
+    return bool(answer.body["spec"].get("schedulingGates"))
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        url = f"http://127.0.0.1:{port}/readyz"
+        return httpx.get(url, timeout=REQUEST_TIMEOUT_S, trust_env=False).status_code == httpx.codes.OK
+    except httpx.TransportError:
+        return False

@@ -1,0 +1,121 @@
+"""Placement with the real HAMi: the pod gets the cards that its links deserve, and without the planner it does not."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.hami.cluster import BRIDGED, Cluster, topologies
+from tests.cluster.hami.conftest import NewTeam
+from tests.cluster.hami.planning import Planner, placing
+from tests.cluster.hami.pods import container, pod
+from tests.cluster.hami.team import Team, annotations_of, cards_of
+from tests.server.conftest import until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
+
+UUIDS = [gpu.uuid for gpu in topologies()[1].gpus]
+DENY = {"require-nvlink": "true", "on-violation": "deny"}
+
+
+@pytest.fixture
+def planner(cluster: Cluster, tmp_path: Path, registration: None) -> Iterator[Planner]:  # noqa: ARG001 - comes first
+    with placing(cluster.ours, tmp_path) as planner:
+        yield planner
+
+
+def train(name: str = "train", *, gpus: int = 2, options: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A pod of whole cards of the bridged node."""
+    return pod(name, container(gpus=gpus), node=BRIDGED, annotations=options)
+
+
+def slice_of(card: int) -> dict[str, Any]:
+    """A pod with a part of that card, which placement leaves alone."""
+    part = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}}
+    chosen = {"nvidia.com/use-gpuuuid": UUIDS[card]}
+    return pod(f"slice-{card}", container(resources=part), node=BRIDGED, annotations=chosen)
+
+
+def given(bound: dict[str, Any]) -> list[int]:
+    """The indices of the cards that HAMi gave."""
+    return sorted(UUIDS.index(card) for cards in cards_of(bound) for card in cards)
+
+
+def placed_as(team: Team, name: str, reason: str) -> Callable[[], bool]:
+    """Whether the planner says that of the pod."""
+
+    def is_so() -> bool:
+        conditions = team.pod(name).get("status", {}).get("conditions", [])
+        return any(each["type"] == "gpu.topology/Placed" and each["reason"] == reason for each in conditions)
+
+    return is_so
+
+
+@pytest.mark.usefixtures("planner")
+def test_the_pod_gets_the_pair_that_is_free(new_team: NewTeam) -> None:
+    team = new_team(injection="enabled")
+    team.creates(slice_of(3))
+    team.bound("slice-3")
+    created = team.creates(train())
+    assert [gate["name"] for gate in created["spec"]["schedulingGates"]] == ["gpu.topology/place"]
+    bound = team.bound("train")
+    assert given(bound) == [0, 1]
+    assert annotations_of(bound)["gpu.topology/link"] == "NVLink"
+    assert bound["metadata"]["labels"]["gpu.topology/placement"] == "pinned"
+
+
+def test_without_a_planner_no_pod_waits_and_hami_splits_the_pair(new_team: NewTeam) -> None:
+    team = new_team(injection="enabled")
+    team.creates(slice_of(3))
+    team.bound("slice-3")
+    created = team.creates(train())
+    assert "schedulingGates" not in created["spec"]
+    bound = team.bound("train")
+    assert given(bound) == [1, 2]
+    assert annotations_of(bound)["gpu.topology/link"] == "SYS"
+
+
+@pytest.mark.usefixtures("planner")
+def test_a_pod_that_denies_waits_without_cards_and_gets_its_pair_when_it_is_free(new_team: NewTeam) -> None:
+    team = new_team(injection="enabled")
+    for card in (1, 3):
+        team.creates(slice_of(card))
+        team.bound(f"slice-{card}")
+    team.creates(train(options=DENY))
+    until(placed_as(team, "train", "RequirementNotMet"), "a pod that waits for a pair")
+    stored = team.pod("train")
+    assert stored["spec"]["schedulingGates"]
+    assert cards_of(stored) == []
+    assert "no 2 free cards with NVLink between every pair: a100-bridged has GPU0, GPU2" in team.told("train", "GT622")
+    team.creates(train("other", options={"place": "off"}))
+    assert given(team.bound("other")) == [0, 2]
+    team.deletes("slice-1")
+    team.deletes("other")
+    assert given(team.bound("train")) == [0, 1]
+
+
+@pytest.mark.usefixtures("planner")
+def test_cards_that_another_pod_takes_meanwhile_are_chosen_anew(new_team: NewTeam) -> None:
+    team = new_team(injection="enabled")
+    held = train("held")
+    held["spec"]["schedulingGates"] = [{"name": "example.org/quota"}]
+    team.creates(held)
+    until(placed_as(team, "held", "OtherGates"), "a pod that waits for another gate")
+    body: Any = [{"op": "remove", "path": "/spec/schedulingGates/0"}]
+    team.admin.patch_namespaced_pod("held", team.namespace, body)
+    assert given(team.bound("held")) in ([0, 1], [2, 3])
+
+
+@pytest.mark.usefixtures("planner")
+def test_a_pod_that_warns_goes_on_where_no_node_has_enough(new_team: NewTeam) -> None:
+    team = new_team(injection="enabled")
+    team.creates(slice_of(1))
+    team.bound("slice-1")
+    team.creates(train(gpus=4))
+    until(placed_as(team, "train", "Released"), "a pod that is let go")
+    stored = team.pod("train")
+    assert not stored["spec"].get("schedulingGates")
+    assert "nvidia.com/use-gpuuuid" not in annotations_of(stored)
+    team.deletes("slice-1")
+    assert given(team.bound("train")) == [0, 1, 2, 3]

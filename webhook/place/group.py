@@ -1,0 +1,46 @@
+"""Pods that work together: what they say of it, and where their nodes stand in the network."""
+
+from collections.abc import Mapping
+
+from webhook.model import names
+
+_GROUP_LABELS = (
+    names.GROUP,
+    # A LeaderWorkerSet gives all pods of one replica this key: sigs.k8s.io/lws api/leaderworkerset/v1.
+    "leaderworkerset.sigs.k8s.io/group-key",
+    # sigs.k8s.io/jobset api/jobset/v1alpha2.
+    "jobset.sigs.k8s.io/jobset-name",
+    # PyTorchJob, MPIJob and others: kubeflow/training-operator pkg/apis/kubeflow.org/v1/common_types.go.
+    "training.kubeflow.org/job-name",
+)
+_SIZE_ANNOTATION = "leaderworkerset.sigs.k8s.io/size"
+_MOST_PODS = 9999
+NETWORK_LABELS = (
+    "nvidia.com/gpu.clique",
+    # Topograph: NVIDIA/topograph docs, "node labels".
+    "network.topology.nvidia.com/accelerator",
+    "network.topology.nvidia.com/leaf",
+    "network.topology.nvidia.com/spine",
+    "network.topology.nvidia.com/core",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+)
+"""Labels of nodes, from the nearest neighbours to the farthest."""
+
+
+def group_of(labels: Mapping[str, str]) -> str:
+    """The group of a pod with these labels, as ``label=value``; empty: it works alone."""
+    return next((f"{label}={labels[label]}" for label in _GROUP_LABELS if labels.get(label)), "")
+
+
+def group_size(asked: int, annotations: Mapping[str, str]) -> int:
+    """How many pods are placed together.
+
+    Args:
+        asked: ``gpu.topology/group-size``; 1: the pod does not say it.
+        annotations: Of the pod. A LeaderWorkerSet writes the size of its groups there.
+    """
+    text = annotations.get(_SIZE_ANNOTATION, "")
+    if asked > 1 or not (text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_PODS))):
+        return asked
+    return max(1, int(text))
