@@ -70,7 +70,7 @@ def test_gates_are_opened_and_others_stay(tmp_path: Path) -> None:
     assert labels == {"released"}
     assert sorted(event["regarding"]["name"] for event in server.events) == ["both", "waits"]
     assert {event["reason"] for event in server.events} == {"Released"}
-    assert server.events[0]["note"].startswith("GT682: ")
+    assert server.events[0]["note"].startswith("GT685: ")
 
 
 @pytest.mark.parametrize("placement", ["pinned", "released"])

@@ -2,7 +2,7 @@
 
 from webhook.catalogue.entry import Entry
 
-_WHO = "annotations.md#placement"
+_WHO = "placement.md#which-pods-wait"
 _LEAVE = "Leave the annotation out, and the webhook has the cards chosen"
 
 PLACE_OFF = Entry("GT601", "gpu.topology/place is off", "Set gpu.topology/place: auto", _WHO)
@@ -51,10 +51,4 @@ OPENED_WITHOUT_PLACEMENT = Entry(
     "GT681",
     "placement was switched off while the pod waited, so it goes to the scheduler without a choice of its cards",
     page=_WHO,
-)
-RELEASED_BY_HAND = Entry(
-    "GT682",
-    "all pods that waited for their cards were released: the scheduler chooses without the planner",
-    "",
-    "command-line.md#place",
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from webhook.catalogue.placement import RELEASED_BY_HAND
+from webhook.catalogue.releasing import RELEASED_BY_HAND
 from webhook.kube.api_server import ApiServer
 from webhook.kube.errors import ApiError, ApiServerAway, Conflict, Expired
 from webhook.kube.pod_patches import PodPatches
