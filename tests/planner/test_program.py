@@ -1,7 +1,6 @@
 """All parts of the planner together, against the stand-in for the API server."""
 
 import asyncio
-import json
 from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
