@@ -403,3 +403,44 @@ def test_cards_that_another_pod_leaves_in_this_round_are_waited_for() -> None:
     assert [write.name for write in cluster.round()] == ["one"]
     cluster.round()
     assert [cluster.cards(name)[0] for name in ("one", "two")] == ["c:0", "a:0"]
+
+
+def test_a_scheduler_that_says_nothing_has_refused_nothing() -> None:
+    cluster = bridged(attempts=2)
+    cluster.create("train", 2)
+    cluster.round()
+    chosen = cluster.cards("train")
+    for _ in range(10):
+        cluster.now += 100
+        assert cluster.round() == []
+    assert cluster.cards("train") == chosen
+    cluster.schedule()
+    assert [write.result for write in cluster.round()] == ["taken"]
+
+
+def test_a_second_refusal_in_the_same_words_counts_after_a_while() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"), named(h20(), "c"))
+    cluster.create("train", 2)
+    cluster.round()
+    cluster.refuse("train", "the same")
+    cluster.round()
+    assert cluster.cards("train")[0].startswith("b:")
+    cluster.now += 59
+    assert cluster.round() == []
+    cluster.now += 1
+    cluster.round()
+    assert cluster.cards("train")[0].startswith("c:")
+
+
+def test_what_hami_allocated_in_an_attempt_that_failed_is_left_when_the_scheduler_refuses() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    cluster.create("train", 2)
+    cluster.round()
+    annotations = cluster.pods["train"]["metadata"]["annotations"]
+    devices = "".join(f"{card},NVIDIA,40960,100:" for card in cluster.pinned("train"))
+    annotations |= {"hami.io/vgpu-node": "a", "hami.io/vgpu-devices-allocated": f"{devices};"}
+    cluster.refuse("train")
+    assert cluster.round() == []
+    cluster.now += 60
+    cluster.round()
+    assert cluster.cards("train")[0].startswith("b:")
