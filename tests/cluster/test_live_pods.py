@@ -294,7 +294,12 @@ def test_the_permissions_are_enough(site: Site) -> None:
 
 @pytest.mark.parametrize(
     ("resource", "verb"),
-    [(permission.resource, verb) for permission in WEBHOOK for verb in permission.verbs if permission.resource in HERE],
+    [
+        (permission.resource, verb)
+        for permission in WEBHOOK
+        for verb in permission.verbs
+        if permission.resource in HERE and verb != "patch"  # test_gates.py
+    ],
 )
 def test_every_permission_is_needed(make_site: MakeSite, resource: str, verb: str) -> None:
     site = make_site(without(WEBHOOK, Scope.CLUSTER, resource, verb))
@@ -317,7 +322,6 @@ def test_a_client_of_the_webhook_may_not_do_more(site: Site) -> None:
             partial(core.patch_node, "any", {}),
             partial(core.patch_namespace, site.namespace, {}),
             partial(core.delete_namespaced_pod, "train", site.namespace),
-            partial(core.patch_namespaced_pod, "train", site.namespace, {}),
             partial(core.read_namespaced_pod_log, "train", site.namespace),
             partial(core.list_namespaced_config_map, "default"),
             partial(core.create_namespaced_config_map, site.namespace, V1ConfigMap()),
