@@ -358,3 +358,48 @@ def test_the_first_pod_of_a_group_whose_others_come_late_goes_on() -> None:
     cluster.schedule()
     cluster.round()
     assert len(cluster.pinned("stranger")) == 1
+
+
+def test_pods_that_ask_different_things_do_not_keep_each_other_from_their_turn() -> None:
+    nodes = [f"n{free:02}" for free in range(16)]
+    cluster = PlacedCluster(*(named(a100_pcie_bridged(), node) for node in nodes))
+    for free, node in enumerate(nodes):
+        for index in range(4):
+            if not free >> index & 1:
+                slice_on(cluster, f"{node}-{index}", node, index)
+    for number in range(500):
+        options = {"min-bandwidth": str(1000 + number), "on-violation": "deny"}
+        cluster.create(f"odd-{number:03}", 2, options=options)
+    cluster.now += 1
+    cluster.create("plain", 2, options={"min-bandwidth": "200", "on-violation": "deny"})
+    cluster.round()
+    assert cluster.pinned("plain") == ()
+    cluster.round()
+    assert len(cluster.pinned("plain")) == 2
+
+
+def test_pods_that_were_let_go_are_pinned_again_one_for_each_node() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"), settings={"inFlight": 2})
+    for number in range(6):
+        cluster.create(f"let-go-{number}", 8, gated=False, labels={"gpu.topology/placement": "released"})
+        cluster.refuse(f"let-go-{number}")
+    for number in range(4):
+        cluster.create(f"one-{number}", 1, gated=False, labels={"gpu.topology/placement": "released"})
+        cluster.refuse(f"one-{number}")
+    cluster.round()
+    cluster.now += 60
+    writes = cluster.round()
+    assert sorted(write.name for write in writes if write.patch) == ["let-go-0", "let-go-1"]
+    assert [write.name for write in cluster.round() if write.patch] == []
+
+
+def test_cards_that_another_pod_leaves_in_this_round_are_waited_for() -> None:
+    cluster = PlacedCluster(*(named(h20(), name) for name in "abc"))
+    for name in ("one", "two"):
+        cluster.create(name, 8)
+        cluster.round()
+    for name in ("one", "two"):
+        cluster.refuse(name, "0/3 nodes are available: volumes.")
+    assert [write.name for write in cluster.round()] == ["one"]
+    cluster.round()
+    assert [cluster.cards(name)[0] for name in ("one", "two")] == ["c:0", "a:0"]

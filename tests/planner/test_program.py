@@ -84,6 +84,7 @@ def test_two_leaders_for_a_moment_open_each_gate_once(tmp_path: Path) -> None:
             other.open()
             ahead.ahead += 30
             await until(lambda: not gated(found.server))
+            await until(lambda: sum((first.counts.results + other.counts.results).values()) >= 20)
             await first.close()
             await other.close()
             assert sum((first.counts.results + other.counts.results).values()) == 20

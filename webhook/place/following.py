@@ -32,7 +32,7 @@ class FollowedPods:
 
     def decide(self, this: Round) -> Iterator[Write]:
         """What is to be done; it also finds out which nodes and how much of ``inFlight`` are in use."""
-        followed = []
+        followed, resting = [], []
         for pod in list(self._scene.world.unbound.values()):
             unbound = pod.unbound
             if unbound is None or unbound.is_gated or unbound.is_ending:
@@ -42,9 +42,16 @@ class FollowedPods:
             if found:
                 followed.append((found.pinned_at, pod.key, pod, unbound, found))
             elif placement_of(pod) == Placement.RELEASED and pod.key not in this.busy:
-                yield from self._wake(pod, unbound, this)
-        for _, _, pod, unbound, found in sorted(followed, key=lambda entry: entry[:2]):
-            yield from self._follow(pod, unbound, found, this)
+                resting.append((pod, unbound))
+        followed.sort(key=lambda entry: entry[:2])
+        waiting = [entry[2:] for entry in followed if not self._is_on_its_way(*entry[2:], this)]
+        others_move = False
+        for pod, unbound, found in waiting:
+            for write in self._choose_again(pod, unbound, found, this, others_move=others_move):
+                others_move = True
+                yield write
+        for pod, unbound in resting:
+            yield from self._wake(pod, unbound, this)
 
     def bound(self, before: PodRecord, after: PodRecord, this: Round) -> Iterator[Write]:
         """A pod has got its node: whether HAMi gave what it was pinned to."""
@@ -55,33 +62,42 @@ class FollowedPods:
         if pin:
             yield bound_write(after, pin, self._scene.memory.see(after, this.now))
 
-    def _follow(self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round) -> Iterator[Write]:
-        is_refused = unbound.scheduled.reason == _UNSCHEDULABLE and unbound.scheduled != found.before
+    def _is_on_its_way(self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round) -> bool:
         is_late = this.now - found.since >= self._scene.settings.pin_seconds
-        if pod.held or pod.key in this.busy or not (is_refused or is_late):
-            this.in_flight += 1
-            this.releasing.add(found.placed.node)
-            return
-        yield from self._choose_again(pod, unbound, found.placed, this, is_refused=is_refused)
+        if pod.held or pod.key in this.busy or not (_is_refused(unbound, found) or is_late):
+            _stays(found, this)
+            return True
+        return False
 
     def _choose_again(
-        self, pod: PodRecord, unbound: UnboundPod, placed: Placed, this: Round, *, is_refused: bool
+        self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round, *, others_move: bool
     ) -> Iterator[Write]:
-        """The scheduler did not take what was chosen. A node is tried again only if others had got its cards."""
-        scene = self._scene
+        """The scheduler did not take what was chosen. A node is tried again only if others had got its cards.
+
+        Where ``others_move`` in this round, the cards that they had are free in the next.
+        """
+        scene, placed = self._scene, found.placed
         taken = any(scene.world.holders(uuid) - {pod.key} for uuid in placed.cards)
         refused = placed.refused if taken else tuple(dict.fromkeys((*placed.refused, placed.node)))
         waited = scene.memory.see(pod, this.now)
         asked = self._asked(pod)
+        if asked and not scene.has_time_for(asked):
+            _stays(found, this)
+            return
         chosen = None
         if asked and placed.attempt < scene.settings.attempts:
             with scene.world.without(pod):
                 chosen = scene.chooser.best(pod, asked.cards, closed=this.closed_to(pod).union(refused))
         if asked and chosen and _will_do(chosen, asked):
-            said_of_it = shorten(unbound.scheduled.message) if is_refused else "no answer"
+            if chosen.node.name in this.releasing:
+                _stays(found, this)
+                return
+            said_of_it = shorten(unbound.scheduled.message) if _is_refused(unbound, found) else "no answer"
             message = said.SCHEDULER_REFUSED.say(node=placed.node, said=said_of_it)
             again = this.placed(chosen, placed.attempt + 1, refused)
             yield self._repin(pod, chosen, again, this, refused=message)
+        elif others_move and asked and placed.attempt < scene.settings.attempts:
+            _stays(found, this)
         elif asked is None or not asked.waits:
             message = said.TRIED_OFTEN.say(attempts=placed.attempt)
             yield changed_write(pod, PlaceReason.GIVEN_UP, message, release(pod), result="given-up", waited=waited)
@@ -101,9 +117,13 @@ class FollowedPods:
         is_time = this.now - since >= scene.settings.pin_seconds
         if is_users or not is_on or not is_time or unbound.scheduled.reason != _UNSCHEDULABLE:
             return
-        scene.memory.rested[pod.uid] = this.now
         asked = self._asked(pod)
+        if this.in_flight >= scene.settings.in_flight or (asked and not scene.has_time_for(asked)):
+            return
         chosen = this.best(scene, pod, asked) if asked else None
+        if chosen and chosen.node.name in this.releasing:
+            return
+        scene.memory.rested[pod.uid] = this.now
         if asked and chosen and _will_do(chosen, asked):
             placed = this.placed(chosen, pinned.attempt + 1 if pinned else 1)
             yield self._repin(pod, chosen, placed, this)
@@ -127,3 +147,14 @@ class FollowedPods:
 
 def _will_do(chosen: Chosen, asked: Asked) -> bool:
     return is_satisfying(chosen) or not asked.waits
+
+
+def _stays(found: Followed, this: Round) -> None:
+    """A pod is on its way to the node that was chosen."""
+    this.in_flight += 1
+    this.releasing.add(found.placed.node)
+
+
+def _is_refused(unbound: UnboundPod, found: Followed) -> bool:
+    """Whether the scheduler found no node since the pod was pinned."""
+    return unbound.scheduled.reason == _UNSCHEDULABLE and unbound.scheduled != found.before

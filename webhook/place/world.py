@@ -126,9 +126,12 @@ class World:
         """By the keys of pods the nodes whose resources they take."""
         self._stale: set[str] = set()
         """Names of the nodes whose stock has to be found anew."""
+        self.changes = 0
+        """So far: what was worked out holds as long as there are no more."""
 
     def pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
         """A pod is like that now; ``None``: it is not there, or no longer."""
+        self.changes += 1
         if before is not None:
             self._discount(key, before)
             self._let_go(key, cards_of(before))
@@ -157,6 +160,7 @@ class World:
 
     def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
         """A node is like that now, and has that topology as far as it is known."""
+        self.changes += 1
         node = self.nodes.get(name)
         if node is None:
             if record is None and topology is None:
