@@ -237,6 +237,19 @@ def test_the_urgent_pod_comes_first_then_the_oldest() -> None:
     assert (len(cluster.pinned("urgent")), len(cluster.pinned("old"))) == (4, 0)
 
 
+def test_of_pods_of_one_second_the_one_that_was_seen_first_comes_first() -> None:
+    cluster = bridged()
+    slice_on(cluster, "slice", "pairs", 3)
+    names = [f"p{number}" for number in range(8, 0, -1)]
+    for name in names:
+        cluster.create(name, 4, options={"on-violation": "deny"})
+        cluster.now += 0.01
+        cluster.round()
+    cluster.delete("slice")
+    cluster.round()
+    assert [name for name in names if cluster.pinned(name)] == names[:1]
+
+
 def test_small_pods_do_not_starve_a_large_one() -> None:
     cluster = bridged(reserveSeconds=100)
     slice_on(cluster, "slice", "pairs", 3)
