@@ -237,6 +237,19 @@ def test_the_urgent_pod_comes_first_then_the_oldest() -> None:
     assert (len(cluster.pinned("urgent")), len(cluster.pinned("old"))) == (4, 0)
 
 
+def test_of_pods_of_one_second_the_one_that_was_seen_first_comes_first() -> None:
+    cluster = bridged()
+    slice_on(cluster, "slice", "pairs", 3)
+    names = [f"p{number}" for number in range(8, 0, -1)]
+    for name in names:
+        cluster.create(name, 4, options={"on-violation": "deny"})
+        cluster.now += 0.01
+        cluster.round()
+    cluster.delete("slice")
+    cluster.round()
+    assert [name for name in names if cluster.pinned(name)] == names[:1]
+
+
 def test_small_pods_do_not_starve_a_large_one() -> None:
     cluster = bridged(reserveSeconds=100)
     slice_on(cluster, "slice", "pairs", 3)
@@ -403,3 +416,44 @@ def test_cards_that_another_pod_leaves_in_this_round_are_waited_for() -> None:
     assert [write.name for write in cluster.round()] == ["one"]
     cluster.round()
     assert [cluster.cards(name)[0] for name in ("one", "two")] == ["c:0", "a:0"]
+
+
+def test_a_scheduler_that_says_nothing_has_refused_nothing() -> None:
+    cluster = bridged(attempts=2)
+    cluster.create("train", 2)
+    cluster.round()
+    chosen = cluster.cards("train")
+    for _ in range(10):
+        cluster.now += 100
+        assert cluster.round() == []
+    assert cluster.cards("train") == chosen
+    cluster.schedule()
+    assert [write.result for write in cluster.round()] == ["taken"]
+
+
+def test_a_second_refusal_in_the_same_words_counts_after_a_while() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"), named(h20(), "c"))
+    cluster.create("train", 2)
+    cluster.round()
+    cluster.refuse("train", "the same")
+    cluster.round()
+    assert cluster.cards("train")[0].startswith("b:")
+    cluster.now += 59
+    assert cluster.round() == []
+    cluster.now += 1
+    cluster.round()
+    assert cluster.cards("train")[0].startswith("c:")
+
+
+def test_what_hami_allocated_in_an_attempt_that_failed_is_left_when_the_scheduler_refuses() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    cluster.create("train", 2)
+    cluster.round()
+    annotations = cluster.pods["train"]["metadata"]["annotations"]
+    devices = "".join(f"{card},NVIDIA,40960,100:" for card in cluster.pinned("train"))
+    annotations |= {"hami.io/vgpu-node": "a", "hami.io/vgpu-devices-allocated": f"{devices};"}
+    cluster.refuse("train")
+    assert cluster.round() == []
+    cluster.now += 60
+    cluster.round()
+    assert cluster.cards("train")[0].startswith("b:")

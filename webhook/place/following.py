@@ -14,7 +14,7 @@ from webhook.place.memory import Followed
 from webhook.place.pinned import pin_of, placement_of, written_pin
 from webhook.place.pins import release, rest
 from webhook.place.placed import Placed
-from webhook.place.pod import PodRecord, UnboundPod
+from webhook.place.pod import PodCondition, PodRecord, UnboundPod
 from webhook.place.reasons import PlaceReason
 from webhook.place.round import NotPlaceable, Round, Scene
 from webhook.place.tell import bound_write, changed_write, chosen_write
@@ -63,11 +63,22 @@ class FollowedPods:
             yield bound_write(after, pin, self._scene.memory.see(after, this.now))
 
     def _is_on_its_way(self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round) -> bool:
-        is_late = this.now - found.since >= self._scene.settings.pin_seconds
-        if pod.held or pod.key in this.busy or not (_is_refused(unbound, found) or is_late):
-            _stays(found, this)
-            return True
-        return False
+        if pod.key not in this.busy and self._is_refused(pod, unbound.scheduled, found, this.now):
+            return False
+        _stays(found, this)
+        return True
+
+    def _is_refused(self, pod: PodRecord, scheduled: PodCondition, found: Followed, now: float) -> bool:
+        """Whether the scheduler has found no node with this pin.
+
+        A second refusal in the same words changes nothing on the pod, and HAMi's allocation of an earlier attempt stays
+        on it after a refusal. Both count when the planner has been patient. A scheduler that says nothing refuses
+        nothing: other cards would not help.
+        """
+        if scheduled.reason != _UNSCHEDULABLE:
+            return False
+        is_late = now - found.since >= self._scene.settings.pin_seconds
+        return is_late or (scheduled != found.before and not pod.held)
 
     def _choose_again(
         self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round, *, others_move: bool
@@ -92,8 +103,7 @@ class FollowedPods:
             if chosen.node.name in this.releasing:
                 _stays(found, this)
                 return
-            said_of_it = shorten(unbound.scheduled.message) if _is_refused(unbound, found) else "no answer"
-            message = said.SCHEDULER_REFUSED.say(node=placed.node, said=said_of_it)
+            message = said.SCHEDULER_REFUSED.say(node=placed.node, said=shorten(unbound.scheduled.message))
             again = this.placed(chosen, placed.attempt + 1, refused)
             yield self._repin(pod, chosen, again, this, refused=message)
         elif others_move and asked and placed.attempt < scene.settings.attempts:
@@ -153,8 +163,3 @@ def _stays(found: Followed, this: Round) -> None:
     """A pod is on its way to the node that was chosen."""
     this.in_flight += 1
     this.releasing.add(found.placed.node)
-
-
-def _is_refused(unbound: UnboundPod, found: Followed) -> bool:
-    """Whether the scheduler found no node since the pod was pinned."""
-    return unbound.scheduled.reason == _UNSCHEDULABLE and unbound.scheduled != found.before

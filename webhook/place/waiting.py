@@ -38,9 +38,10 @@ class WaitingPods:
         """
         self._scene.memory.keep(this.kept, self._scene.world, this.now, self._scene.settings.reserve_seconds)
         gated = [pod for pod in self._scene.world.unbound.values() if pod.unbound and pod.unbound.is_gated]
+        waiting = {pod.uid: self._scene.memory.see(pod, this.now) for pod in gated}
         first, self._scene.memory.passed_over = self._scene.memory.passed_over, set()
-        for pod in sorted(gated, key=lambda pod: (pod.uid not in first, _order(pod))):
-            waited = self._scene.memory.see(pod, this.now)
+        for pod in sorted(gated, key=lambda pod: (pod.uid not in first, _order(pod, waiting[pod.uid]))):
+            waited = waiting[pod.uid]
             if pod.key not in this.busy and pod.unbound and not pod.unbound.is_ending:
                 yield from self._decide(pod, pod.unbound.gates, waited, this)
 
@@ -243,6 +244,7 @@ def _released(pod: PodRecord, reason: PlaceReason, message: Message, waited: flo
     return changed_write(pod, reason, message, release(pod), result="released", waited=waited)
 
 
-def _order(pod: PodRecord) -> tuple[int, str, str]:
+def _order(pod: PodRecord, waited: float) -> tuple[int, str, float, str]:
+    """A creationTimestamp has whole seconds: of pods with the same, the one that was seen first comes first."""
     unbound = pod.unbound
-    return (-unbound.priority, unbound.created, pod.uid) if unbound else (0, "", pod.uid)
+    return (-unbound.priority, unbound.created, -waited, pod.uid) if unbound else (0, "", -waited, pod.uid)

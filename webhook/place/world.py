@@ -82,12 +82,17 @@ class PlaceNode:
             self._refusals[needs] = found
         return found
 
-    def shortage(self, pod: PodRecord, given_up: frozenset[str]) -> str:
-        """Of which resource too little is left for a pod; empty if there is room. HAMi counts those of ``given_up``."""
+    def shortage(self, pod: PodRecord, not_counted: frozenset[str]) -> str:
+        """Of which resource too little is left for a pod; empty if there is room.
+
+        Args:
+            pod: Without a node.
+            not_counted: Resources that kube-scheduler leaves to HAMi.
+        """
         record = self.record
         if record is None:
             return "is unknown"
-        needed = {name: amount for name, amount in pod.amounts.items() if name not in given_up}
+        needed = {name: amount for name, amount in pod.amounts.items() if name not in not_counted}
         lack = shortage(needed, record.allocatable, self.used, self.pods)
         return f"has {lack.left} of {lack.resource} left" if lack else ""
 
