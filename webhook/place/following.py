@@ -50,6 +50,7 @@ class FollowedPods:
             for write in self._choose_again(pod, unbound, found, this, others_move=others_move):
                 others_move = True
                 yield write
+            this.releasing.add(found.placed.node)  # the write may fail
         for pod, unbound in resting:
             yield from self._wake(pod, unbound, this)
 
