@@ -22,6 +22,8 @@ from webhook.place.write import Write
 
 _UNSCHEDULABLE = "Unschedulable"
 """Of the condition ``PodScheduled``: a scheduling cycle found no node (k8s.io/api core/v1, types.go)."""
+_NOT_LOOKED_AT = ("", "SchedulingGated")
+"""The same before the first cycle: the second is the API server's, and stays when the gate is open."""
 
 
 class FollowedPods:
@@ -63,7 +65,9 @@ class FollowedPods:
             yield bound_write(after, pin, self._scene.memory.see(after, this.now))
 
     def _is_on_its_way(self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round) -> bool:
-        is_late = this.now - found.since >= self._scene.settings.pin_seconds
+        """Where the scheduler has looked at no pod since, it is away: another choice would not help."""
+        is_awaited = unbound.scheduled.reason in _NOT_LOOKED_AT and not found.is_overtaken
+        is_late = this.now - found.since >= self._scene.settings.pin_seconds and not is_awaited
         if pod.held or pod.key in this.busy or not (_is_refused(unbound, found) or is_late):
             _stays(found, this)
             return True
