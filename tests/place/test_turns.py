@@ -137,9 +137,13 @@ def test_patience_begins_anew_when_hami_binds_a_pod_that_was_pinned_before() -> 
     assert patched(cluster.round()) == ["refused"]
 
 
-def test_patience_goes_on_when_hami_binds_a_pod_that_was_pinned_later() -> None:
+def test_patience_begins_anew_only_once_when_hami_binds_pods_that_were_pinned_later() -> None:
     cluster = refused_and_bound(bound_first=False)
     cluster.now += 10
+    cluster.create("third", 8)
+    cluster.round()
+    cluster.now += 49
+    cluster.give("third", cluster.cards("third")[0][0], cluster.pinned("third"))
     assert patched(cluster.round()) == []
     cluster.now += 1
     assert patched(cluster.round()) == ["refused"]
