@@ -41,3 +41,14 @@ GATE_OF_ITS_OWN = Entry(
     _WHO,
 )
 NO_EFFECT = Entry("GT617", "{key} has no effect: {why}", "Leave the annotation out", _WHO)
+OPENED_WITHOUT_PLANNER = Entry(
+    "GT680",
+    "no planner has shown a sign of life{since}, so the pod goes to the scheduler without a choice of its cards",
+    "An administrator looks after the Deployment of the planner",
+    _WHO,
+)
+OPENED_WITHOUT_PLACEMENT = Entry(
+    "GT681",
+    "placement was switched off while the pod waited, so it goes to the scheduler without a choice of its cards",
+    page=_WHO,
+)

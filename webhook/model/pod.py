@@ -353,6 +353,7 @@ class Metadata(Fields):
     namespace: str | None = None
     uid: str | None = None
     resource_version: str | None = None
+    creation_timestamp: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     deletion_timestamp: str | None = None
