@@ -86,4 +86,5 @@ EXPLAIN = (
     Permission(Scope.CLUSTER, "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("get",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "deviceclasses", ("list",)),
 )
-"""What ``gpu-topology explain`` does, as the person who calls it; without what is not allowed it says less."""
+"""What ``gpu-topology explain`` does, as the person who calls it; without what is not allowed it says less. The Leases
+are those of agents, and the planner's in the namespace that the MutatingWebhookConfiguration names."""
