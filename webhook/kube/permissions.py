@@ -76,6 +76,15 @@ PLANNER = (
 publish, chooses cards while it holds its Lease, and writes the choice on the pod. HAMi's version, which the Deployments
 tell, decides what its allocations mean. No role can limit what it patches on a pod; an admission policy can."""
 
+PLAN = (
+    Permission(Scope.CLUSTER, "", "pods", ("list",)),
+    Permission(Scope.CLUSTER, "", "nodes", ("list",)),
+    Permission(Scope.CLUSTER, "", "configmaps", ("list",)),
+    Permission(Scope.CLUSTER, "coordination.k8s.io", "leases", ("list",)),
+)
+"""What ``gpu-topology topology plan --kubeconfig`` does, as the person who calls it. Without pods or nodes there is no
+answer; without ConfigMaps or Leases only HAMi tells of links."""
+
 EXPLAIN = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list")),
     Permission(Scope.CLUSTER, "", "namespaces", ("get",)),

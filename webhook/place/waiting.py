@@ -35,7 +35,7 @@ class WaitingPods:
         """What is to be done: the most urgent pod first, then the oldest."""
         self._scene.memory.keep(this.kept, self._scene.world, this.now, self._scene.settings.reserve_seconds)
         gated = [pod for pod in self._scene.world.unbound.values() if pod.unbound and pod.unbound.is_gated]
-        for pod in sorted(gated, key=_order):
+        for pod in sorted(gated, key=turn):
             waited = self._scene.memory.see(pod, this.now)
             if pod.key not in this.busy and pod.unbound and not pod.unbound.is_ending:
                 yield from self._decide(pod, pod.unbound.gates, waited, this)
@@ -232,6 +232,7 @@ def _released(pod: PodRecord, reason: PlaceReason, message: Message, waited: flo
     return changed_write(pod, reason, message, release(pod), result="released", waited=waited)
 
 
-def _order(pod: PodRecord) -> tuple[int, str, str]:
+def turn(pod: PodRecord) -> tuple[int, str, str]:
+    """Orders waiting pods: the most urgent first, then the oldest."""
     unbound = pod.unbound
     return (-unbound.priority, unbound.created, pod.uid) if unbound else (0, "", pod.uid)
