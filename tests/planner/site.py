@@ -96,6 +96,11 @@ def opening(pod: PodRecord, **members: Any) -> Write:
     )
 
 
+def about(name: str = "train", **members: Any) -> Write:
+    """A write about a pod of team-a."""
+    return Write(namespace="team-a", name=name, uid=f"uid-of-{name}", **members)
+
+
 def open_all(found: ByHand, busy: Set[str]) -> Sequence[Write]:
     """Let every waiting pod go."""
     waiting = [pod for pod in found.pods.values() if pod.unbound and pod.unbound.is_gated]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.kube.stand_in import Line, Received, status
-from tests.planner.server import LEASE
-from tests.planner.site import OWN, Site, TestClock, site, until
+from tests.planner.server import LEASE, OWN
+from tests.planner.site import Site, TestClock, site, until
 from webhook.kube.leader_lease import LeaderLease
 from webhook.model import names
 from webhook.planner.leadership import LEASE_SECONDS, WRITES_SECONDS, Leadership

@@ -12,7 +12,7 @@ import pytest
 
 from tests.kube.stand_in import Line, Received, status
 from tests.planner.server import GATE, Act, PlacingServer, pod
-from tests.planner.site import Site, TestClock, opening, site, until
+from tests.planner.site import Site, TestClock, about, opening, site, until
 from webhook.kube.pod_events import PodEvents
 from webhook.kube.pod_patches import PodPatches
 from webhook.kube.versioned import read_versioned
@@ -146,10 +146,9 @@ def test_a_write_changes_pod_condition_event_log_and_counts_and_the_mirror_knows
 def test_the_time_of_a_condition_changes_with_its_status_alone(tmp_path: Path) -> None:
     async def test() -> None:
         async with desk(tmp_path) as found:
-            of = {"namespace": "team-a", "name": "train", "uid": "uid-of-train"}
-            await found.make(Write(**of, condition=CONDITION))
-            await found.make(Write(**of, condition=replace(CONDITION, reason="NeverFits")))
-            await found.make(Write(**of, condition=replace(CONDITION, status="True")))
+            await found.make(about(condition=CONDITION))
+            await found.make(about(condition=replace(CONDITION, reason="NeverFits")))
+            await found.make(about(condition=replace(CONDITION, status="True")))
             sent = [json.loads(one.body)["status"]["conditions"][0] for one in found.site.stand_in.received]
             assert ["lastTransitionTime" in one for one in sent] == [True, False, True]
 
@@ -159,7 +158,7 @@ def test_the_time_of_a_condition_changes_with_its_status_alone(tmp_path: Path) -
 def test_a_write_without_patch_and_condition_asks_the_api_server_nothing(tmp_path: Path) -> None:
     async def test() -> None:
         async with desk(tmp_path) as found:
-            write = Write(namespace="team-a", name="train", uid="u", result="same", log={"reason": "BestCardsGiven"})
+            write = about(result="same", log={"reason": "BestCardsGiven"})
             found.writer.take((write,))
             assert not found.writer.busy
             assert found.site.stand_in.received == []
@@ -303,6 +302,17 @@ def _answer_lost(found: Desk) -> Act:
     return act
 
 
+def test_what_another_leader_did_in_the_same_way_is_not_done_twice(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with desk(tmp_path) as found:
+            write = opening(found.record, result="released", event=PodEvent("Released", "x"))
+            await found.make(write)
+            await found.make(write)
+            assert (found.fates(), found.counts.results) == ({"done": 1, "refused": 1}, {"released": 1})
+
+    asyncio.run(test())
+
+
 def test_while_the_api_server_is_away_the_pod_is_busy_and_afterwards_it_is_known(tmp_path: Path) -> None:
     async def test() -> None:
         async with desk(tmp_path) as found:
@@ -365,11 +375,10 @@ def test_what_waits_for_its_turn_is_not_written_once_the_time_of_the_leader_is_o
 def test_writes_of_one_pod_are_made_in_their_order_and_end_with_the_first_that_fails(tmp_path: Path) -> None:
     async def test() -> None:
         async with desk(tmp_path) as found:
-            of = {"namespace": "team-a", "name": "train", "uid": "uid-of-train"}
 
             def label(value: str, *, of_uid: str = "uid-of-train") -> Write:
                 test = Operation("test", "/metadata/uid", of_uid)
-                return Write(**of, patch=(test, Operation("add", "/metadata/labels/step", value)))
+                return about(patch=(test, Operation("add", "/metadata/labels/step", value)))
 
             await found.make(label("1"), label("2"), label("3", of_uid="other"), label("4"))
             assert found.site.server.pod(KEY)["metadata"]["labels"]["step"] == "2"

@@ -45,6 +45,8 @@ class Memory:
     rested: dict[str, float] = field(default_factory=dict)
     """When cards were looked for last for a pod that is past its gate and holds none."""
 
+    passed_over: set[str] = field(default_factory=set)
+    """Those that a round had no time for."""
     begun: dict[tuple[str, str], Begun] = field(default_factory=dict)
     """By namespace and group."""
 

@@ -4,27 +4,36 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
+from typing import TypeVar, cast
 
 from webhook.config import AdmitPolicy
+from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
 from webhook.model.outcome import Refused
-from webhook.model.pod import Namespace
+from webhook.model.pod import MalformedPod, Namespace
 from webhook.place.asked import Asked, CardsAsked, read_asked
-from webhook.place.choose import Chooser, Chosen
+from webhook.place.choose import LOOKS, Chooser, Chosen
 from webhook.place.memory import Intents, Memory
+from webhook.place.pinned import written_pin
 from webhook.place.placed import Placed
 from webhook.place.pod import PodRecord
 from webhook.place.reasons import PlaceReason
 from webhook.place.scheduling import NodeNeeds
 from webhook.place.world import World
+from webhook.request.placement import PodToPlace, unplaced
 from webhook.request.resources import read_requests
 
+SAMPLED_FROM = 100
+"""Nodes that kube-scheduler looks at in any case: pkg/scheduler/schedule_one.go, minFeasibleNodesToFind."""
 _FAMILY = "hami"
-_Same = tuple[CardsAsked, NodeNeeds, frozenset[tuple[str, int]]]
+_NOTHING_DETECTED = ClusterFacts()
+_Same = tuple[CardsAsked, NodeNeeds, frozenset[tuple[str, int]], frozenset[str]]
+_T = TypeVar("_T")
 
 
-class Unreadable(Exception):
-    """What a pod asks cannot be read; the text says why."""
+class NotPlaceable(Exception):
+    """The planner does not choose cards for a pod; the text is a clause that says why."""
 
 
 @dataclass(slots=True)
@@ -55,23 +64,54 @@ class Scene:
         self._policy = policy
         self._namespaces = namespaces
 
+    def narrowed(self, pod: PodRecord, chosen: Chosen, cards: CardsAsked) -> list[str]:
+        """The host names to which a pod is to be limited while it waits; empty: it stays as it is.
+
+        From 100 nodes on kube-scheduler stops its search when it has found enough, and HAMi may never be asked about
+        the right one (pkg/scheduler/schedule_one.go, numFeasibleNodesToFind). A limit can be set only while the pod is
+        gated, and never be widened, so it leaves as many other nodes as the search takes.
+        """
+        unbound, nodes = pod.unbound, self.world.nodes.values()
+        if unbound is None or not unbound.is_gated or len(self.world.nodes) <= SAMPLED_FROM:
+            return []
+        if sum(1 for node in nodes if not node.refusal(unbound.needs)) <= SAMPLED_FROM:
+            return []
+        others = (node for node in self.chooser.ranked_nodes(pod, cards) if node is not chosen.node)
+        hosts = [node.host_name for node in (chosen.node, *islice(others, SAMPLED_FROM - 1))]
+        return [host for host in hosts if host] if hosts[0] else []
+
     def asked(self, pod: PodRecord) -> Asked:
-        """What a pod asks of its cards.
+        """What a pod without a node asks of its cards.
 
         Raises:
-            Unreadable: it asks for none of HAMi's, or what it asks cannot be read.
+            NotPlaceable: HAMi does not give it whole cards, it chooses them itself, or what it asks cannot be read.
         """
         if pod.unbound is None:
-            raise Unreadable("it has a node")
-        policy = self._policy
+            raise NotPlaceable("it has a node")
+        found, policy, namespace = pod.unbound.pod, self._policy, self._namespaces(pod.namespace)
         try:
-            requests = read_requests(pod.unbound.pod, policy.resources, policy.default_count)
-            families = {container.request.names.family for container in requests.containers if container.request}
-            if families != {_FAMILY}:
-                raise Unreadable("it requests no cards of HAMi's")
-            return read_asked(pod.unbound.pod, self._namespaces(pod.namespace), requests, policy)
-        except (Refused, FormatError) as problem:
-            raise Unreadable(str(problem)) from None
+            requests = read_requests(found, policy.resources, policy.default_count)
+            asked = read_asked(found, namespace, requests, policy)
+            to_place = PodToPlace(
+                pod=found,
+                options=asked.options,
+                profile=asked.profile,
+                requests=requests,
+                namespace=namespace,
+                policy=policy,
+                cluster=_NOTHING_DETECTED.overruled_by(policy.versions),
+                is_admitted=True,
+            )
+            hindrance = None if written_pin(pod) or not pod.unbound.is_gated else unplaced(to_place)
+        except (Refused, FormatError, MalformedPod) as problem:
+            raise NotPlaceable(str(problem)) from None
+        if hindrance:
+            raise NotPlaceable(hindrance.message.text)
+        return asked
+
+    def has_time_for(self, asked: Asked) -> bool:
+        """Whether cards for a pod are looked for in this round."""
+        return self.chooser.looks < LOOKS or self.chooser.is_known(asked.cards)
 
 
 @dataclass(slots=True)
@@ -95,6 +135,8 @@ class Round:
     """Groups that had their turn."""
     in_vain: set[_Same] = field(default_factory=set)
     """What was looked for already without success: no card gets free in a round."""
+    answers: dict[tuple[object, ...], tuple[int, object]] = field(default_factory=dict)
+    """What was found for pods that ask the same, and after how many changes of the world."""
     report: PlannerReport = field(default_factory=PlannerReport)
 
     def count(self, reason: PlaceReason, waited: float) -> None:
@@ -115,13 +157,26 @@ class Round:
         mates = {mate.node for mate in scene.world.mates(pod) if mate.node} if asked.on_one_node else set()
         if mates:
             return scene.chooser.best(pod, cards, closed=closed, only=mates)
-        same = (cards, pod.unbound.needs, frozenset(pod.amounts.items()))
+        same = (cards, pod.unbound.needs, frozenset(pod.amounts.items()), frozenset(closed))
         if same in self.in_vain:
             return None
-        chosen = scene.chooser.best(pod, cards, closed=closed)
+        chosen = self.once(scene.world, same, lambda: scene.chooser.best(pod, cards, closed=closed))
         if chosen is None:
             self.in_vain.add(same)
         return chosen
+
+    def once(self, world: World, question: tuple[object, ...], answer: Callable[[], _T]) -> _T:
+        """The answer to a question of many pods; asked again only where the world has changed since."""
+        changes, found = self.answers.get(question, (-1, None))
+        if changes != world.changes:
+            found = answer()
+            self.answers[question] = world.changes, found
+        return cast("_T", found)
+
+    def once_for(self, world: World, what: str, pod: PodRecord, cards: CardsAsked, answer: Callable[[], _T]) -> _T:
+        """The same for a question about a pod, to which all have one answer that ask for the same."""
+        needs = pod.unbound.needs if pod.unbound else None
+        return self.once(world, (what, cards, needs, frozenset(pod.amounts.items())), answer)
 
     def placed(self, chosen: Chosen, attempt: int = 1, refused: tuple[str, ...] = ()) -> Placed:
         """What is written of a choice.

@@ -11,7 +11,6 @@ from webhook.place.asked import CardsAsked
 from webhook.place.choose import Chooser, Chosen
 from webhook.place.pod import NO_CONDITION, PodRecord, UnboundPod
 from webhook.place.scheduling import node_needs
-from webhook.place.waiting import turn
 from webhook.place.world import PlaceNode, World
 from webhook.topology.model import NodeTopology
 from webhook.topology.planning.network import node_path
@@ -132,7 +131,7 @@ class _Surveyor:
             reason=found.reason if isinstance(found, NoPlan) else "",
             nodes=tuple(self._view(node, chosen) for node in nodes[:MOST_NODES]),
             more_nodes=len(nodes[MOST_NODES:]),
-            waiting=tuple(pod.key for pod in sorted(self._waiting(), key=turn)),
+            waiting=tuple(pod.key for pod in sorted(self._waiting(), key=_turn)),
             topologies={node.name: node.topology for node in nodes_of_plan if node.topology},
         )
 
@@ -207,6 +206,12 @@ def _alone(chosen: Chosen) -> Plan:
         network=node.build.network(choice),
     )
     return Plan(shares=(share,), ring_bandwidth=choice.chosen.ring_bandwidth)
+
+
+def _turn(pod: PodRecord) -> tuple[int, str, str]:
+    """The most urgent first, then the oldest, as far as the pods say it."""
+    unbound = pod.unbound
+    return (-unbound.priority, unbound.created, pod.uid) if unbound else (0, "", pod.uid)
 
 
 def _asked(job: Job) -> CardsAsked:

@@ -7,7 +7,7 @@ from webhook.catalogue.entry import Message
 from webhook.model import names
 from webhook.model.choices import PlacementMode
 from webhook.place import evidence
-from webhook.place.asked import Asked
+from webhook.place.asked import Asked, CardsAsked
 from webhook.place.choose import Chosen, grade_of, is_satisfying
 from webhook.place.memory import Begun
 from webhook.place.pinned import pin_of
@@ -15,7 +15,7 @@ from webhook.place.pins import release
 from webhook.place.placed import Placed
 from webhook.place.pod import PodRecord
 from webhook.place.reasons import PlaceReason
-from webhook.place.round import Round, Scene, Unreadable
+from webhook.place.round import NotPlaceable, Round, Scene
 from webhook.place.tell import changed_write, chosen_write, gate_write, waiting_write
 from webhook.place.together import GroupChooser, Member
 from webhook.place.write import Write
@@ -32,11 +32,16 @@ class WaitingPods:
         self._scene = scene
 
     def decide(self, this: Round) -> Iterator[Write]:
-        """What is to be done: the most urgent pod first, then the oldest."""
+        """What is to be done: the most urgent pod first, then the oldest.
+
+        Pods that all ask something different take long. Those for which a round has no time come first in the next.
+        """
         self._scene.memory.keep(this.kept, self._scene.world, this.now, self._scene.settings.reserve_seconds)
         gated = [pod for pod in self._scene.world.unbound.values() if pod.unbound and pod.unbound.is_gated]
-        for pod in sorted(gated, key=turn):
-            waited = self._scene.memory.see(pod, this.now)
+        waiting = {pod.uid: self._scene.memory.see(pod, this.now) for pod in gated}
+        first, self._scene.memory.passed_over = self._scene.memory.passed_over, set()
+        for pod in sorted(gated, key=lambda pod: (pod.uid not in first, _order(pod, waiting[pod.uid]))):
+            waited = waiting[pod.uid]
             if pod.key not in this.busy and pod.unbound and not pod.unbound.is_ending:
                 yield from self._decide(pod, pod.unbound.gates, waited, this)
 
@@ -47,7 +52,7 @@ class WaitingPods:
             return
         try:
             asked = self._scene.asked(pod)
-        except Unreadable as problem:
+        except NotPlaceable as problem:
             yield _released(pod, PlaceReason.NOT_PLACEABLE, said.NOT_PLACEABLE.say(why=problem), waited)
             return
         others = [gate for gate in gates if gate != names.PLACE_GATE]
@@ -57,6 +62,9 @@ class WaitingPods:
             yield from self._wait(pod, PlaceReason.OTHER_GATES, message, waited, this)
         elif pinned:
             yield from self._let_go(pod, pinned, waited, this)
+        elif not self._scene.has_time_for(asked):
+            self._scene.memory.passed_over.add(pod.uid)
+            this.count(PlaceReason.SOON, waited)
         elif asked.group_size > 1 and pod.group:
             yield from self._choose_for_group(pod, asked, waited, this)
         else:
@@ -82,8 +90,7 @@ class WaitingPods:
             return
         self._keep_the_rest(group, {chosen.node.name for chosen in found.values()}, asked.group_size, this)
         for member in members:
-            chosen = found[member.pod.key]
-            yield from self._pin(member.pod, chosen, self._scene.memory.see(member.pod, this.now), this, holds=True)
+            yield from self._pin(member.pod, member.asked.cards, found[member.pod.key], this, holds=True)
 
     def _keep_the_rest(self, group: tuple[str, str], nodes: set[str], size: int, this: Round) -> None:
         """Where pods come later, because the first has to be ready before, its node takes none of others meanwhile."""
@@ -98,7 +105,7 @@ class WaitingPods:
             if mate.unbound and mate.unbound.is_gated and not pin_of(mate) and mate.key not in this.busy:
                 try:
                     members.append(Member(mate, self._scene.asked(mate)))
-                except Unreadable:
+                except NotPlaceable:
                     continue  # it is released by itself
         return members
 
@@ -135,21 +142,23 @@ class WaitingPods:
             yield from self._without_cards(pod, asked, waited, this)
         elif asked.waits and not is_satisfying(chosen):
             if self._may_tell(pod, PlaceReason.REQUIREMENT_NOT_MET, this):
-                message = self._no_such_set(pod, asked)
+                message = this.once_for(
+                    self._scene.world, "no such set", pod, asked.cards, lambda: self._no_such_set(pod, asked)
+                )
                 yield from self._wait(pod, PlaceReason.REQUIREMENT_NOT_MET, message, waited, this)
             else:
                 this.count(PlaceReason.REQUIREMENT_NOT_MET, waited)
             self._keep_a_node(pod, asked, waited, this)
-        elif waited < asked.wait and (better := self._better(pod, asked, chosen)):
+        elif waited < asked.wait and (better := self._better(pod, asked, chosen, this)):
             yield from self._wait(pod, PlaceReason.BETTER_LATER, better, waited, this)
         else:
-            yield from self._pin(pod, chosen, waited, this)
+            yield from self._pin(pod, asked.cards, chosen, this)
 
     def _pin(
-        self, pod: PodRecord, chosen: Chosen, waited: float, this: Round, *, holds: bool = False
+        self, pod: PodRecord, cards: CardsAsked, chosen: Chosen, this: Round, *, holds: bool = False
     ) -> Iterator[Write]:
         """Pin the pod. If it is not its turn yet, its cards are held in this round, or for longer if it ``holds``."""
-        scene = self._scene
+        scene, waited = self._scene, self._scene.memory.see(pod, this.now)
         scene.intents.hold(pod, chosen.node, chosen.uuids)
         is_turn = this.in_flight < scene.settings.in_flight and chosen.node.name not in this.releasing
         placed = this.placed(chosen)
@@ -160,7 +169,8 @@ class WaitingPods:
         else:
             this.count(PlaceReason.SOON, waited)
         if is_turn or holds:
-            yield chosen_write(pod, chosen, placed, "pinned", waited, opens=is_turn)
+            narrowed = scene.narrowed(pod, chosen, cards)
+            yield chosen_write(pod, chosen, placed, waited, opens=is_turn, narrowed=narrowed)
 
     def _without_cards(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
         """No node on which the pod can run has enough free cards."""
@@ -170,9 +180,10 @@ class WaitingPods:
             message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
             yield _released(pod, PlaceReason.RELEASED, message, waited)
             return
-        reason = self._shortage(pod, count)
+        reason = this.once_for(scene.world, "shortage", pod, asked.cards, lambda: self._shortage(pod, count))
         if self._may_tell(pod, reason, this):
-            yield from self._wait(pod, reason, self._said_of(pod, reason, count), waited, this)
+            message = this.once_for(scene.world, "said", pod, asked.cards, lambda: self._said_of(pod, reason, count))
+            yield from self._wait(pod, reason, message, waited, this)
         else:
             this.count(reason, waited)
         self._keep_a_node(pod, asked, waited, this)
@@ -196,9 +207,10 @@ class WaitingPods:
         free = evidence.free_cards(self._scene.world, self._scene.chooser, pod)
         return said.NO_SUCH_SET.say(count=asked.cards.count, wanted=evidence.wanted(asked.cards), evidence=free)
 
-    def _better(self, pod: PodRecord, asked: Asked, chosen: Chosen) -> Message | None:
+    def _better(self, pod: PodRecord, asked: Asked, chosen: Chosen, this: Round) -> Message | None:
         """What better cards there would be if all were free; None if there are none."""
-        ideal, found = self._scene.chooser.ideal(pod, asked.cards), grade_of(chosen, asked.cards)
+        scene, found = self._scene, grade_of(chosen, asked.cards)
+        ideal = this.once_for(scene.world, "ideal", pod, asked.cards, lambda: scene.chooser.ideal(pod, asked.cards))
         if ideal is None or ideal <= found:
             return None
         better, here = f"{ideal[1]:g} GB/s", f"{found[1]:g} GB/s"
@@ -232,7 +244,7 @@ def _released(pod: PodRecord, reason: PlaceReason, message: Message, waited: flo
     return changed_write(pod, reason, message, release(pod), result="released", waited=waited)
 
 
-def turn(pod: PodRecord) -> tuple[int, str, str]:
-    """Orders waiting pods: the most urgent first, then the oldest."""
+def _order(pod: PodRecord, waited: float) -> tuple[int, str, float, str]:
+    """A creationTimestamp has whole seconds: of pods with the same, the one that was seen first comes first."""
     unbound = pod.unbound
-    return (-unbound.priority, unbound.created, pod.uid) if unbound else (0, "", pod.uid)
+    return (-unbound.priority, unbound.created, -waited, pod.uid) if unbound else (0, "", -waited, pod.uid)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from webhook.model import names
 from webhook.place.node import NodeRecord
 from webhook.place.pinned import pinned_cards
 from webhook.place.pod import PodRecord
@@ -63,6 +64,11 @@ class PlaceNode:
         gpus = self.topology.gpus if self.topology else ()
         self.uuids = {gpu.index: gpu.uuid for gpu in gpus if gpu.uuid in whole and gpu.mig_mode is not MigMode.ENABLED}
 
+    @property
+    def host_name(self) -> str:
+        """The label by which pods can be limited to it; empty if it has none."""
+        return self.record.labels.get(names.HOSTNAME_TOPOLOGY, "") if self.record else ""
+
     def refusal(self, needs: NodeNeeds) -> str:
         """Why a pod may not run here, whatever else runs here; empty if it may."""
         record = self.record
@@ -76,12 +82,17 @@ class PlaceNode:
             self._refusals[needs] = found
         return found
 
-    def shortage(self, pod: PodRecord, given_up: frozenset[str]) -> str:
-        """Of which resource too little is left for a pod; empty if there is room. HAMi counts those of ``given_up``."""
+    def shortage(self, pod: PodRecord, not_counted: frozenset[str]) -> str:
+        """Of which resource too little is left for a pod; empty if there is room.
+
+        Args:
+            pod: Without a node.
+            not_counted: Resources that kube-scheduler leaves to HAMi.
+        """
         record = self.record
         if record is None:
             return "is unknown"
-        needed = {name: amount for name, amount in pod.amounts.items() if name not in given_up}
+        needed = {name: amount for name, amount in pod.amounts.items() if name not in not_counted}
         lack = shortage(needed, record.allocatable, self.used, self.pods)
         return f"has {lack.left} of {lack.resource} left" if lack else ""
 
@@ -120,9 +131,12 @@ class World:
         """By the keys of pods the nodes whose resources they take."""
         self._stale: set[str] = set()
         """Names of the nodes whose stock has to be found anew."""
+        self.changes = 0
+        """So far: what was worked out holds as long as there are no more."""
 
     def pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
         """A pod is like that now; ``None``: it is not there, or no longer."""
+        self.changes += 1
         if before is not None:
             self._discount(key, before)
             self._let_go(key, cards_of(before))
@@ -151,6 +165,7 @@ class World:
 
     def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
         """A node is like that now, and has that topology as far as it is known."""
+        self.changes += 1
         node = self.nodes.get(name)
         if node is None:
             if record is None and topology is None:
@@ -189,8 +204,8 @@ class World:
 
     def node_with(self, uuids: tuple[str, ...]) -> PlaceNode | None:
         """The node that has all of these cards, free or not; None if there is none."""
-        names = set.intersection(*(self._on.get(uuid, set()) for uuid in uuids)) if uuids else set()
-        return self.nodes[min(names)] if names else None
+        found = set.intersection(*(self._on.get(uuid, set()) for uuid in uuids)) if uuids else set()
+        return self.nodes[min(found)] if found else None
 
     def free_of(self, name: str) -> Stock | None:
         """What a node has free; None if nothing is known of its cards."""

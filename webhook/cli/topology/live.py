@@ -10,11 +10,11 @@ from webhook.cli.complaint import complain
 from webhook.config import BindingSettings
 from webhook.kube import resources
 from webhook.kube.api_server import SECONDS
-from webhook.kube.errors import ApiError, ApiRefused
-from webhook.kube.listing import list_objects
+from webhook.kube.errors import ApiError, ApiRefused, Malformed
+from webhook.kube.pages import pages
 from webhook.kube.resources import Resource
 from webhook.kube.session import Session, connect
-from webhook.kube.versioned import VersionedObject
+from webhook.kube.versioned import VersionedObject, read_versioned
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
 from webhook.place.world import World
@@ -22,6 +22,7 @@ from webhook.planner.mirrors import Mirrors
 from webhook.printable import printable
 
 _FORBIDDEN = 403
+_PAGE_OBJECTS = 500
 
 
 class _Owner(msgspec.Struct):
@@ -85,10 +86,21 @@ def _nothing() -> None:
     """Nobody waits for what is read once."""
 
 
+async def _list(session: Session, resource: Resource) -> list[VersionedObject]:
+    what, path = f"list {resource.name}", f"{resource.path}?{resource.query}"
+    found: list[VersionedObject] = []
+    async for page in pages(session, what, path, objects=_PAGE_OBJECTS):
+        try:
+            found += [read_versioned(item, all_namespaces=resource.all_namespaces) for item in page.items]
+        except ValueError as error:
+            raise Malformed(f"{what}: {error}") from None
+    return found
+
+
 async def _needed(session: Session, resource: Resource) -> list[VersionedObject]:
     """Raises GpuTopologyError with the permission that is missing, if one is."""
     try:
-        return await list_objects(session, resource)
+        return await _list(session, resource)
     except ApiError as error:
         fix = f". Have the permission to list {resource.name}" if error.status == _FORBIDDEN else ""
         raise GpuTopologyError(f"{error}{fix}") from None
@@ -96,7 +108,7 @@ async def _needed(session: Session, resource: Resource) -> list[VersionedObject]
 
 async def _wanted(session: Session, resource: Resource) -> list[VersionedObject]:
     try:
-        return await list_objects(session, resource)
+        return await _list(session, resource)
     except ApiRefused as error:
         note = f"gpu-topology: left out: {error}. Without {resource.name} only HAMi's annotations tell of links"
         complain(printable(note))
