@@ -141,6 +141,38 @@ def test_a_node_that_the_scheduler_does_not_take_is_left_out_of_the_next_choice(
     assert cluster.cards("train")[0].startswith("b:")
 
 
+def test_while_the_scheduler_is_away_a_pod_keeps_what_was_chosen() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    train = cluster.create("train", 2)
+    cluster.condition(train, "PodScheduled", "False", "SchedulingGated")
+    cluster.round()
+    cards = cluster.cards("train")
+    for _ in range(10):
+        cluster.now += 100
+        assert cluster.round() == []
+    assert cluster.cards("train") == cards
+    cluster.schedule()
+    assert [write.result for write in cluster.round()] == ["taken"]
+
+
+def test_a_pod_that_the_scheduler_passes_over_gets_other_cards() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    cluster.create("train", 2)
+    cluster.round()
+    cluster.now += 50
+    cluster.create("next", 2, nodeSelector={"kubernetes.io/hostname": "b"})
+    cluster.round()
+    cluster.now += 50
+    cluster.give("next", "b", cluster.pinned("next"))
+    cluster.round()
+    cluster.now += 59
+    assert cluster.round() == []
+    cluster.now += 1
+    (write,) = cluster.round()
+    assert write.result == "repinned"
+    assert {card.partition(":")[0] for card in cluster.cards("train")} == {"b"}
+
+
 def test_a_pod_that_warns_is_unpinned_when_its_tries_are_used_up() -> None:
     cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
     cluster.create("train", 2)

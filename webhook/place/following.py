@@ -50,6 +50,7 @@ class FollowedPods:
             for write in self._choose_again(pod, unbound, found, this, others_move=others_move):
                 others_move = True
                 yield write
+            this.releasing.add(found.placed.node)  # the write may fail
         for pod, unbound in resting:
             yield from self._wake(pod, unbound, this)
 
@@ -69,15 +70,15 @@ class FollowedPods:
         return True
 
     def _is_refused(self, pod: PodRecord, scheduled: PodCondition, found: Followed, now: float) -> bool:
-        """Whether the scheduler has found no node with this pin.
+        """Whether the scheduler does not take what was chosen.
 
         A second refusal in the same words changes nothing on the pod, and HAMi's allocation of an earlier attempt stays
-        on it after a refusal. Both count when the planner has been patient. A scheduler that says nothing refuses
-        nothing: other cards would not help.
+        on it after a refusal. Both count when the planner has been patient. A scheduler that finds neither a node nor
+        none, because HAMi or its lock is in the way, refuses the pod only if it binds others meanwhile.
         """
-        if scheduled.reason != _UNSCHEDULABLE:
-            return False
         is_late = now - found.since >= self._scene.settings.pin_seconds
+        if scheduled.reason != _UNSCHEDULABLE:
+            return is_late and found.is_overtaken
         return is_late or (scheduled != found.before and not pod.held)
 
     def _choose_again(

@@ -233,7 +233,14 @@ class World:
         node = self.nodes.get(name)
         if node is None or node.build is None or not node.uuids:
             return None
-        return Stock(node.build, frozenset(i for i, uuid in node.uuids.items() if not self._holders.get(uuid)))
+        return Stock(node.build, frozenset(i for i, uuid in node.uuids.items() if not self._is_held(uuid, name)))
+
+    def _is_held(self, uuid: str, node: str) -> bool:
+        for key in self._holders.get(uuid, ()):
+            pod = self.pods[key]
+            if pod.held_on in ("", node) or uuid in pinned_cards(pod):
+                return True
+        return False
 
     def _take_out(self, name: str, stock: Stock) -> None:
         listed = self.stocks[stock]
