@@ -34,19 +34,20 @@ class _List(msgspec.Struct):
 _LIST = msgspec.json.Decoder(_List)
 
 
-async def pages(session: Session, what: str, path: str) -> AsyncGenerator[Page, None]:
+async def pages(session: Session, what: str, path: str, *, objects: int = PAGE_OBJECTS) -> AsyncGenerator[Page, None]:
     """All objects of a list.
 
     Args:
         session: To the API server.
         what: What is asked for; errors begin with it.
         path: Of the collection, with a query.
+        objects: Of the first page.
 
     Raises:
         Expired: the list was interrupted for too long; what comes is no longer to be had.
         ApiError: the API server does not give it.
     """
-    following, limit = "", PAGE_OBJECTS
+    following, limit = "", objects
     while True:
         try:
             answer = await session.get(what, f"{path}&limit={limit}{following}", limit=PAGE_BYTES)
