@@ -89,7 +89,7 @@ class FollowedPods:
         Where ``others_move`` in this round, the cards that they had are free in the next.
         """
         scene, placed = self._scene, found.placed
-        taken = any(scene.world.holders(uuid) - {pod.key} for uuid in placed.cards)
+        taken = any(scene.world.holders(uuid, placed.node) - {pod.key} for uuid in placed.cards)
         refused = placed.refused if taken else tuple(dict.fromkeys((*placed.refused, placed.node)))
         waited = scene.memory.see(pod, this.now)
         asked = self._asked(pod)

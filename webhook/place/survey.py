@@ -108,6 +108,7 @@ def take(world: World, busy: Mapping[str, Sequence[str]]) -> None:
             is_bound=True,
             amounts={},
             held=tuple(uuids),
+            held_on=node,
             group="",
             unbound=None,
         )
@@ -167,7 +168,7 @@ class _Surveyor:
         hindrance = "" if node.name in chosen else self._hindrance(node, free)
         if offer and not hindrance and node.name not in chosen:
             hindrance = "; ".join(unmet.evidence for unmet in offer.unmet)
-        holders = {key for uuid in node.uuids.values() for key in self._world.holders(uuid)}
+        holders = {key for uuid in node.uuids.values() for key in self._world.holders(uuid, node.name)}
         return NodeView(
             name=node.name,
             cards=len(node.uuids),
@@ -242,5 +243,14 @@ def _pod() -> PodRecord:
         is_ending=False,
     )
     return PodRecord(
-        namespace="", name=_JOB, uid="", node="", is_bound=False, amounts={}, held=(), group="", unbound=unbound
+        namespace="",
+        name=_JOB,
+        uid="",
+        node="",
+        is_bound=False,
+        amounts={},
+        held=(),
+        held_on="",
+        group="",
+        unbound=unbound,
     )

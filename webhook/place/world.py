@@ -198,9 +198,12 @@ class World:
         keys = self.groups.get((pod.namespace, pod.group), set()) if pod.group else set()
         return [self.pods[key] for key in sorted(keys) if key != pod.key]
 
-    def holders(self, uuid: str) -> frozenset[str]:
-        """The keys of the pods that hold a card."""
-        return frozenset(self._holders.get(uuid, ()))
+    def holders(self, uuid: str, node: str) -> frozenset[str]:
+        """The keys of the pods that hold a card of a node."""
+        return frozenset(key for key in self._holders.get(uuid, ()) if self._holds(self.pods[key], uuid, node))
+
+    def _holds(self, pod: PodRecord, uuid: str, node: str) -> bool:
+        return pod.held_on in ("", node) or uuid in pinned_cards(pod)
 
     def node_with(self, uuids: tuple[str, ...]) -> PlaceNode | None:
         """The node that has all of these cards, free or not; None if there is none."""
@@ -233,14 +236,7 @@ class World:
         node = self.nodes.get(name)
         if node is None or node.build is None or not node.uuids:
             return None
-        return Stock(node.build, frozenset(i for i, uuid in node.uuids.items() if not self._is_held(uuid, name)))
-
-    def _is_held(self, uuid: str, node: str) -> bool:
-        for key in self._holders.get(uuid, ()):
-            pod = self.pods[key]
-            if pod.held_on in ("", node) or uuid in pinned_cards(pod):
-                return True
-        return False
+        return Stock(node.build, frozenset(i for i, uuid in node.uuids.items() if not self.holders(uuid, name)))
 
     def _take_out(self, name: str, stock: Stock) -> None:
         listed = self.stocks[stock]
