@@ -181,8 +181,7 @@ class _Surveyor:
     def _holders(self, node: PlaceNode, free: tuple[int, ...]) -> set[str]:
         """The pods because of which cards are not free."""
         taken = (uuid for index, uuid in node.uuids.items() if index not in free)
-        keys = {key for uuid in taken for key in self._world.holders(uuid, node.name)}
-        return {key for key in keys if self._world.pods[key].held_on in ("", node.name)}
+        return {key for uuid in taken for key in self._world.holders(uuid, node.name)}
 
     def _hindrance(self, node: PlaceNode, free: tuple[int, ...]) -> str:
         if not node.uuids:
