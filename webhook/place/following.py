@@ -13,7 +13,7 @@ from webhook.place.choose import Chosen, is_satisfying
 from webhook.place.memory import Followed
 from webhook.place.pinned import pin_of, placement_of, written_pin
 from webhook.place.pins import release, rest
-from webhook.place.placed import Placed
+from webhook.place.placed import Placed, read_placed
 from webhook.place.pod import PodCondition, PodRecord, UnboundPod
 from webhook.place.reasons import PlaceReason
 from webhook.place.round import NotPlaceable, Round, Scene
@@ -97,6 +97,10 @@ class FollowedPods:
             _stays(found, this)
             return
         chosen = None
+        if scene.settings.mode is not PlacementMode.ON:
+            message = said.NOT_PLACEABLE.say(why="placement is off")
+            yield changed_write(pod, PlaceReason.SWITCHED_OFF, message, release(pod), result="released", waited=waited)
+            return
         if asked and placed.attempt < scene.settings.attempts:
             with scene.world.without(pod):
                 chosen = scene.chooser.best(pod, asked.cards, closed=this.closed_to(pod).union(refused))
@@ -122,8 +126,8 @@ class FollowedPods:
         """A pod that holds no cards: perhaps there are some for it now. Looked for once in ``pinSeconds``."""
         scene = self._scene
         since = scene.memory.rested.setdefault(pod.uid, this.now)
-        pinned = written_pin(pod)
-        is_users = not pinned and not {names.PLACED, names.USE_GPU_UUID}.isdisjoint(unbound.pod.annotations)
+        before = read_placed(unbound.pod.annotations)
+        is_users = not written_pin(pod) and names.USE_GPU_UUID in unbound.pod.annotations
         is_on = scene.settings.mode is PlacementMode.ON
         is_time = this.now - since >= scene.settings.pin_seconds
         if is_users or not is_on or not is_time or unbound.scheduled.reason != _UNSCHEDULABLE:
@@ -135,9 +139,9 @@ class FollowedPods:
         if chosen and chosen.node.name in this.releasing:
             return
         scene.memory.rested[pod.uid] = this.now
-        if asked and chosen and _will_do(chosen, asked):
-            placed = this.placed(chosen, pinned.attempt + 1 if pinned else 1)
-            yield self._repin(pod, chosen, placed, this)
+        attempt = before.attempt + 1 if before else 1
+        if asked and chosen and _will_do(chosen, asked) and (asked.waits or attempt <= scene.settings.attempts):
+            yield self._repin(pod, chosen, this.placed(chosen, attempt), this)
 
     def _repin(
         self, pod: PodRecord, chosen: Chosen, placed: Placed, this: Round, *, refused: Message | None = None
