@@ -22,8 +22,9 @@ from webhook.place.write import Write
 
 _UNSCHEDULABLE = "Unschedulable"
 """Of the condition ``PodScheduled``: a scheduling cycle found no node (k8s.io/api core/v1, types.go)."""
-_NOT_LOOKED_AT = ("", "SchedulingGated")
-"""The same before the first cycle: the second is the API server's, and stays when the gate is open."""
+_NO_ANSWER = ("", "SchedulingGated", "SchedulerError")
+"""The same where no cycle came to an end: the second is the API server's, and stays when the gate is open; with the
+third HAMi did not answer, or its node was locked."""
 
 
 class FollowedPods:
@@ -66,7 +67,7 @@ class FollowedPods:
 
     def _is_on_its_way(self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round) -> bool:
         """Where the scheduler has looked at no pod since, it is away: another choice would not help."""
-        is_awaited = unbound.scheduled.reason in _NOT_LOOKED_AT and not found.is_overtaken
+        is_awaited = unbound.scheduled.reason in _NO_ANSWER and not found.is_overtaken
         is_late = this.now - found.since >= self._scene.settings.pin_seconds and not is_awaited
         if pod.held or pod.key in this.busy or not (_is_refused(unbound, found) or is_late):
             _stays(found, this)
