@@ -9,7 +9,7 @@ import secrets
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -34,7 +34,7 @@ from kubernetes.client import (
 from kubernetes.config import load_kube_config
 
 from certs.issue import issue
-from tests.cluster.processes import POLL_S, running
+from tests.cluster.processes import POLL_S, Program, running
 from tests.ports import reserved_port
 
 ETCD, KUBE_APISERVER = "etcd", "kube-apiserver"
@@ -132,6 +132,7 @@ class StartableControlPlane:
     etcd_url: str
     _command: list[str | Path]
     _token: str
+    _program: Program | None = None
     _running: ExitStack = field(default_factory=ExitStack)
 
     def start(self) -> None:
@@ -142,12 +143,17 @@ class StartableControlPlane:
         """
         plane, log = self.control_plane, self.control_plane.directory / "kube-apiserver.log"
         trust = ssl.create_default_context(cafile=plane.ca_file)
-        program = self._running.enter_context(running(KUBE_APISERVER, self._command, log))
+        program = self._program = self._running.enter_context(running(KUBE_APISERVER, self._command, log))
         program.wait_until(lambda: _answers_ok(f"{plane.url}/readyz", trust, self._token))
 
     def stop(self) -> None:
         """Kill the API server."""
         self._running.close()
+
+    def paused(self) -> AbstractContextManager[None]:
+        """The API server keeps its connections and answers nothing until the end of the block."""
+        assert self._program is not None, "it was not started"
+        return self._program.paused()
 
     def compact(self) -> None:
         """Make etcd forget all versions but the newest, as the API server has it done every five minutes."""

@@ -29,7 +29,7 @@ from webhook.model.names import INJECTED, INJECTION
 
 NAMESPACE = "gpu-topology"
 CONFIGURATION = "gpu-topology-webhook"
-PLACEMENT = {"mode": "on", "fullSeconds": 5, "pinSeconds": 5, "releaseSeconds": 5}
+PLACEMENT: dict[str, Any] = {"mode": "on", "fullSeconds": 5, "pinSeconds": 5, "releaseSeconds": 5}
 """Pods wait only while a planner runs, which tests of placement start. The times are short: stories wait for them."""
 PROBED = "probed"
 """A namespace that has opted in, and in which nothing ever is."""
@@ -133,6 +133,7 @@ def installed(
     nvml: Path,
     *,
     hami: str,
+    placement: Mapping[str, int] | None = None,
 ) -> Iterator[Installation]:
     """Roles with the policies that limit them, certificate, agents and replicas; the registration is up to the caller.
 
@@ -142,6 +143,7 @@ def installed(
         machines: What the agents of the nodes of these names find there.
         nvml: Directory of the stand-in for NVML.
         hami: Release of HAMi.
+        placement: Of the section ``placement``, where it is other than in the tests.
     """
     with control_plane.client() as client:
         admin = CoreV1Api(client)
@@ -160,7 +162,13 @@ def installed(
         (directory / "tls" / name).write_bytes(content)
     facts = {"hamiVersion": hami, "kubernetesVersion": "1.36"}
     (directory / "config.yaml").write_text(
-        json.dumps({"cluster": facts, "binding": {"readSeconds": REQUEST_TIMEOUT_S}, "placement": PLACEMENT})
+        json.dumps(
+            {
+                "cluster": facts,
+                "binding": {"readSeconds": REQUEST_TIMEOUT_S},
+                "placement": {**PLACEMENT, **(placement or {})},
+            }
+        )
     )
     with ExitStack() as stack:
         for node, machine in machines.items():

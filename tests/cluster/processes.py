@@ -42,6 +42,16 @@ class Program:
                 raise NotRunningError(f"{self.name} is not ready after {DEADLINE_S:.0f} s:\n{self._last_lines()}")
             time.sleep(POLL_S)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """It stands still: its connections stay open, and nothing answers."""
+        os.killpg(self.process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signal.SIGCONT)
+
     def _last_lines(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-LAST_LINES:])
 

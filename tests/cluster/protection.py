@@ -1,6 +1,6 @@
 """The policy that protects the annotations of pods, at the API server; and tenants who try to write them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +44,7 @@ class Tenant:
     path: str
 
     def patches(
-        self, annotations: dict[str, str | None], *, through: str = "", dry_run: bool = False
+        self, annotations: Mapping[str, str | None], *, through: str = "", dry_run: bool = False
     ) -> httpx.Response:
         """Changes annotations, as ``kubectl annotate`` does; None removes one.
 

@@ -143,12 +143,14 @@ def test_a_node_that_the_scheduler_does_not_take_is_left_out_of_the_next_choice(
     assert cluster.cards("train")[0].startswith("b:")
 
 
-def test_while_the_scheduler_is_away_a_pod_keeps_what_was_chosen() -> None:
+@pytest.mark.parametrize("reason", ["SchedulingGated", "SchedulerError"])
+def test_while_the_scheduler_is_away_a_pod_keeps_what_was_chosen(reason: str) -> None:
     cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
-    train = cluster.create("train", 2)
-    cluster.condition(train, "PodScheduled", "False", "SchedulingGated")
+    cluster.create("train", 2)
     cluster.round()
     cards = cluster.cards("train")
+    cluster.condition(cluster.pods["train"], "PodScheduled", "False", reason)
+    cluster.tell("train")
     for _ in range(10):
         cluster.now += 100
         assert cluster.round() == []

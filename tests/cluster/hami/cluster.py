@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
+from tests.cluster.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
 from tests.cluster.hami.device_plugin import running_device_plugin
 from tests.cluster.hami.nodes import create_node
 from tests.cluster.hami.scheduler import Hami, Programs, running_hami
@@ -29,10 +29,12 @@ class Cluster:
     """All that runs.
 
     Attributes:
+        api_server: That of the control plane, for tests in which it is away.
         teams: Namespaces that are there, by their labels.
     """
 
     control_plane: ControlPlane
+    api_server: StartableControlPlane
     hami: Hami
     ours: Installation
     teams: dict[Labels, str]
@@ -50,7 +52,9 @@ def running_cluster(
     for part in ("control-plane", "hami", "ours"):
         (directory / part).mkdir()
     with ExitStack() as stack:
-        control_plane = stack.enter_context(running_control_plane(binaries, directory / "control-plane"))
+        api_server = stack.enter_context(startable_control_plane(binaries, directory / "control-plane"))
+        api_server.start()
+        control_plane = api_server.control_plane
         hami = stack.enter_context(
             running_hami(control_plane, programs, release, directory / "hami", overwrite_env=overwrite_env)
         )
@@ -63,7 +67,7 @@ def running_cluster(
         machines = {H20: played.h20(), BRIDGED: _bridged_machine()}
         ours = stack.enter_context(installed(control_plane, directory / "ours", machines, nvml, hami=release))
         stack.enter_context(protected(control_plane, PROBED))
-        yield Cluster(control_plane, hami, ours, teams)
+        yield Cluster(control_plane, api_server, hami, ours, teams)
 
 
 def topologies() -> tuple[NodeTopology, ...]:

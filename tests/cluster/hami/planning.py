@@ -1,8 +1,9 @@
 """The planner, beside a cluster with HAMi."""
 
+import json
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,12 +47,25 @@ class Planner:
 
 
 @contextmanager
-def running_planner(ours: Installation, directory: Path, name: str = "planner") -> Iterator[Planner]:
-    """One replica, from the moment on when it is ready; stopped in the end, so that pods wait no more."""
+def running_planner(
+    ours: Installation, directory: Path, name: str = "planner", settings: Mapping[str, int] | None = None
+) -> Iterator[Planner]:
+    """One replica, from the moment on when it is ready; stopped in the end, so that pods wait no more.
+
+    Args:
+        ours: Whose configuration it has.
+        directory: Takes its log.
+        name: Of the replica.
+        settings: Of the section ``placement``, where it has others than the webhook.
+    """
     with ExitStack() as stack:
         port = stack.enter_context(reserved_port())
+        config = json.loads((ours.directory / "config.yaml").read_text(encoding="utf-8"))
+        config["placement"] |= settings or {}
+        file = directory / f"{name}.yaml"
+        file.write_text(json.dumps(config), encoding="utf-8")
         command: list[str | Path] = [sys.executable, "-m", "webhook", "place", "--namespace", NAMESPACE]
-        command += ["--config", ours.directory / "config.yaml", "--kubeconfig", ours.planner]
+        command += ["--config", file, "--kubeconfig", ours.planner]
         command += ["--pod-name", name, "--host", "127.0.0.1", "--port", str(port)]
         program = stack.enter_context(running(name, command, directory / f"{name}.log"))
         planner = Planner(program, port)
@@ -62,9 +76,9 @@ def running_planner(ours: Installation, directory: Path, name: str = "planner") 
 
 
 @contextmanager
-def placing(ours: Installation, directory: Path) -> Iterator[Planner]:
+def placing(ours: Installation, directory: Path, settings: Mapping[str, int] | None = None) -> Iterator[Planner]:
     """A planner that leads, and a webhook that has pods wait for it."""
-    with running_planner(ours, directory) as planner:
+    with running_planner(ours, directory, settings=settings) as planner:
         planner.program.wait_until(planner.leads)
         until(lambda: is_gated(ours), "pods that wait for the planner")
         yield planner

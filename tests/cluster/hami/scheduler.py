@@ -7,10 +7,11 @@ real. They run as the service account ``hami-scheduler``, and it is this account
 import base64
 import json
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from tests.chart.registration import PATIENCE_S
 from tests.cluster.accounts import RBAC
 from tests.cluster.control_plane import CERTIFICATE_LIFETIME, REQUEST_TIMEOUT_S, ControlPlane, wait_until_allowed
 from tests.cluster.kube_scheduler import running_kube_scheduler
-from tests.cluster.processes import running
+from tests.cluster.processes import Program, running
 from tests.ports import reserved_port
 
 NAMESPACE, ACCOUNT = "hami-system", "hami-scheduler"
@@ -54,6 +55,8 @@ ROLE = V1ClusterRole(
         )
     ],
 )
+FAST = ("--kube-qps=100", "--kube-burst=200")
+"""The default of 5 requests a second, client-go's, is about one pod in two seconds."""
 RESOURCES = ("gpu", "gpumem", "gpucores", "gpumem-percentage", "priority")
 
 
@@ -65,6 +68,31 @@ class Programs:
     hami_scheduler: Path
 
 
+@dataclass
+class Scheduling:
+    """The kube-scheduler that asks HAMi: it comes and goes, while HAMi's scheduler stays."""
+
+    begin: Callable[[], AbstractContextManager[None]]
+    _running: ExitStack = field(default_factory=ExitStack)
+
+    def start(self) -> None:
+        """It reads anew what there is."""
+        self._running.enter_context(self.begin())
+
+    def stop(self) -> None:
+        """Pods without a node stay so."""
+        self._running.close()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """No pod is scheduled until the end of the block."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
+
+
 @dataclass(frozen=True)
 class Hami:
     """A running HAMi.
@@ -74,12 +102,35 @@ class Hami:
         url: Of its extender and webhook.
         authority: PEM, of its serving certificate.
         log: Of its scheduler.
+        extender: The program.
+        scheduling: The kube-scheduler beside it.
     """
 
     release: str
     url: str
     authority: bytes
     log: Path
+    extender: Program
+    scheduling: Scheduling
+
+    def binds(self, pod: dict[str, Any], node: str) -> None:
+        """What kube-scheduler has HAMi do for a pod: choose its cards on the node, and bind it.
+
+        Raises:
+            AssertionError: HAMi does neither.
+        """
+        metadata = pod["metadata"]
+        found = self._answer("filter", {"Pod": pod, "NodeNames": [node]})
+        assert found.get("NodeNames") == [node], found
+        names = {"PodName": metadata["name"], "PodNamespace": metadata["namespace"], "PodUID": metadata["uid"]}
+        bound = self._answer("bind", names | {"Node": node})
+        assert not bound.get("Error"), bound
+
+    def _answer(self, verb: str, body: dict[str, Any]) -> dict[str, Any]:
+        # The connection is to this machine; kube-scheduler does not check the certificate either.
+        answer = httpx.post(f"{self.url}/{verb}", json=body, verify=False, timeout=REQUEST_TIMEOUT_S, trust_env=False)  # noqa: S501
+        found: dict[str, Any] = answer.raise_for_status().json()
+        return found
 
     def webhook(self, name: str = WEBHOOK) -> dict[str, Any]:
         """Its MutatingWebhookConfiguration, at an address in place of a Service."""
@@ -104,7 +155,13 @@ class Hami:
 
 @contextmanager
 def running_hami(
-    control_plane: ControlPlane, programs: Programs, release: str, directory: Path, *, overwrite_env: bool = False
+    control_plane: ControlPlane,
+    programs: Programs,
+    release: str,
+    directory: Path,
+    *,
+    overwrite_env: bool = False,
+    is_fast: bool = True,
 ) -> Iterator[Hami]:
     """Starts both schedulers and waits until they answer; the webhook is registered too.
 
@@ -114,6 +171,7 @@ def running_hami(
         release: Of HAMi.
         directory: Empty; takes configuration, keys and logs.
         overwrite_env: HAMi's setting ``scheduler.overwriteEnv``.
+        is_fast: As in :func:`hami_command`.
 
     Raises:
         NotRunningError: one of them ended or does not become ready.
@@ -124,15 +182,24 @@ def running_hami(
     with ExitStack() as stack:
         port = stack.enter_context(reserved_port())
         authority = (directory / "ca.crt").read_bytes()
-        hami = Hami(release, f"https://127.0.0.1:{port}", authority, directory / "hami-scheduler.log")
-        command = hami_command(programs.hami_scheduler, directory, port)
-        extender = stack.enter_context(running("hami-scheduler", command, hami.log, environment))
-        extender.wait_until(lambda: _is_healthy(hami))
-        stack.enter_context(
-            running_kube_scheduler(
-                programs.kube_scheduler, kubeconfig, directory, name="hami-scheduler", extenders=[_extender(hami)]
+        url = f"https://127.0.0.1:{port}"
+        scheduling = Scheduling(
+            partial(
+                running_kube_scheduler,
+                programs.kube_scheduler,
+                kubeconfig,
+                directory,
+                name="hami-scheduler",
+                extenders=[_extender(url)],
             )
         )
+        command = hami_command(programs.hami_scheduler, directory, port, is_fast=is_fast)
+        log = directory / "hami-scheduler.log"
+        extender = stack.enter_context(running("hami-scheduler", command, log, environment))
+        extender.wait_until(lambda: _is_healthy(url))
+        hami = Hami(release, url, authority, log, extender, scheduling)
+        stack.callback(scheduling.stop)
+        scheduling.start()
         body: Any = hami.webhook()
         with control_plane.client() as client:
             AdmissionregistrationV1Api(client).create_mutating_webhook_configuration(body)
@@ -175,8 +242,15 @@ def create_account(control_plane: ControlPlane) -> Path:
     return kubeconfig
 
 
-def hami_command(program: Path, directory: Path, port: int) -> list[str | Path]:
-    """HAMi's scheduler with the files of :func:`write_files`, to be started with ``KUBECONFIG``."""
+def hami_command(program: Path, directory: Path, port: int, *, is_fast: bool = True) -> list[str | Path]:
+    """HAMi's scheduler with the files of :func:`write_files`, to be started with ``KUBECONFIG``.
+
+    Args:
+        program: The executable file.
+        directory: Of the files.
+        port: Where it listens.
+        is_fast: Whether it may ask the API server more often than the chart lets it.
+    """
     return [
         program,
         f"--http_bind=127.0.0.1:{port}",
@@ -188,9 +262,7 @@ def hami_command(program: Path, directory: Path, port: int) -> list[str | Path]:
         "--gpu-scheduler-policy=spread",
         "--force-overwrite-default-scheduler=true",
         f"--device-config-file={directory / 'device-config.yaml'}",
-        # Its default of 5 requests a second, client-go's, is about one pod in two seconds.
-        "--kube-qps=100",
-        "--kube-burst=200",
+        *(FAST if is_fast else ()),
         "-v=4",
     ]
 
@@ -214,10 +286,10 @@ def _device_config(*, overwrite_env: bool) -> dict[str, Any]:
     }
 
 
-def _extender(hami: Hami) -> dict[str, Any]:
+def _extender(url: str) -> dict[str, Any]:
     """How kube-scheduler asks HAMi's scheduler."""
     return {
-        "urlPrefix": hami.url,
+        "urlPrefix": url,
         "enableHTTPS": True,
         "tlsConfig": {"insecure": True},
         "filterVerb": "filter",
@@ -229,10 +301,10 @@ def _extender(hami: Hami) -> dict[str, Any]:
     }
 
 
-def _is_healthy(hami: Hami) -> bool:
+def _is_healthy(url: str) -> bool:
     try:
         # It is the process that is waited for; the API server checks the certificate.
-        answer = httpx.get(f"{hami.url}/healthz", verify=False, timeout=REQUEST_TIMEOUT_S, trust_env=False)  # noqa: S501
+        answer = httpx.get(f"{url}/healthz", verify=False, timeout=REQUEST_TIMEOUT_S, trust_env=False)  # noqa: S501
     except httpx.TransportError:
         return False
     return answer.status_code == httpx.codes.OK

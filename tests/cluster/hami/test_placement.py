@@ -1,55 +1,25 @@
 """Placement with the real HAMi: the pod gets the cards that its links deserve, and without the planner it does not."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster.hami.cluster import BRIDGED, Cluster, topologies
+from tests.cluster.hami.cluster import Cluster
 from tests.cluster.hami.conftest import NewTeam
+from tests.cluster.hami.placed import DENY, given, placed_as, slice_of, train
 from tests.cluster.hami.planning import Planner, placing
-from tests.cluster.hami.pods import container, pod
-from tests.cluster.hami.team import Team, annotations_of, cards_of
+from tests.cluster.hami.team import annotations_of, cards_of
 from tests.server.conftest import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
-
-UUIDS = [gpu.uuid for gpu in topologies()[1].gpus]
-DENY = {"require-nvlink": "true", "on-violation": "deny"}
 
 
 @pytest.fixture
 def planner(cluster: Cluster, tmp_path: Path, registration: None) -> Iterator[Planner]:  # noqa: ARG001 - comes first
     with placing(cluster.ours, tmp_path) as planner:
         yield planner
-
-
-def train(name: str = "train", *, gpus: int = 2, options: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """A pod of whole cards of the bridged node."""
-    return pod(name, container(gpus=gpus), node=BRIDGED, annotations=options)
-
-
-def slice_of(card: int) -> dict[str, Any]:
-    """A pod with a part of that card, which placement leaves alone."""
-    part = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}}
-    chosen = {"nvidia.com/use-gpuuuid": UUIDS[card]}
-    return pod(f"slice-{card}", container(resources=part), node=BRIDGED, annotations=chosen)
-
-
-def given(bound: dict[str, Any]) -> list[int]:
-    """The indices of the cards that HAMi gave."""
-    return sorted(UUIDS.index(card) for cards in cards_of(bound) for card in cards)
-
-
-def placed_as(team: Team, name: str, reason: str) -> Callable[[], bool]:
-    """Whether the planner says that of the pod."""
-
-    def is_so() -> bool:
-        conditions = team.pod(name).get("status", {}).get("conditions", [])
-        return any(each["type"] == "gpu.topology/Placed" and each["reason"] == reason for each in conditions)
-
-    return is_so
 
 
 @pytest.mark.usefixtures("planner")
