@@ -12,7 +12,7 @@ import typer
 
 from certs.errors import CertsError
 from webhook import __version__
-from webhook.cli import agent, bind, certs, demo, explain, inject, remap, serve
+from webhook.cli import agent, bind, certs, demo, explain, inject, place, remap, serve
 from webhook.cli.complaint import complain
 from webhook.cli.topology import topology
 from webhook.model.errors import GpuTopologyError
@@ -35,6 +35,7 @@ app.command()(agent.agent)
 app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
     remap.remap
 )
+app.add_typer(place.place)
 app.add_typer(topology)
 app.add_typer(certs.certs)
 app.command()(demo.demo)

@@ -1,6 +1,6 @@
 """Changes of single pods, and what the API server says of them: each answer is the whole pod, for a mirror."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from urllib.parse import quote
 
 import msgspec
@@ -15,7 +15,24 @@ from webhook.model.patch import Operation
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 
+PAGE_PODS = 100
+PAGE_BYTES = 64 * 1024 * 1024
+
 _encode = msgspec.json.Encoder().encode
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    continue_: str | None = msgspec.field(default=None, name="continue")
+
+
+class _Page(msgspec.Struct):
+    """A ``PodList``, its pods as they came."""
+
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None
+
+
+_PAGE = msgspec.json.Decoder(_Page)
 
 
 class PodPatches:
@@ -59,6 +76,30 @@ class PodPatches:
             return await self._ask(f"get pod {namespace}/{name}", "GET", _path(namespace, name))
         except NotFound:
             return None
+
+    async def without_node(self, namespace: str = "") -> AsyncGenerator[VersionedObject, None]:
+        """The pods that no scheduler has bound, of one namespace or of all, as they are read page by page.
+
+        Raises:
+            Expired: the list was interrupted for too long; what comes is no longer to be had.
+        """
+        place = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+        what, following = "list pods without a node", ""
+        while True:
+            path = f"/api/v1{place}/pods?fieldSelector=spec.nodeName%3D&limit={PAGE_PODS}{following}"
+            answer = await self._session.get(what, path, limit=PAGE_BYTES, seconds=self._seconds)
+            if answer.status != 200:
+                raise failure(what, answer)
+            try:
+                page = _PAGE.decode(answer.body)
+                pods = [read_versioned(each, all_namespaces=True) for each in page.items or ()]
+            except ValueError as error:
+                raise Malformed(f"{what}: expected a list of pods, found none: {error}") from None
+            for pod in pods:
+                yield pod
+            if not page.metadata.continue_:
+                return
+            following = f"&continue={quote(page.metadata.continue_, safe='')}"
 
     async def _ask(
         self, what: str, method: str, path: str, body: object = None, content_type: str = JSON

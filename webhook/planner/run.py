@@ -5,13 +5,14 @@ import signal
 import socket
 import sys
 import uuid
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import uvloop
+from prometheus_client.core import Metric
 
 from webhook import __version__
 from webhook.endpoints import Endpoints, serve
@@ -170,7 +171,7 @@ class Program:
         await self._mirroring.close()
         await self._events.close()
 
-    def families(self) -> Any:
+    def families(self) -> Iterator[Metric]:
         """The metrics. In any thread."""
         return families(self.counts, self._vitals)
 

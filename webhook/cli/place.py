@@ -1,0 +1,128 @@
+"""``gpu-topology place``: the planner, and the way to do without it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from webhook.cli.complaint import complain
+from webhook.model import names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.planner.release import Released
+
+place = typer.Typer(
+    name="place", invoke_without_command=True, help="Choose the cards of waiting pods before HAMi does."
+)
+
+KubeconfigOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The cluster, if not the one in which this runs as a pod.")
+]
+
+
+@place.callback()
+def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
+    context: typer.Context,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
+    kubeconfig: KubeconfigOption = None,
+    namespace: Annotated[
+        str, typer.Option(metavar="NAMESPACE", envvar=names.AGENT_NAMESPACE, help="Namespace of the planner's Lease.")
+    ] = "",
+    topology_namespace: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMESPACE",
+            help="Where the agents publish, if neither the configuration says it nor it is the same.",
+        ),
+    ] = "",
+    pod_name: Annotated[
+        str, typer.Option(metavar="NAME", envvar=names.WEBHOOK_POD_NAME, help="Name of this replica, for the Lease.")
+    ] = "",
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address of metrics and probes.")] = "0.0.0.0",  # noqa: S104 - scraped over the pod network
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="Plain port of metrics and probes.")
+    ] = 8080,
+) -> None:
+    """Choose the cards of waiting pods, while this replica holds the Lease."""
+    if context.invoked_subcommand is not None:
+        return
+    if not namespace:
+        raise typer.BadParameter(f"expected a name, or the variable {names.AGENT_NAMESPACE}", param_hint="--namespace")
+    from functools import partial
+
+    from webhook.cli.inputs import read_settings
+    from webhook.planner.decisions import PlaceDecisions
+    from webhook.planner.run import PlannerSettings, run
+
+    settings, policy = read_settings(config)
+    planner = PlannerSettings(
+        namespace=namespace,
+        topology_namespace=topology_namespace or settings.cluster.topology_namespace or namespace,
+        max_age=policy.binding.topology_max_age_seconds,
+        pod_name=pod_name,
+        kubeconfig=kubeconfig,
+        host=host,
+        port=port,
+    )
+    run(planner, partial(PlaceDecisions, policy))
+
+
+@place.command()
+def release(
+    everything: Annotated[
+        bool, typer.Option("--all", help="All pods; required, so that nobody does it by mistake.")
+    ] = False,
+    namespace: Annotated[str, typer.Option(metavar="NAMESPACE", help="Only the pods of this namespace.")] = "",
+    kubeconfig: KubeconfigOption = None,
+) -> None:
+    """Open the gate of every waiting pod, and remove the planner's pins from pods without a node.
+
+    Exit code 1 if a pod could not be released.
+    """
+    if not everything:
+        raise typer.BadParameter(
+            "expected --all: every pod that waits goes to the scheduler as it is", param_hint="--all"
+        )
+    import asyncio
+    import socket
+
+    from webhook.kube.api_server import SECONDS, ApiServer
+    from webhook.kube.pod_patches import PodPatches
+    from webhook.kube.session import connect
+    from webhook.planner.release import Release
+
+    session = connect(kubeconfig, user_agent=names.PLANNER_USER_AGENT, seconds=SECONDS)
+
+    async def work() -> "list[Released]":
+        try:
+            pods = PodPatches(session, field_manager=names.PLANNER_FIELD_MANAGER)
+            return await Release(pods, ApiServer(session), instance=socket.gethostname()).all(namespace)
+        finally:
+            await session.close()
+
+    _print(asyncio.run(work()))
+
+
+def _print(found: "Sequence[Released]") -> None:
+    """Print what was done, and end with exit code 1 if something was not."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from webhook.printable import printable
+
+    if not found:
+        typer.echo("no pod waits for its cards or is pinned to some")
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("NAMESPACE", "POD", "DONE"):
+        table.add_column(heading, overflow="fold")
+    for one in found:
+        table.add_row(printable(one.namespace), printable(one.name), "no" if one.problem else one.step)
+    Console(highlight=False, markup=False).print(table)
+    failed = [one for one in found if one.problem]
+    for one in failed:
+        complain(f"gpu-topology: pod {one.namespace}/{one.name}: {one.problem}")
+    if failed:
+        raise typer.Exit(1)

@@ -1,0 +1,156 @@
+"""Lets all pods go that wait for the planner or are limited to its choice, for when no planner will look after them."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from webhook.catalogue.releasing import RELEASED_BY_HAND
+from webhook.kube.api_server import ApiServer
+from webhook.kube.errors import ApiError, ApiServerAway, Conflict, Expired
+from webhook.kube.pod_patches import PodPatches
+from webhook.kube.versioned import VersionedObject
+from webhook.model import names
+from webhook.model.choices import Placement
+from webhook.model.errors import GpuTopologyError
+from webhook.model.event import Reporter, event_manifest
+from webhook.place.pinned import placement_of, written_pin
+from webhook.place.pins import release
+from webhook.place.pod import PodRecord, read_pod
+
+PASSES = 3
+"""Pods come while others are let go; a pass that finds nothing is the last."""
+ATTEMPTS = 5
+"""For one pod: others write it too."""
+DELAY_SECONDS = 0.2
+PARALLEL = 8
+UNPROCESSABLE = 422
+REASON = "Released"
+ACTION = "Release"
+
+
+class Step(StrEnum):
+    """What was done about a pod."""
+
+    OPENED = "gate opened"
+    UNPINNED = "pin removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """One pod that waited, or was pinned."""
+
+    namespace: str
+    name: str
+    step: Step
+    problem: str = ""
+    """Why it could not be done; empty if it was."""
+
+
+class Release:
+    """Lets pods go: opens our gate, whatever the pod requires, and removes our pin; other gates and lists stay.
+
+    Args:
+        pods: Where to.
+        server: Takes Events.
+        instance: Who does it.
+        now: The time, in UTC.
+    """
+
+    def __init__(
+        self,
+        pods: PodPatches,
+        server: ApiServer,
+        *,
+        instance: str,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._pods = pods
+        self._server = server
+        self._reporter = Reporter(names.PLANNER_CONTROLLER, instance, ACTION)
+        self._now = now
+        self._slots = asyncio.Semaphore(PARALLEL)
+
+    async def all(self, namespace: str = "") -> list[Released]:
+        """Let the pods of a namespace go, or those of all namespaces; what became of each that there was.
+
+        Raises:
+            ApiError: the pods cannot be listed.
+        """
+        found: dict[str, Released] = {}
+        for _ in range(PASSES):
+            these = await self._pass(namespace)
+            found |= {f"{one.namespace}/{one.name}": one for one in these}
+            if not any(not one.problem for one in these):
+                break
+        return sorted(found.values(), key=lambda one: (one.namespace, one.name))
+
+    async def _pass(self, namespace: str) -> list[Released]:
+        tasks: list[asyncio.Task[Released | None]] = []
+        with suppress(Expired):  # the next pass begins anew
+            async with aclosing(self._pods.without_node(namespace)) as pods:
+                tasks.extend([asyncio.create_task(self._one(pod)) async for pod in pods if _is_ours(pod)])
+        return [one for one in await asyncio.gather(*tasks) if one is not None]
+
+    async def _one(self, found: VersionedObject) -> Released | None:
+        async with self._slots:
+            return await self._release(found)
+
+    async def _release(self, found: VersionedObject) -> Released | None:
+        """What became of it; ``None`` if there was nothing to do, or it is gone."""
+        namespace, _, name = found.name.partition("/")
+        pod: VersionedObject | None = found
+        step, problem = Step.OPENED, ""
+        for attempt in range(ATTEMPTS):
+            try:
+                if attempt:
+                    await asyncio.sleep(DELAY_SECONDS * 2**attempt)
+                    pod = await self._pods.get(namespace, name)
+                record = read_pod(pod.document, found.name, None) if pod else None
+                if record is None or (needed := _step(record)) is None:
+                    return Released(namespace, name, step) if problem and record else None
+                step = needed
+                await self._pods.patch(namespace, name, release(record))
+            except ApiError as error:
+                problem = str(error)
+                if not isinstance(error, ApiServerAway | Conflict) and error.status != UNPROCESSABLE:
+                    break
+            except GpuTopologyError as error:
+                problem = str(error)
+                break
+            else:
+                await self._tell(record)
+                return Released(namespace, name, step)
+        return Released(namespace, name, step, problem)
+
+    async def _tell(self, pod: PodRecord) -> None:
+        """Create an Event. The pod is released all the same if that fails."""
+        regarding = {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+        at = self._now()
+        note = RELEASED_BY_HAND.say().advice
+        manifest = event_manifest(
+            regarding, self._reporter, namespace=pod.namespace, reason=REASON, note=note, at=at, seed=at.isoformat()
+        )
+        with suppress(ApiError):
+            await self._server.create_event(manifest)
+
+
+def _is_ours(pod: VersionedObject) -> bool:
+    """Whether there may be something to do: one that cannot be read is told of later."""
+    try:
+        return _step(read_pod(pod.document, pod.name, None)) is not None
+    except GpuTopologyError:
+        return names.PLACE_GATE.encode() in bytes(pod.document)
+
+
+def _step(pod: PodRecord) -> Step | None:
+    """What is to be done about a pod; ``None``: nothing."""
+    unbound = pod.unbound
+    if unbound is None:
+        return None
+    if unbound.is_gated:
+        return Step.OPENED
+    is_pinned = written_pin(pod) is not None or placement_of(pod) == Placement.PINNED
+    return Step.UNPINNED if is_pinned else None
