@@ -51,6 +51,9 @@ OPTION_VALUES = {
     "containers": ("train", "train,decode", "prefill", ","),
     "group": ("serving-1", "a b"),
     "colocate": ("required", "preferred", "maybe"),
+    "place": ("auto", "off", "on"),
+    "group-size": ("4", "0"),
+    "placed": ("{}", "forged"),
     "env.NCCL_DEBUG": ("INFO", "WARN", ""),
     "env.UCX_TLS": ("cuda_ipc,sm", "", "all"),
     "env.PYTORCH_CUDA_ALLOC_CONF": ("expandable_segments:True",),
@@ -278,6 +281,7 @@ _affinities: st.SearchStrategy[Any] = st.sampled_from(
     [
         None,
         {"podAffinity": None, "nodeAffinity": {"x": [1]}},
+        {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}},
         {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_term], "xUnknown": 1}},
         {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": None}},
         {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": _term}]}},
@@ -321,11 +325,16 @@ def _metadata(draw: st.DrawFn) -> Manifest:
     labels: Any = draw(st.dictionaries(_keys, st.just("v"), max_size=2))
     if draw(once_in(16)):
         labels["gpu.topology/group"] = "serving-1"
+    if draw(once_in(12)):
+        labels["gpu.topology/placement"] = draw(st.sampled_from(["waiting", "pinned", "x"]))
     if not annotations and draw(st.booleans()):
         annotations = None
     if not labels and draw(st.booleans()):
         labels = None
     return {**made, "annotations": annotations, "labels": labels, **draw(_unknown_fields)}
+
+
+_KUEUE, _OURS = {"name": "kueue.x-k8s.io/admission"}, {"name": "gpu.topology/place"}
 
 
 @st.composite
@@ -338,6 +347,7 @@ def _spec_fields(draw: st.DrawFn) -> Manifest:
         ("shareProcessNamespace", [True, True, None, False]),
         ("dnsPolicy", ["ClusterFirst", "None", "Default", None]),
         ("runtimeClassName", ["nvidia", None, ""]),
+        ("schedulingGates", [None, [], [_KUEUE], [_KUEUE, _OURS], [_OURS]]),
     ):
         if draw(once_in(8)):
             made[field] = draw(st.sampled_from(values))
@@ -389,8 +399,8 @@ def namespaces(draw: st.DrawFn, *, permissions: bool = True) -> Namespace:
 
 
 clusters = st.builds(
-    lambda hami, kubernetes, claimed, has_hami_dra: ClusterFacts(
-        hami=hami, kubernetes=kubernetes, claimed=claimed, has_hami_dra=has_hami_dra
+    lambda hami, kubernetes, claimed, has_hami_dra, has_planner: ClusterFacts(
+        hami=hami, kubernetes=kubernetes, claimed=claimed, has_hami_dra=has_hami_dra, has_planner=has_planner
     ),
     st.sampled_from(
         [
@@ -401,6 +411,7 @@ clusters = st.builds(
     st.sampled_from([None, Version(1, 28), Version(1, 33), Version(1, 35)]),
     st.sampled_from([None, None, None, frozenset[str](), frozenset({"nvidia.com/gpu"})]),
     st.sampled_from([False, False, False, True]),
+    st.booleans(),
 )
 
 _koordinator = {
@@ -420,6 +431,9 @@ policies: st.SearchStrategy[AdmitPolicy] = st.sampled_from(
     [
         policy(),
         policy(),
+        policy(placement={"mode": "on"}),
+        policy(placement={"mode": "on"}),
+        policy(placement={"mode": "off"}),
         policy(defaults={"inject": "true", "shm-size": "4Gi"}),
         policy(defaults={"profile": "pod-peers", "env.NCCL_DEBUG": "VERSION", "env.A": ""}),
         policy(nccl=_tables),

@@ -31,6 +31,7 @@ def cluster_of(case: Path) -> ClusterFacts:
         kubernetes=Version.parse(facts.get("kubernetesVersion", "1.33.2"), source="case"),
         claimed=frozenset(facts["claimedResources"]) if "claimedResources" in facts else None,
         has_hami_dra=facts.get("hamiDra", False),
+        has_planner=facts.get("planner", False),
     )
 
 

@@ -31,12 +31,13 @@ OUR_ANNOTATIONS = re.compile(
     r"gpu\.topology/(injected|visible-uuids|nccl-p2p-level|nccl-nvls|node-topology|cuda-visible-devices\.\d+"
     r"|nccl-env\.[A-Z_]+)"
 )
-OUTPUTS_OF_BIND = re.compile(r"gpu\.topology/(link|bandwidth|ring-order|numa|satisfied)")
+OUTPUTS_OF_BIND = re.compile(r"gpu\.topology/(link|bandwidth|ring-order|numa|satisfied|placed)")
 OF_VISIBLE_GPUS = re.compile(r"gpu\.topology/(visible-uuids|cuda-visible-devices\.\d+)")
 FOREIGN_ANNOTATIONS: dict[str, tuple[str, ...]] = {
     "hami.io/gpu-scheduler-policy": ("topology-aware", "spread"),
     "nvidia.com/numa-bind": ("true",),
 }
+GATE, PLACEMENT = {"name": "gpu.topology/place"}, "gpu.topology/placement"
 OUR_MOUNT_PATHS = (SHARED_MEMORY, "/run/gpu-topology")
 SPEC_FIELDS: dict[str, list[Any]] = {
     "hostIPC": [True],
@@ -95,17 +96,19 @@ def check_metadata(before: Manifest, after: Manifest) -> None:
     for key in new.keys() - old.keys():
         ours = OUR_ANNOTATIONS.fullmatch(key) or OUTPUTS_OF_BIND.fullmatch(key)
         assert ours or new[key] in FOREIGN_ANNOTATIONS[str(key)]
-    old, new = before.get("labels") or {}, after.get("labels") or {}
+    old, new = others(before.get("labels") or {}, PLACEMENT), others(after.get("labels") or {}, PLACEMENT)
     assert others(new, *(new.keys() - old.keys())) == old
     assert new.keys() - old.keys() <= {"gpu.topology/group"}
 
 
 def check_spec(before: Manifest, after: Manifest, wanted: dict[str, str]) -> None:
-    ours = ("containers", "initContainers", "volumes", "affinity", *SPEC_FIELDS)
+    ours = ("containers", "initContainers", "volumes", "affinity", "schedulingGates", *SPEC_FIELDS)
     assert others(before, *ours) == others(after, *ours)
     for field, values in SPEC_FIELDS.items():
         assert after.get(field) == before.get(field) or after[field] in values
     check_dns_policy(before, after)
+    gates = before.get("schedulingGates") or []
+    assert (after.get("schedulingGates") or []) in (gates, [*gates, GATE])
     if before.get("runtimeClassName"):
         assert after["runtimeClassName"] == before["runtimeClassName"]
     old_volumes, volumes = before.get("volumes") or [], after.get("volumes") or []
@@ -217,7 +220,9 @@ def test_of_a_pod_without_a_gpu_request_nothing_changes_but_outputs_that_it_brou
         assert outcome.reason is Reason.UNKNOWN_OUTPUT
     else:
         pointers = {operation.path for operation in outcome.operations}
-        assert pointers <= {f"/metadata/annotations/{key.replace('/', '~1')}" for key in pod["metadata"]["annotations"]}
+        annotations, label = pod["metadata"]["annotations"] or {}, f"/metadata/labels/{PLACEMENT.replace('/', '~1')}"
+        outputs = {f"/metadata/annotations/{key.replace('/', '~1')}" for key in annotations}
+        assert pointers <= {*outputs, "/metadata/labels", label}
 
 
 def no_pod_that_is_created_keeps_an_output_that_somebody_else_wrote(it: Admission) -> None:
@@ -228,6 +233,20 @@ def no_pod_that_is_created_keeps_an_output_that_somebody_else_wrote(it: Admissio
     if outcome.allowed and it.namespace.injection_enabled:
         left = after["metadata"].get("annotations") or {}
         assert not [key for key, value in forged.items() if left.get(key) == value]
+
+
+def the_label_stands_on_pods_that_wait_and_on_no_others(it: Admission) -> None:
+    if it.outcome.allowed and it.namespace.injection_enabled and it.namespace.known:
+        is_gated = GATE in (it.after["spec"].get("schedulingGates") or [])
+        labels = it.after["metadata"].get("labels") or {}
+        assert labels.get(PLACEMENT) == ("waiting" if is_gated else None)
+
+
+def no_pod_begins_to_wait_unless_a_planner_is_there_and_may_choose(it: Admission) -> None:
+    if GATE in (it.after["spec"].get("schedulingGates") or []) and it.pod["spec"].get("schedulingGates") is None:
+        assert it.cluster.has_planner
+        assert it.rules.placement.mode == "on"
+        assert (it.after["metadata"]["annotations"]).get("gpu.topology/place") != "off"
 
 
 def each_annotation_that_a_new_variable_refers_to_has_a_value(it: Admission) -> None:
@@ -376,6 +395,8 @@ def who_asks_whether_a_pod_would_be_observed_is_told_what_admission_does(it: Adm
 
 
 LAWS = (
+    the_label_stands_on_pods_that_wait_and_on_no_others,
+    no_pod_begins_to_wait_unless_a_planner_is_there_and_may_choose,
     the_patch_applies_and_a_second_admission_adds_nothing,
     no_field_of_the_user_is_lost_or_changed_beside_those_that_are_documented,
     a_pod_that_is_left_alone_or_refused_gets_no_patch_and_a_refused_one_a_message,

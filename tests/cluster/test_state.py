@@ -87,7 +87,7 @@ async def caches(kubeconfig: Path, namespace: str) -> AsyncIterator[ClusterCache
     """The state as ``serve`` keeps it, with the log thrown away."""
     descriptor = os.open(os.devnull, os.O_WRONLY)
     live = LiveCluster(kubeconfig, seconds=60.0)
-    found = live.caches(namespace, policy(), Log(descriptor))
+    found = live.caches(namespace, namespace, policy(), Log(descriptor))
     await found.open()
     try:
         yield found

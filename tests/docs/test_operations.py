@@ -19,6 +19,7 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.options import OPTION_NAMES
 from webhook.model.version import Version
 from webhook.remap.verdict import ExitCode
+from webhook.request.placement import Hindrance
 from webhook.resolve.node import SETS_KEPT
 from webhook.resolve.outputs import NODE_TOPOLOGY_LIMIT
 from webhook.server.certificates import spec_of
@@ -95,6 +96,11 @@ def test_every_option_has_a_row_among_the_defaults_of_a_namespace() -> None:
     section = text("docs/namespaces.md").split("\n## 4. Defaults\n")[1].split("\n## ")[0]
     documented = {key.removeprefix(names.PREFIX) for row in rows(section) for key in codes(row[0])}
     assert documented == {*OPTION_NAMES, "env.NAME"}
+
+
+def test_every_cause_that_keeps_a_pod_from_waiting_for_the_planner_has_a_row() -> None:
+    section = text("docs/injection.md").split("\n**placement** ")[1].split("\n**compatibility** ")[0]
+    assert {cause for row in rows(section) for cause in codes(row[0])} == set(Hindrance)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import jsonpatch
+
 from tests.kube.stand_in import Line, Received, head, status
 
 Manifest = dict[str, Any]
@@ -31,6 +33,7 @@ class ApiServer:
         refuse: Says for the path of a request with which code it is refused; 0: it is not.
         expire_pages: So many continue tokens are refused with 410.
         others: Answers to other paths.
+        list_headers: More lines of the head of each list.
     """
 
     version: int = 100
@@ -39,6 +42,7 @@ class ApiServer:
     refuse: Callable[[str], int] = lambda _: 0
     expire_pages: int = 0
     others: dict[str, Any] = field(default_factory=dict)
+    list_headers: tuple[str, ...] = ()
     collections: dict[str, Collection] = field(default_factory=dict)
     lists: int = 0
     watches: int = 0
@@ -94,7 +98,9 @@ class ApiServer:
             line.say(status(code, "no"), f"{code} No")
         elif "watch" in query:
             self.watches += 1
-            await self._watch(url.path, int(query["resourceVersion"]), line)
+            await self._watch(url.path, query, line)
+        elif request.method == "PATCH":
+            self._patch(url.path, request.body, line)
         elif url.path in self.collections:
             self._list(url.path, query, line)
         elif url.path in self.others:
@@ -114,18 +120,35 @@ class ApiServer:
         if not token:
             self.lists += 1
             token = f"{len(self._snapshots)}:0"
-            found = sorted(self.collection(path).objects.items())
-            self._snapshots[token.partition(":")[0]] = (self.version, [one for _, one in found])
+            found = [one for _, one in sorted(self.collection(path).objects.items()) if _is_selected(one, query)]
+            self._snapshots[token.partition(":")[0]] = (self.version, found)
         key, _, start = token.partition(":")
         version, objects = self._snapshots[key]
         begin, end = int(start), int(start) + min(self.page, int(query["limit"]))
         metadata = {"resourceVersion": str(version)}
         if end < len(objects):
             metadata["continue"] = f"{key}:{end}"
-        line.say(json.dumps({"kind": "List", "metadata": metadata, "items": objects[begin:end]}).encode())
+        body = json.dumps({"kind": "List", "metadata": metadata, "items": objects[begin:end]}).encode()
+        line.say(body, "200 OK", *self.list_headers)
 
-    async def _watch(self, path: str, version: int, line: Line) -> None:
-        collection = self.collection(path)
+    def _patch(self, path: str, operations: bytes, line: Line) -> None:
+        """JSON patches of pods only; every one that cannot be applied gets the same answer, as from an API server."""
+        _, _, _, _, namespace, _, name = path.split("/")
+        pods = "/api/v1/pods"
+        found = self.collection(pods).objects.get(f"{namespace}/{name}")
+        if found is None:
+            line.say(status(404, f"{name} not found", details={"kind": "pods", "name": name}), "404 Not Found")
+            return
+        try:
+            changed = jsonpatch.apply_patch(found, operations.decode())
+        except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
+            line.say(status(422, "the server rejected our request"), "422 Unprocessable Entity")
+            return
+        self.put(pods, f"{namespace}/{name}", **changed)
+        line.say(json.dumps(self.collection(pods).objects[f"{namespace}/{name}"]).encode())
+
+    async def _watch(self, path: str, query: dict[str, str], line: Line) -> None:
+        collection, version = self.collection(path), int(query["resourceVersion"])
         loop = asyncio.get_running_loop()
         until = loop.time() + self.watch_seconds
         line.raw(head("200 OK", "Transfer-Encoding: chunked"))
@@ -139,6 +162,8 @@ class ApiServer:
         while True:
             changed = self._changed
             for _, kind, what in history[told:]:
+                if kind not in ("BOOKMARK", "ERROR") and not _is_selected(what, query):
+                    continue
                 line.raw(_chunk({"type": kind, "object": what}))
             told = len(history)
             if line.writer.is_closing() or loop.time() >= until:
@@ -150,6 +175,16 @@ class ApiServer:
                 pass
             told = min(told, len(history))
         line.raw(b"0\r\n\r\n")
+
+
+def _is_selected(one: Manifest, query: dict[str, str]) -> bool:
+    """Whether the object has the name, or the label with its value, that is asked for; other selectors take all."""
+    metadata = one.get("metadata", {})
+    key, _, value = query.get("labelSelector", "").partition("=")
+    if value and metadata.get("labels", {}).get(key) != value:
+        return False
+    _, _, name = query.get("fieldSelector", "").partition("metadata.name=")
+    return not name or metadata.get("name") == name
 
 
 def _chunk(event: Manifest) -> bytes:

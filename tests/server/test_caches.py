@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -268,3 +269,53 @@ def test_elsewhere_a_pod_gets_all_cores(
     config = CONFIG + (f"cluster: {{extendedResources: {setting}}}\n" if setting else "")
     server = start_server(*options(cluster), state=Path("kubernetes"), config=config)
     assert "cores" in resources(server)
+
+
+def lead(cluster: Cluster) -> None:
+    """A planner renews its Lease now, for five minutes."""
+    spec = {"holderIdentity": "p", "leaseDurationSeconds": 300, "renewTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}
+    cluster.do(lambda: cluster.api.put(LEASES, "gpu-topology-place", spec=spec))
+
+
+def is_held(server: RunningServer) -> bool:
+    """Whether a new pod waits for the planner."""
+    patch = json.loads(base64.b64decode(ask(server).json()["response"]["patch"]))
+    return any(operation["path"] == "/spec/schedulingGates" for operation in patch)
+
+
+def test_pods_wait_while_a_planner_lives_and_no_longer(start_server: StartServer, cluster: Cluster) -> None:
+    config = CONFIG + "placement: {mode: 'on'}\n"
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=config)
+    assert not is_held(server)
+    lead(cluster)
+    until(lambda: is_held(server), "the planner is seen")
+    assert "gpu_topology_planner_alive 1.0" in server.probe("/metrics").text
+    cluster.do(lambda: cluster.api.delete(LEASES, "gpu-topology-place"))
+    until(lambda: not is_held(server), "the planner is gone")
+
+
+def test_a_planner_that_may_not_be_looked_for_is_none(start_server: StartServer, cluster: Cluster) -> None:
+    cluster.api.refuse = lambda target: 403 if "gpu-topology-place" in target else 0
+    lead(cluster)
+    config = CONFIG + "placement: {mode: 'on'}\n"
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=config)
+    assert not is_held(server)
+    assert "gpu_topology_planner_alive 0.0" in server.probe("/metrics").text
+    assert 'kind="denied"' not in server.probe("/metrics").text
+    assert server.is_ready()
+
+
+def test_where_placement_is_off_no_planner_is_looked_for(start_server: StartServer, cluster: Cluster) -> None:
+    asked: list[str] = []
+
+    def note(target: str) -> int:
+        asked.append(target)
+        return 0
+
+    cluster.api.refuse = note
+    lead(cluster)
+    config = CONFIG + "placement: {mode: 'off'}\n"
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=config)
+    assert not is_held(server)
+    assert not [target for target in asked if "gpu-topology-place" in target]
+    assert "\ngpu_topology_planner_alive" not in server.probe("/metrics").text

@@ -189,6 +189,13 @@ gpu_topology_cache_filled{cache="leases"} 0.0
 gpu_topology_nodes{topology="fresh"} 40.0
 gpu_topology_nodes{topology="old"} 2.0
 gpu_topology_nodes{topology="missing"} 0.0
+# HELP gpu_topology_planner_alive Whether a planner is alive, for which pods wait.
+# TYPE gpu_topology_planner_alive gauge
+gpu_topology_planner_alive 0.0
+# HELP gpu_topology_gates_opened_total Pods that the webhook let go because no planner came for them.
+# TYPE gpu_topology_gates_opened_total counter
+gpu_topology_gates_opened_total{cause="planner-silent"} 2.0
+gpu_topology_gates_opened_total{cause="placement-off"} 0.0
 # HELP gpu_topology_unmatched_schedulers Accounts of HAMi's schedulers whose Bindings the webhook is not asked about.
 # TYPE gpu_topology_unmatched_schedulers gauge
 # HELP gpu_topology_webhook_api_errors_total Requests of the webhook to the API server that failed.
@@ -223,6 +230,8 @@ VITALS = Vitals(
         CacheReport(name="nodes", objects=5000, bytes=15_000_000, left_out=7, confirmed_seconds=12.5, filled=True),
         CacheReport(name="leases", objects=0, bytes=0, left_out=0, confirmed_seconds=None, filled=False),
     ),
+    planner_alive=False,
+    gates_opened={"planner-silent": 2},
     topologies=TopologyReport(fresh=40, old=2, missing=0),
     api_errors={("pods", "refused"): 1, ("nodes", "away"): 3},
 )

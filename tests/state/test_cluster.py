@@ -453,6 +453,125 @@ def test_an_agent_with_long_rounds_is_believed_for_as_long_as_it_promised() -> N
     assert not found.stale
 
 
+def lead(site: Site, *, at: datetime, holder: str | None = "planner-1", lasts: Any = 15) -> None:
+    """The planner's Lease is seen like that."""
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": lasts, "renewTime": at.isoformat()}
+    site.state.planners.put(site.seen("gpu-topology-place", spec=spec))
+    site.state.planners.confirm()
+
+
+def test_a_planner_is_alive_for_as_long_as_its_lease_says() -> None:
+    site = filled()
+    assert site.state.cluster() == FACTS
+    lead(site, at=START)
+    assert site.state.cluster().has_planner
+    site.pass_time(14)
+    assert site.state.cluster().has_planner
+    site.pass_time(1)
+    assert site.state.cluster() == FACTS
+    lead(site, at=site.wall)
+    assert site.state.cluster().has_planner
+
+
+def test_the_facts_stay_the_same_value_while_nothing_changes() -> None:
+    site = filled()
+    without = site.state.cluster()
+    lead(site, at=START)
+    with_planner = site.state.cluster()
+    assert with_planner is not without
+    site.pass_time(5)
+    lead(site, at=site.wall)
+    site.state.detected(ClusterFacts(hami=Version(2, 9, 0)))
+    assert site.state.cluster() is with_planner
+    site.pass_time(60)
+    assert site.state.cluster() is without
+    site.state.detected(ClusterFacts(hami=Version(2, 10, 0)))
+    lead(site, at=site.wall)
+    assert site.state.cluster() == ClusterFacts(hami=Version(2, 10, 0), has_planner=True)
+
+
+@pytest.mark.parametrize("holder", [None, ""])
+def test_a_lease_without_a_holder_is_no_planner_until_one_takes_it(holder: str | None) -> None:
+    site = filled()
+    lead(site, at=START, holder=holder)
+    assert not site.state.cluster().has_planner
+    lead(site, at=START)
+    assert site.state.cluster().has_planner
+    site.pass_time(2)
+    lead(site, at=site.wall, holder=holder)
+    assert not site.state.cluster().has_planner
+
+
+@pytest.mark.parametrize("lasts", [None, 0, -1])
+def test_a_lease_that_lasts_for_no_time_is_no_planner(lasts: Any) -> None:
+    site = filled()
+    lead(site, at=START, lasts=lasts)
+    assert not site.state.cluster().has_planner
+
+
+def test_a_lease_counts_for_five_minutes_at_most_whatever_it_says() -> None:
+    site = filled()
+    lead(site, at=START, lasts=10**9)
+    site.pass_time(299)
+    assert site.state.cluster().has_planner
+    site.pass_time(1)
+    assert not site.state.cluster().has_planner
+
+
+@pytest.mark.parametrize("document", [{"spec": None}, {"spec": {}}, {"spec": {"renewTime": "soon"}}, {"spec": []}])
+def test_a_lease_that_cannot_be_read_is_no_planner(document: Any) -> None:
+    site = filled()
+    site.state.planners.put(site.seen("gpu-topology-place", **document))
+    assert not site.state.cluster().has_planner
+
+
+def test_a_deleted_lease_is_no_planner_any_more() -> None:
+    site = filled()
+    lead(site, at=START)
+    site.state.planners.drop(site.seen("gpu-topology-place"))
+    assert not site.state.cluster().has_planner
+    assert site.state.planner_silence == math.inf
+
+
+@pytest.mark.parametrize("skew", [-7200, 7200])
+def test_the_clock_of_the_planners_node_does_not_matter_once_it_was_heard_twice(skew: float) -> None:
+    site = filled()
+    for _ in range(2):
+        lead(site, at=site.wall + timedelta(seconds=skew))
+        site.pass_time(5)
+    assert site.state.cluster().has_planner
+    site.pass_time(10)
+    assert not site.state.cluster().has_planner
+    assert site.state.planner_silence == 15
+
+
+def test_a_planner_that_once_renews_late_is_alive_all_the_same() -> None:
+    site = filled()
+    lead(site, at=START)
+    site.pass_time(14)
+    lead(site, at=START + timedelta(seconds=5))
+    site.pass_time(14)
+    assert site.state.cluster().has_planner
+
+
+def test_the_time_in_a_lease_that_may_still_be_renewed_says_nothing_of_silence() -> None:
+    site = filled()
+    assert site.state.planner_silence == math.inf
+    lead(site, at=START - timedelta(hours=2))
+    assert site.state.planner_silence == 0
+    site.pass_time(14)
+    assert site.state.planner_silence == 14
+    site.pass_time(1)
+    assert site.state.planner_silence == 7215
+
+
+def test_the_state_is_ready_without_a_planner_and_its_report_does_not_speak_of_one() -> None:
+    site = filled()
+    assert site.state.ready
+    assert not site.state.planners.filled
+    assert "planner" not in {cache.name for cache in site.state.report().caches}
+
+
 def test_the_report_says_how_each_cache_is_and_how_many_nodes_are_known() -> None:
     site = filled()
     site.register("annotated")

@@ -4,6 +4,7 @@ from webhook import __version__
 from webhook.admit.allocated import Nodes, unknown_nodes
 from webhook.admit.budget import Budget, count_variables
 from webhook.admit.claims import refuse_promise_of_claims
+from webhook.admit.gate import is_touched, let_pass
 from webhook.admit.outputs import brought_outputs, disown
 from webhook.admit.permissions import check_permissions
 from webhook.admit.pod_patch import PodPatch
@@ -11,6 +12,7 @@ from webhook.admit.prepare import PodToInject, pod_to_inject, prepare
 from webhook.admit.steps import STEPS, Step
 from webhook.admit.subject import Subject
 from webhook.catalogue.opting import BAD_OPTION, OUTPUTS_REMOVED, POD_OVER_LIMIT, WOULD_DO, WOULD_REFUSE
+from webhook.catalogue.placement import LEFT_ALONE, ONLY_OBSERVED
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Profile
@@ -74,15 +76,16 @@ def admit(
 def _skip(skip: Skip, pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Outcome:
     """Nothing is written; what the pod brought that only we write goes, where the namespace has opted in."""
     warnings = [fit(skip.warning)] if skip.warning else []
-    outputs = brought_outputs(pod) if namespace.injection_enabled else []
-    if not outputs:
+    if not namespace.injection_enabled or not ((outputs := brought_outputs(pod)) or is_touched(pod)):
         return Outcome(kind=Kind.SKIP, reason=skip.reason, warnings=warnings)
     patch = PodPatch(pod, Budget(policy.limits, f"pod {namespace.name}/{pod.display_name}"))
     disown(outputs, referred_annotations(pod), patch, policy)
-    if not patch.operations:
-        return Outcome(kind=Kind.SKIP, reason=skip.reason, warnings=warnings)
-    warnings.append(str(OUTPUTS_REMOVED.say(count=len(patch.operations))))
-    return Outcome(kind=Kind.PATCH, reason=skip.reason, operations=patch.operations, warnings=warnings)
+    if patch.operations:
+        warnings.append(str(OUTPUTS_REMOVED.say(count=len(patch.operations))))
+    let_pass(pod, patch, LEFT_ALONE.say())
+    warnings += fit_all([warning.text for warning in patch.warnings])
+    kind = Kind.PATCH if patch.operations else Kind.SKIP
+    return Outcome(kind=kind, reason=skip.reason, operations=patch.operations, warnings=warnings)
 
 
 def _inject(pod: PodToInject, trace: bool) -> Outcome:
@@ -150,6 +153,8 @@ def _observe(pod: PodToInject) -> Outcome:
     others = [key for key in brought_outputs(pod.pod) if key != names.INJECTED]
     if others:
         disown(others, referred_annotations(pod.pod), patch, pod.policy)
+    let_pass(pod.pod, patch, ONLY_OBSERVED.say())
+    warnings += [warning.text for warning in patch.warnings]
     return Outcome(
         kind=Kind.PATCH if patch.operations else Kind.SKIP,
         reason=Reason.OBSERVED,

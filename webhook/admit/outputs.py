@@ -21,9 +21,11 @@ from webhook.model.pod import Pod
 from webhook.resolve.nccl import nccl_defaults
 from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, nccl_annotations
 
+_NOT_PLACED = "{}"
 _FIXED = {
     names.VISIBLE_UUIDS: names.NO_VISIBLE_DEVICE,
     names.NODE_TOPOLOGY: names.UNKNOWN_TOPOLOGY,
+    names.PLACED: _NOT_PLACED,
     **dict.fromkeys(FOR_PEOPLE, UNKNOWN),
 }
 

@@ -103,6 +103,14 @@ class PodPatch:
         """Give a pod label this value, whatever it had before."""
         self._put_metadata("/metadata/labels", key, value, self._metadata.labels)
 
+    def drop_label(self, key: str) -> None:
+        """Remove a pod label, which must be there."""
+        self._write(Operation("remove", _member("/metadata/labels", key)))
+
+    def add_gate(self, name: str) -> None:
+        """Append a scheduling gate, which must not be there."""
+        self._append("/spec/schedulingGates", {"name": name}, is_present(self._spec.scheduling_gates_json))
+
     def set_spec(self, field: str, value: str | bool, *, replaces: bool = False) -> None:
         """Set one field of the pod's ``spec``; ``replaces`` an existing value."""
         self._write(Operation("replace" if replaces else "add", f"/spec/{field}", value))

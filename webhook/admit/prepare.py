@@ -19,7 +19,7 @@ from webhook.model.options import Options, resolve_options
 from webhook.model.pod import Namespace, Pod, PodSpec
 from webhook.model.references import visible_devices_key
 from webhook.request.demand import gpu_demand
-from webhook.request.resources import ContainerRequest, PodRequests, family_of
+from webhook.request.resources import PodRequests, family_of
 from webhook.request.selection import select_containers
 
 
@@ -31,8 +31,8 @@ class PodToInject(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     policy: AdmitPolicy
     cluster: ClusterFacts
     """With what the configuration says of it."""
-    containers: Sequence[ContainerRequest]
-    """All of them, init containers first."""
+    requests: PodRequests
+    """Of all its containers."""
     options: Options
     selected: frozenset[str]
     """The names of the containers to which the profile applies; never empty."""
@@ -75,7 +75,7 @@ def pod_to_inject(
         namespace=namespace,
         policy=policy,
         cluster=cluster.overruled_by(policy.versions),
-        containers=requests.containers,
+        requests=requests,
         options=options,
         selected=selected,
         nodes=nodes,
@@ -95,13 +95,13 @@ def prepare(pod: PodToInject, profile: Profile) -> Subject:
         LimitError: the pod has more of something than the configuration allows.
         MalformedPod: a field has another type than in a pod.
     """
-    options, family, limits = pod.options, family_of(pod.containers), pod.policy.limits
-    check_counts(pod.containers, options, limits, pod.holder)
-    refuse_preloaded(pod.pod, pod.namespace, pod.containers, profile, pod.cluster)
+    options, family, limits = pod.options, family_of(pod.requests.containers), pod.policy.limits
+    check_counts(pod.requests.containers, options, limits, pod.holder)
+    refuse_preloaded(pod.pod, pod.namespace, pod.requests.containers, profile, pod.cluster)
     spec = pod.pod.spec or PodSpec()
     containers = [
         inspect(request, options.env) if request.name in pod.selected else inspect(request, left_out=True)
-        for request in pod.containers
+        for request in pod.requests.containers
     ]
     asking = [container for container in containers if container.request and container.name in pod.selected]
     remap = choose_remap(spec, pod.namespace, containers, options.remap, pod.policy, pod.cluster)
@@ -116,6 +116,7 @@ def prepare(pod: PodToInject, profile: Profile) -> Subject:
         cluster=pod.cluster,
         options=options,
         profile=profile,
+        requests=pod.requests,
         containers=tuple(containers),
         gpu_containers=tuple(asking),
         left_out=tuple([container for container in containers if container.is_left_out]),

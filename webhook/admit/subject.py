@@ -12,7 +12,7 @@ from webhook.model.choices import Profile
 from webhook.model.cluster import ClusterFacts
 from webhook.model.options import Options
 from webhook.model.pod import Namespace, Pod, PodSpec, Reference, Volume, annotation_reference
-from webhook.request.resources import GpuRequest
+from webhook.request.resources import GpuRequest, PodRequests
 
 
 class HostNamespaces(msgspec.Struct, frozen=True):
@@ -38,6 +38,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     options: Options
     profile: Profile
     """Never ``observe``: that is decided by whoever runs the steps."""
+    requests: PodRequests
+    """As the containers of the pod have them."""
     containers: tuple[PodContainer, ...]
     """All of them, init containers first."""
     gpu_containers: tuple[PodContainer, ...]

@@ -94,7 +94,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     take_over_logging(log)
     certificates = _certificates(settings, tls, ca_file, kubeconfig, namespace, log, self_signed=self_signed)
     if state == KUBERNETES:
-        cluster = _live(kubeconfig, settings.cluster.topology_namespace or namespace, policy, log)
+        cluster = _live(kubeconfig, settings.cluster.topology_namespace or namespace, namespace, policy, log)
     else:
         cluster = _directory(state, kubeconfig, policy)
     reviews = create_app(settings, policy, cluster.state, log, cluster.pods, cluster.events)
@@ -119,13 +119,14 @@ class _Cluster(NamedTuple):
     vitals: "Callable[[], Vitals]"
 
 
-def _live(kubeconfig: Path | None, namespace: str, policy: "AdmitPolicy", log: "Log") -> _Cluster:
-    """The cluster itself."""
+def _live(kubeconfig: Path | None, namespace: str, own_namespace: str, policy: "AdmitPolicy", log: "Log") -> _Cluster:
+    """The cluster itself; agents publish in ``namespace``."""
     from webhook.server.live import LiveCluster
 
     live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
-    caches = live.caches(namespace, policy, log)
-    return _Cluster(caches.state, live.pods, live, (live, caches), caches.vitals)
+    caches = live.caches(namespace, own_namespace, policy, log)
+    gates = live.gates(caches, own_namespace, policy, log)
+    return _Cluster(caches.state, live.pods, live, (live, caches, gates), vitals=lambda: gates.add_to(caches.vitals()))
 
 
 def _directory(state: Path, kubeconfig: Path | None, policy: "AdmitPolicy") -> _Cluster:

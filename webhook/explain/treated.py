@@ -7,7 +7,7 @@ from webhook.catalogue.entry import Message
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, unknown
 from webhook.model import names
-from webhook.request.untreated import untreated
+from webhook.request.untreated import Cause, untreated
 
 TREATED = "treated-by-hami"
 
@@ -18,10 +18,10 @@ def treated(examined: ExaminedPod) -> Iterator[Finding]:
         return
     evidence = examined.evidence
     scheduled_elsewhere = _exists(examined) and examined.spec.scheduler_name != evidence.policy.hami_scheduler_name
-    for message in untreated(evidence.pod, evidence.namespace, evidence.policy, examined.cluster):
-        if message.code == cards.NODE_PRESET.code and scheduled_elsewhere:
+    for cause, message in untreated(evidence.pod, evidence.namespace, evidence.policy, examined.cluster):
+        if cause is Cause.NODE_PRESET and scheduled_elsewhere:
             continue  # another scheduler chose the node
-        is_known = message.code != cards.OTHER_SCHEDULER.code or examined.cluster.hami is not None
+        is_known = cause is not Cause.OTHER_SCHEDULER or examined.cluster.hami is not None
         yield fails(TREATED, message) if is_known else unknown(TREATED, message)
     missed = _missed(examined)
     if missed:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from webhook.kube.session import JSON
 from webhook.model import names
+from webhook.model.choices import Placement
 
 _METADATA = "application/json;as={kind};v=v1;g=meta.k8s.io,application/json"
 """Objects without spec and status: kubernetes.io, "Metadata-only fetches". Of a Node that is most of it."""
@@ -51,6 +52,21 @@ _PUBLISHED = f"labelSelector={names.NODE.replace('/', '%2F')}"
 def config_maps(namespace: str) -> Resource:
     """The agents' ConfigMaps."""
     return Resource("configmaps", f"/api/v1/namespaces/{namespace}/configmaps", _PUBLISHED)
+
+
+def planner_lease(namespace: str) -> Resource:
+    """The planner's Lease, and no other object of the namespace.
+
+    So a role may name it (kubernetes.io, "Using RBAC Authorization", about list and watch with resourceNames).
+    """
+    selector = f"fieldSelector=metadata.name%3D{names.PLANNER_LEASE}"
+    return Resource("leases", f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases", selector)
+
+
+def waiting_pods() -> Resource:
+    """The pods of all namespaces that wait for the planner."""
+    selector = f"labelSelector={names.PLACEMENT.replace('/', '%2F')}%3D{Placement.WAITING}"
+    return Resource("pods", "/api/v1/pods", selector)
 
 
 def leases(namespace: str) -> Resource:

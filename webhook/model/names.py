@@ -72,6 +72,7 @@ PLANNER_USER_AGENT = f"gpu-topology-planner/{__version__}"
 EXPLAIN_USER_AGENT = f"gpu-topology-explain/{__version__}"
 AGENT_CONTROLLER = PREFIX + "agent"
 WEBHOOK_CONTROLLER = PREFIX + "webhook"
+WEBHOOK_FIELD_MANAGER = "gpu-topology-webhook"
 # Variables of its own container.
 AGENT_NODE_NAME = "NODE_NAME"
 AGENT_NAMESPACE = "POD_NAMESPACE"

@@ -119,6 +119,10 @@ class Resources(Fields):
         return [claim.name for claim in _decode(self.claims_json, _CLAIMS, "claims of resources") or ()]
 
 
+class _Owner(Fields):
+    kind: str = ""
+
+
 class _Claim(Fields):
     name: str
 
@@ -253,10 +257,33 @@ class PodAffinity(Fields):
         return self.required if field == REQUIRED_TERMS else self.preferred
 
 
+class _Term(Fields):
+    """One term of the required node affinity, as far as it asks for something."""
+
+    match_expressions: list[Any] | None = None
+    match_fields: list[Any] | None = None
+
+
+class _NodeSelector(Fields):
+    node_selector_terms: list[_Term | None] | None = None
+
+
+class _NodeAffinity(Fields):
+    required: _NodeSelector | None = msgspec.field(name=REQUIRED_TERMS, default=None)
+
+
 class Affinity(Fields):
-    """``affinity``, as far as pods attract each other."""
+    """``affinity``, as far as pods attract each other, and the nodes that they must have."""
 
     pod_affinity: PodAffinity | None = None
+    node_affinity: _NodeAffinity | None = None
+
+    @property
+    def has_empty_node_term(self) -> bool:
+        """Whether a term of the required node affinity asks for nothing, and so matches no node."""
+        required = self.node_affinity.required if self.node_affinity else None
+        terms = (required.node_selector_terms if required else None) or ()
+        return not all(term and (term.match_expressions or term.match_fields) for term in terms)
 
 
 class PodSpec(Fields, gc=True, dict=True):
@@ -326,6 +353,7 @@ class Metadata(Fields):
     namespace: str | None = None
     uid: str | None = None
     resource_version: str | None = None
+    creation_timestamp: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     deletion_timestamp: str | None = None
@@ -357,6 +385,11 @@ class Pod(Fields):
         """Whether another object made it, such as a Job: then no person reads warnings about it."""
         owners = self.metadata.owner_references_json if self.metadata else msgspec.Raw()
         return has_entries(owners)
+
+    def is_owned_by(self, kind: str) -> bool:
+        """Whether an object of this kind, such as ``DaemonSet``, made it."""
+        owners = self.metadata.owner_references_json if self.metadata else msgspec.Raw()
+        return any(owner.kind == kind for owner in _decode(owners, _OWNERS, "ownerReferences") or ())
 
     @property
     def has_extended_claim(self) -> bool:
@@ -462,6 +495,7 @@ _INIT_CONTAINERS = msgspec.json.Decoder(list[InitContainer])
 _APART = msgspec.json.Decoder(list[msgspec.Raw])
 _DOCUMENT = msgspec.json.Decoder(dict[str, Any])
 _CLAIMS = msgspec.json.Decoder(list[_Claim])
+_OWNERS = msgspec.json.Decoder(list[_Owner])
 _GATES = msgspec.json.Decoder(list[_Gate])
 _SECURITY = msgspec.json.Decoder(_SecurityContext)
 _WORDS = msgspec.json.Decoder(list[str])

@@ -89,7 +89,11 @@ class PlaceNode:
         """A pod came (1) or went (-1)."""
         self.pods += sign
         for name, amount in amounts.items():
-            self.used[name] = self.used.get(name, 0) + sign * amount
+            used = self.used.get(name, 0) + sign * amount
+            if used:
+                self.used[name] = used
+            else:
+                self.used.pop(name, None)
 
 
 class World:
@@ -152,14 +156,27 @@ class World:
             if record is None and topology is None:
                 return
             node = self.nodes[name] = PlaceNode(name)
-        for uuid in node.uuids.values():
-            self._on.get(uuid, set()).discard(name)
+        before = set(node.uuids.values())
         node.changed(record, topology, self._builds)
-        for uuid in node.uuids.values():
-            self._on.setdefault(uuid, set()).add(name)
+        self._moved(name, before, set(node.uuids.values()))
         self._stale.add(name)
         if record is None and topology is None and not node.pods:
-            del self.nodes[name]
+            self.nodes.pop(name, None)
+
+    def _moved(self, name: str, before: set[str], after: set[str]) -> None:
+        """A node has other cards: pods that are pinned to these take room of the node that has them now."""
+        for uuid in before - after:
+            names = self._on[uuid]
+            names.discard(name)
+            if not names:
+                del self._on[uuid]
+        for uuid in after - before:
+            self._on.setdefault(uuid, set()).add(name)
+        for key in {key for uuid in before ^ after for key in self._holders.get(uuid, ())}:
+            pod = self.pods[key]
+            if not pod.node:
+                self._discount(key, pod)
+                self._count(key, pod)
 
     def mates(self, pod: PodRecord) -> list[PodRecord]:
         """The pods of the group of a pod, without itself."""

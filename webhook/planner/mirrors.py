@@ -26,7 +26,7 @@ from webhook.state.kept import (
     NAMESPACES,
     NODES,
     TOPOLOGIES,
-    AgentHeartbeat,
+    Heartbeat,
     Packed,
     lease_reader,
     read_config_map,
@@ -125,7 +125,7 @@ class Mirrors:
             changed=self._topology_changed,
         )
         read_lease = lease_reader(clock=clock, wall=wall, heard=lambda: self.leases.confirmed)
-        self.leases = Cache[AgentHeartbeat](
+        self.leases = Cache[Heartbeat](
             "leases", read_lease, lambda heartbeat: len(heartbeat.renewed), limit=LEASES, tell=tell, clock=clock
         )
         self._published = Parsed(self.topologies, parse_published, kept=NODES.objects)

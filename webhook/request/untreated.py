@@ -5,7 +5,9 @@ HAMi's webhook gives pods its scheduler's name unless the label ``hami.io/webhoo
 Sources: HAMi pkg/scheduler/webhook.go; charts/hami/templates/scheduler/webhook.yaml.
 """
 
+import enum
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from webhook.catalogue import cards
 from webhook.catalogue.entry import Message
@@ -19,8 +21,24 @@ _KATA = "kata"
 """In the names of the runtime classes that Kata Containers installs: kata-qemu, kata-clh, kata-qemu-nvidia-gpu."""
 
 
-def untreated(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts) -> Iterator[Message]:
-    """Why HAMi will not give the pod its GPUs, one message for each cause; none if HAMi has given it GPUs already.
+class Cause(enum.StrEnum):
+    """Why HAMi will not treat a pod."""
+
+    OTHER_SCHEDULER = "other-scheduler"
+    WEBHOOK_IGNORED = "webhook-ignored"
+    NODE_PRESET = "node-preset"
+    VIRTUAL_MACHINE = "virtual-machine"
+
+
+class Untreated(NamedTuple):
+    """One cause, and the same for people."""
+
+    cause: Cause
+    message: Message
+
+
+def untreated(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts) -> Iterator[Untreated]:
+    """Why HAMi will not give the pod its GPUs, each cause once; none if HAMi has given it GPUs already.
 
     Args:
         pod: It asks for GPUs of HAMi.
@@ -32,20 +50,21 @@ def untreated(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: Clus
     if names.HAMI_ALLOCATED_NODE not in pod.annotations:
         yield from _unscheduled(pod, namespace, policy, cluster)
     if spec.runtime_class_name and _KATA in spec.runtime_class_name:
-        yield cards.KATA_RUNTIME_CLASS.say(name=shorten(spec.runtime_class_name))
+        message = cards.KATA_RUNTIME_CLASS.say(name=shorten(spec.runtime_class_name))
+        yield Untreated(Cause.VIRTUAL_MACHINE, message)
 
 
-def _unscheduled(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts) -> Iterator[Message]:
+def _unscheduled(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts) -> Iterator[Untreated]:
     spec = pod.spec or PodSpec()
     scheduler = spec.scheduler_name or names.DEFAULT_SCHEDULER
     if scheduler not in (policy.hami_scheduler_name, names.DEFAULT_SCHEDULER) and cluster.keeps_scheduler_names:
-        yield cards.OTHER_SCHEDULER.say(scheduler=shorten(scheduler))
+        yield Untreated(Cause.OTHER_SCHEDULER, cards.OTHER_SCHEDULER.say(scheduler=shorten(scheduler)))
     ignoring = [
         holder
         for holder, labels in (("pod", pod.labels), (f"namespace {namespace.name}", namespace.labels))
         if labels.get(names.HAMI_WEBHOOK) == "ignore"
     ]
     if ignoring and scheduler != policy.hami_scheduler_name:
-        yield cards.HAMI_WEBHOOK_IGNORED.say(holder=ignoring[0])
+        yield Untreated(Cause.WEBHOOK_IGNORED, cards.HAMI_WEBHOOK_IGNORED.say(holder=ignoring[0]))
     if spec.node_name:
-        yield cards.NODE_PRESET.say(node=shorten(spec.node_name))
+        yield Untreated(Cause.NODE_PRESET, cards.NODE_PRESET.say(node=shorten(spec.node_name)))

@@ -32,17 +32,19 @@ class ClusterCaches:
     Args:
         session: To the API server; whoever made it closes it.
         namespace: Where the agents publish.
+        planner_namespace: Where the planner has its Lease; empty: there is none to look for.
         configured: Versions that need not be looked for.
         schedulers: User names whose Bindings the webhook is asked about; empty: not known.
         max_age: ``binding.topologyMaxAgeSeconds``.
         log: Takes what happens.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is to be known, and from where
         self,
         session: Session,
         namespace: str,
         *,
+        planner_namespace: str,
         configured: ClusterFacts,
         schedulers: Collection[str],
         max_age: float,
@@ -65,6 +67,10 @@ class ClusterCaches:
             (resources.leases(namespace), self.state.leases),
         )
         reflectors = [Reflector(session, resource, mirror, errors=self.errors) for resource, mirror in mirrors]
+        if planner_namespace:
+            # Its failures are not counted: a role that does not name the Lease means that there is no planner.
+            lease = resources.planner_lease(planner_namespace)
+            reflectors.append(Reflector(session, lease, self.state.planners, errors=Counter()))
         self._upkeep = Upkeep((*(reflector.run for reflector in reflectors), self._watch_versions), log)
 
     async def open(self) -> None:

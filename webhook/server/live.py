@@ -1,16 +1,23 @@
-"""What the server needs of a cluster beside its state: pods at the moment of their Binding, and Events about them."""
+"""What the server does in a cluster beside its state: it reads pods, tells of them in Events, and opens their gates."""
 
+import asyncio
 from pathlib import Path
 
 from webhook.config import AdmitPolicy
 from webhook.kube.pod_events import Fate, PodEvents, PodReference
 from webhook.kube.pods import LivePods
 from webhook.kube.session import connect
+from webhook.kube.waiting_pods import WaitingPods
 from webhook.log import Log
 from webhook.model import names
 from webhook.model.binding import PodEvent
+from webhook.model.choices import PlacementMode
 from webhook.server.caches import ClusterCaches
+from webhook.server.gates import GateOpener
 from webhook.server.limited import LimitedPods
+
+_RELEASE = "Release"
+"""What Events about opened gates call what the webhook did."""
 
 
 class LiveCluster:
@@ -28,29 +35,46 @@ class LiveCluster:
     def __init__(self, kubeconfig: Path | None, *, seconds: float) -> None:
         self._session = connect(kubeconfig, user_agent=names.WEBHOOK_USER_AGENT, seconds=seconds)
         self._events = PodEvents(self._session)
+        self._releases = PodEvents(self._session, action=_RELEASE)
         self.pods = LimitedPods(LivePods(self._session))
 
-    def caches(self, namespace: str, policy: AdmitPolicy, log: Log) -> ClusterCaches:
+    def caches(self, namespace: str, own_namespace: str, policy: AdmitPolicy, log: Log) -> ClusterCaches:
         """The state of the cluster, to be closed before this.
 
         Args:
             namespace: Where the agents publish.
+            own_namespace: Of the webhook, where the planner has its Lease.
             policy: The configuration.
             log: Takes what happens.
         """
+        is_off = policy.placement.mode is PlacementMode.OFF
         return ClusterCaches(
             self._session,
             namespace,
+            planner_namespace="" if is_off else own_namespace,
             configured=policy.versions,
             schedulers=policy.binding.schedulers,
             max_age=policy.binding.topology_max_age_seconds,
             log=log,
         )
 
+    def gates(self, caches: ClusterCaches, own_namespace: str, policy: AdmitPolicy, log: Log) -> GateOpener:
+        """What opens the gates of pods that no planner comes for, to be closed before ``caches``.
+
+        Args:
+            caches: The state of the cluster.
+            own_namespace: Of the webhook, where the planner has its Lease.
+            policy: The configuration.
+            log: Takes what happens.
+        """
+        pods = WaitingPods(self._session, own_namespace)
+        return GateOpener(pods, caches.state, policy, events=self._releases, errors=caches.errors, log=log)
+
     @property
     def lost(self) -> int:
         """How many Events could not be written so far."""
-        return sum(self._events.counts[fate] for fate in (Fate.FAILED, Fate.DROPPED, Fate.LIMITED))
+        fates = (Fate.FAILED, Fate.DROPPED, Fate.LIMITED)
+        return sum(events.counts[fate] for events in (self._events, self._releases) for fate in fates)
 
     def tell(self, namespace: str, name: str, uid: str, event: PodEvent) -> None:
         """Have an Event written about the pod of that namespace, name and uid."""
@@ -61,5 +85,5 @@ class LiveCluster:
 
     async def close(self) -> None:
         """Write the Events that wait, for a short time, and close the connections."""
-        await self._events.close()
+        await asyncio.gather(self._events.close(), self._releases.close())
         await self._session.close()

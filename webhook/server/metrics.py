@@ -10,6 +10,7 @@ from webhook import __version__
 from webhook.exposition import counter, gauge, info
 from webhook.model.envelope import BINDINGS_PATH, PODS_PATH
 from webhook.server.counts import Counts
+from webhook.server.gates import Cause
 from webhook.server.vitals import Vitals
 from webhook.state.metrics import cache_families
 from webhook.topology.sets import LinkClass
@@ -139,6 +140,17 @@ def _cluster(vitals: Vitals) -> Iterator[Metric]:
         "Nodes by the age of the topology that their agent published.",
         ("topology",),
         _words(_AGES, asdict(vitals.topologies)) if vitals.topologies else {},
+    )
+    alive = vitals.planner_alive
+    yield gauge(
+        "planner_alive", "Whether a planner is alive, for which pods wait.", (), {} if alive is None else {(): alive}
+    )
+    opened = vitals.gates_opened
+    yield counter(
+        "gates_opened",
+        "Pods that the webhook let go because no planner came for them.",
+        ("cause",),
+        {} if opened is None else _words(Cause, opened),
     )
     unmatched = vitals.unmatched_schedulers
     yield gauge(

@@ -35,5 +35,9 @@ class Vitals:
     api_errors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Requests to the API server that failed, by resource (``pods``, ``configmaps``) and by the
     :class:`webhook.kube.errors.ApiError`."""
+    planner_alive: bool | None = None
+    """Whether a planner is alive, as the webhook knows."""
+    gates_opened: Mapping[str, int] | None = None
+    """Gates of waiting pods that this replica has opened, by :class:`webhook.server.gates.Cause`."""
     unmatched_schedulers: int | None = None
     """Accounts of HAMi's schedulers whose Bindings the webhook is not asked about."""

@@ -9,6 +9,9 @@ from math import inf
 from time import monotonic, time
 from typing import Protocol
 
+import msgspec
+
+from webhook.model import names
 from webhook.model.bucket import Rate, TokenBucket
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import ManifestError, StateUnknown, TooManyNamespaceReads
@@ -21,10 +24,12 @@ from webhook.state.kept import (
     NAMESPACES,
     NO_TEXTS,
     NODES,
+    PLANNERS,
     TOPOLOGIES,
-    AgentHeartbeat,
+    Heartbeat,
     Packed,
     lease_reader,
+    planner_reader,
     read_config_map,
     read_namespace,
     read_node,
@@ -85,6 +90,7 @@ class ClusterState:
         """Questions about namespaces that wait for their answer; who else wants to know waits with them."""
         self._ready = False
         self._facts: ClusterFacts | None = None
+        self._facts_with_planner = ClusterFacts(has_planner=True)
         self._facts_at: float | None = None
         self.versions_problem = ""
         """Why no versions are there."""
@@ -97,14 +103,19 @@ class ClusterState:
             "configmaps", read_config_map, weigh_packed, limit=TOPOLOGIES, tell=tell, clock=clock
         )
         read_lease = lease_reader(clock=clock, wall=wall, heard=lambda: self.leases.confirmed)
-        self.leases = Cache[AgentHeartbeat](
+        self.leases = Cache[Heartbeat](
             "leases", read_lease, lambda heartbeat: len(heartbeat.renewed), limit=LEASES, tell=tell, clock=clock
         )
+        read_planner = planner_reader(clock=clock, wall=wall, heard=lambda: self.planners.confirmed)
+        self.planners = Cache[Heartbeat](
+            "planner", read_planner, lambda heartbeat: len(heartbeat.renewed), limit=PLANNERS, tell=tell, clock=clock
+        )
+        """The planner's Lease. Reviews are answered without it: a planner that is not known is none."""
         self._published = Parsed(self.topologies, parse_published)
         self._annotated = Parsed(self.nodes, parse_annotated)
 
     @property
-    def _caches(self) -> tuple[Cache[Namespace] | Cache[Packed] | Cache[AgentHeartbeat], ...]:
+    def _caches(self) -> tuple[Cache[Namespace] | Cache[Packed] | Cache[Heartbeat], ...]:
         return (self.namespaces, self.nodes, self.topologies, self.leases)
 
     @property
@@ -144,14 +155,32 @@ class ClusterState:
         return self._ask_once(name, found)
 
     def cluster(self) -> ClusterFacts:
-        """The versions that were found.
+        """The versions that were found, and whether a planner is alive; the same value while nothing of that changes.
 
         Raises:
             StateUnknown: not all is known yet.
         """
         if self._facts is None:
             self._require()
-        return self._facts or ClusterFacts()
+        return self._facts_with_planner if self.has_planner else self._facts or ClusterFacts()
+
+    @property
+    def has_planner(self) -> bool:
+        """Whether a planner has renewed its Lease, and vouches with that until now or later."""
+        heartbeat = self.planners.get(names.PLANNER_LEASE)
+        return heartbeat is not None and self._age(heartbeat) < heartbeat.lasts
+
+    @property
+    def planner_silence(self) -> float:
+        """Seconds since a planner renewed its Lease; infinite if none ever did.
+
+        The time that the Lease names is not believed while its holder may still renew it before our eyes.
+        """
+        heartbeat = self.planners.get(names.PLANNER_LEASE)
+        if heartbeat is None:
+            return inf
+        watched = self._clock() - heartbeat.seen
+        return watched if watched < heartbeat.lasts else self._age(heartbeat)
 
     def node(self, name: str) -> Sources:
         """What the agent and HAMi say of the GPUs of a node.
@@ -175,7 +204,8 @@ class ClusterState:
 
     def detected(self, facts: ClusterFacts) -> None:
         """These are the versions; equal ones stay the same value."""
-        self._facts = self._facts if self._facts == facts else facts
+        if self._facts != facts:
+            self._facts, self._facts_with_planner = facts, msgspec.structs.replace(facts, has_planner=True)
         self._facts_at = self._clock()
 
     def report(self) -> StateReport:
@@ -206,8 +236,8 @@ class ClusterState:
         )
         return TopologyReport(fresh=fresh, old=len(published) - fresh, missing=missing)
 
-    def _age(self, heartbeat: AgentHeartbeat | None) -> float:
-        """Seconds since the agent was heard of; a Lease that is missing or cannot be read is as old as can be."""
+    def _age(self, heartbeat: Heartbeat | None) -> float:
+        """Seconds since the program was heard of; a Lease that is missing or cannot be read is as old as can be."""
         return inf if heartbeat is None else heartbeat.age + self._clock() - heartbeat.seen
 
     def _require(self) -> None:

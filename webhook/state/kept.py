@@ -24,6 +24,10 @@ NODES = Limit(objects=20_000, bytes=64 * 1024 * 1024)
 TOPOLOGIES = Limit(objects=20_000, bytes=64 * 1024 * 1024)
 LEASES = Limit(objects=20_000, bytes=8 * 1024 * 1024)
 """Four times the 5,000 nodes that Kubernetes supports: kubernetes.io, "Considerations for large clusters"."""
+PLANNERS = Limit(objects=1, bytes=4096)
+LONGEST_LEASE = 300.0
+"""Seconds for which one renewal of the planner's Lease counts at most, whatever the Lease says: pods wait as long for a
+planner that is no more."""
 _NAMESPACE_KEYS = (names.POD_SECURITY_ENFORCE,)
 
 
@@ -40,13 +44,13 @@ class Packed(NamedTuple):
         return tuple(zlib.decompress(self.data).decode().split("\0"))
 
 
-class AgentHeartbeat(NamedTuple):
-    """An agent's last sign of life: the newest renewal of its Lease."""
+class Heartbeat(NamedTuple):
+    """A program's last sign of life: the newest renewal of its Lease."""
 
     renewed: str
     """As it stands in the Lease."""
     lasts: float
-    """Seconds for which the agent vouches with it."""
+    """Seconds for which the program vouches with it."""
     seen: float
     """When we saw it, on our clock that never goes back."""
     age: float
@@ -84,6 +88,7 @@ class _Node(msgspec.Struct):
 
 
 class _LeaseSpec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
     renew_time: str | None = None
     lease_duration_seconds: int | None = None
 
@@ -141,7 +146,7 @@ def read_node(document: Document, name: str, before: Packed | None) -> Packed:
 
 def lease_reader(
     *, clock: Callable[[], float], wall: Callable[[], float], heard: Callable[[], float | None]
-) -> Callable[[Document, str, AgentHeartbeat | None], AgentHeartbeat]:
+) -> Callable[[Document, str, Heartbeat | None], Heartbeat]:
     """A reader of Leases that does not rely on the clocks of nodes.
 
     A renewal that we see happen is as old as our news of the cluster at most, whatever the node's clock says: so does
@@ -154,7 +159,7 @@ def lease_reader(
         heard: When the API server was heard last, on ``clock``; before this Lease.
     """
 
-    def read(document: Document, name: str, before: AgentHeartbeat | None) -> AgentHeartbeat:
+    def read(document: Document, name: str, before: Heartbeat | None) -> Heartbeat:
         spec = _decode(document, _Lease, f"Lease {name}").spec or _LeaseSpec()
         renewed, lasts = spec.renew_time or "", float(max(0, spec.lease_duration_seconds or 0))
         if before and before.renewed == renewed:
@@ -164,7 +169,30 @@ def lease_reader(
         age = inf if at is None else max(0.0, wall() - at)
         if before and at is not None and last is not None:
             age = min(age, max(0.0, now - last))
-        return AgentHeartbeat(renewed, lasts, now, age)
+        return Heartbeat(renewed, lasts, now, age)
+
+    return read
+
+
+def planner_reader(
+    *, clock: Callable[[], float], wall: Callable[[], float], heard: Callable[[], float | None]
+) -> Callable[[Document, str, Heartbeat | None], Heartbeat]:
+    """A reader of the planner's Lease: :func:`lease_reader`, with two differences.
+
+    A renewal that we see happen is new, as for client-go: a planner that once renews late does not count as gone. If we
+    learn of it late ourselves, pods wait once more for a planner that is gone, for as long as the Lease lasts.
+
+    A leader that stops gives its Lease back: it takes its name off and renews it a last time (client-go
+    tools/leaderelection, release). Such a renewal lasts for no time.
+    """
+    read_any = lease_reader(clock=clock, wall=wall, heard=heard)
+
+    def read(document: Document, name: str, before: Heartbeat | None) -> Heartbeat:
+        found = read_any(document, name, before)
+        spec = _decode(document, _Lease, f"Lease {name}").spec
+        lasts = min(found.lasts, LONGEST_LEASE) if spec and spec.holder_identity else 0.0
+        is_seen = before is not None and before.renewed != found.renewed and found.age < inf
+        return found._replace(lasts=lasts, age=0.0 if is_seen else found.age)
 
     return read
 

@@ -18,6 +18,7 @@ from webhook.admit.steps import (
     mark,
     nccl,
     node_identity,
+    placement,
     remap,
     runtime_class,
     scheduler_policy,
@@ -51,6 +52,7 @@ STEPS = tuple(
         colocation,
         environment,
         runtime_class,
+        placement,
         compatibility,
         mark,
     )

@@ -55,7 +55,7 @@ def _claims(subject: Subject, patch: PodPatch) -> None:
     if claimed:
         patch.warn(COUNT_SERVED_BY_CLAIMS.say(resource=claimed), Reason.SERVED_BY_CLAIMS)
     elif subject.family == "hami":
-        for message in untreated(subject.pod, subject.namespace, subject.policy, subject.cluster):
+        for _, message in untreated(subject.pod, subject.namespace, subject.policy, subject.cluster):
             patch.warn(message)
     if subject.profile.shares_gpus:
         _users(subject, patch)

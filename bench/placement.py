@@ -1,0 +1,357 @@
+"""`python -m bench.placement`: what choosing nodes and cards costs the planner.
+
+The cluster: 2,000 nodes of eight cards, a quarter each with H20, A100 on NVSwitches, A100 PCIe in bridged pairs, and
+L40S without NVLinks. A fifth of the nodes is empty; 60 % of the 16,000 cards are in use without a pattern, each by a
+pod of its own, and other pods fill up to 20,000. A number of milliseconds describes the machine as much as the code.
+
+- `choice`: CPU time of a whole round with one new pod of 1, 2, 4 or 8 cards, until its patch is known. Its cards are
+  then in use, and as many others get free.
+- `500 at once`: CPU time of all rounds until 500 gated pods are pinned, where HAMi binds each at once. Applying the
+  patches, the work of the API server, is not counted; reading the pods that it answers with is.
+- `in vain`: CPU time of a round with 500 pods that deny, and for which no cards are free.
+- `memory`: what a process has resident that knows all of this, and what it had before.
+
+`--simulate`: 10,000 nodes with 80,000 cards, and the pods of a day that come and go: choices per second of CPU, memory.
+
+A missed target does not change the exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from statistics import median, quantiles
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from bench import proc, selection
+from tests.cluster.hami.nodes import node_manifest
+from tests.topology.machines import h20, hgx_a100, l40s
+from webhook.config import admit_policy, parse_config
+from webhook.model.pod import Namespace
+from webhook.place.node import read_node
+from webhook.place.planner import Planner
+from webhook.place.pod import PodRecord, read_pod
+from webhook.place.world import World
+from webhook.place.write import Write
+from webhook.topology.model import NodeTopology
+
+NODES, PODS, CARDS_PER_NODE = 2_000, 20_000, 8
+BIG_NODES, BIG_PODS, ARRIVALS = 10_000, 100_000, 5_000
+IN_USE, EMPTY = 0.6, 0.2
+CHOICES, WAITING, VAIN_ROUNDS = 400, 500, 5
+SIZES = (1, 1, 1, 2, 2, 4, 8)
+MAX_MEDIAN_MS, MAX_P99_MS, MAX_500_S, MAX_VAIN_MS, MAX_MIB = 5.0, 25.0, 10.0, 500.0, 250.0
+AT = datetime(2026, 11, 22, tzinfo=UTC)
+GATE = "gpu.topology/place"
+PAIRS = {(0, 1): 12, (2, 3): 12, (4, 5): 12, (6, 7): 12}
+Object = dict[str, Any]
+_MEASURE_MEMORY = "--memory-of"
+
+
+@dataclass(kw_only=True)
+class Cluster:
+    """Pods and nodes as the planner knows them, and the API server's part."""
+
+    planner: Planner
+    world: World
+    random: random.Random
+    records: dict[str, PodRecord] = field(default_factory=dict)
+    documents: dict[str, Object] = field(default_factory=dict)
+    """Of the pods without a node."""
+    holders: list[str] = field(default_factory=list)
+    """Keys of the pods with cards."""
+    taken: dict[str, list[int]] = field(default_factory=dict)
+    """By node the cards in use."""
+    now: float = 1000.0
+    created: int = 0
+
+    def tell(self, key: str, document: Object | None) -> None:
+        """The planner hears of a pod, by its JSON."""
+        before, after = self.records.pop(key, None), None
+        if document is not None:
+            self.records[key] = after = read_pod(msgspec.json.encode(document), key, before)
+        self.world.pod_changed(key, before, after)
+
+    def create(self, count: int, *, options: Mapping[str, str] | None = None) -> str:
+        """A gated pod; returns its key."""
+        self.created += 1
+        name = f"train-{self.created}"
+        self.documents[f"team/{name}"] = pod = gated(name, count, options or {})
+        self.tell(f"team/{name}", pod)
+        return f"team/{name}"
+
+    def decide(self) -> list[Write]:
+        """A round."""
+        self.now += 0.01
+        return self.planner.decide(self.now, AT)
+
+    def bind(self, key: str) -> None:
+        """HAMi gives a pod what it is pinned to."""
+        pod = self.documents.pop(key)
+        metadata = pod["metadata"]
+        cards = metadata["annotations"]["nvidia.com/use-gpuuuid"].split(",")
+        node = cards[0].removeprefix("GPU-").rpartition(".")[0]
+        metadata["annotations"] |= allocation(node, cards)
+        pod["spec"]["nodeName"] = node
+        self.holders.append(key)
+        self.tell(key, pod)
+
+    def end_one(self) -> None:
+        """Some pod that has cards is deleted."""
+        position = self.random.randrange(len(self.holders))
+        key, self.holders[position] = self.holders[position], self.holders[-1]
+        self.holders.pop()
+        self.tell(key, None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """Something measured."""
+
+    name: str
+    value: float
+    unit: str
+    target: float | None = None
+
+
+def machines() -> tuple[NodeTopology, ...]:
+    """One of each kind."""
+    return hgx_a100(), h20(), selection.linked(CARDS_PER_NODE, PAIRS), l40s()
+
+
+def named(topology: NodeTopology, node: str) -> NodeTopology:
+    """The machine as the node of that name."""
+    gpus = tuple(replace(gpu, uuid=f"GPU-{node}.{gpu.index}") for gpu in topology.gpus)
+    return replace(topology, node=node, gpus=gpus)
+
+
+def cluster(nodes: int, pods: int) -> Cluster:
+    """Nodes with pods on them."""
+    world = World()
+    policy = admit_policy(parse_config({"placement": {"mode": "on"}}), version="1.0.0")
+    namespace = Namespace("team", {"gpu.topology/injection": "enabled"}, {})
+    made = Cluster(
+        planner=Planner(world, policy, namespaces=lambda _: namespace), world=world, random=random.Random("placement")
+    )
+    kinds = machines()
+    for number in range(nodes):
+        topology = named(kinds[number % len(kinds)], f"node-{number:05}")
+        document = msgspec.json.encode(node_manifest(topology))
+        world.node_changed(topology.node, read_node(document, topology.node, None), topology)
+    for node, index in in_use(nodes, made.random):
+        key = f"team/holder-{node}-{index}"
+        pod = gated(key.partition("/")[2], 1, {})
+        del pod["spec"]["schedulingGates"]
+        pod["spec"]["nodeName"] = node
+        pod["metadata"]["annotations"] |= allocation(node, [f"GPU-{node}.{index}"])
+        pod["status"] = {"phase": "Running"}
+        made.tell(key, pod)
+        made.holders.append(key)
+    for number in range(pods - len(made.holders)):
+        made.tell(f"web/web-{number}", plain(f"web-{number}", f"node-{number % nodes:05}"))
+    return made
+
+
+def in_use(nodes: int, chance: random.Random) -> Iterator[tuple[str, int]]:
+    """Cards without a pattern, and whole nodes that are empty."""
+    for number in range(nodes):
+        share = 0.0 if chance.random() < EMPTY else IN_USE / (1 - EMPTY)
+        for index in range(CARDS_PER_NODE):
+            if chance.random() < share:
+                yield f"node-{number:05}", index
+
+
+def gated(name: str, count: int, options: Mapping[str, str]) -> Object:
+    """A pod as admission leaves it."""
+    given = {f"gpu.topology/{key}": value for key, value in options.items()}
+    limits = {"nvidia.com/gpu": count, "nvidia.com/gpucores": 100, "cpu": "1", "memory": "4Gi"}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "team",
+            "uid": f"uid-{name}",
+            "resourceVersion": "1",
+            "creationTimestamp": "2026-11-22T00:00:00Z",
+            "labels": {"app": "train", "gpu.topology/placement": "waiting"},
+            "annotations": {"gpu.topology/injected": "1.0.0/exclusive", **given},
+        },
+        "spec": {
+            "schedulerName": "hami-scheduler",
+            "schedulingGates": [{"name": GATE}],
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "registry.example/train:1",
+                    "env": [{"name": f"NCCL_SETTING_{number}", "value": "1"} for number in range(20)],
+                    "resources": {"limits": limits, "requests": limits},
+                }
+            ],
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+def plain(name: str, node: str) -> Object:
+    """A pod without cards."""
+    requests = {"cpu": "100m", "memory": "128Mi"}
+    return {
+        "metadata": {"name": name, "namespace": "web", "uid": f"uid-{name}", "resourceVersion": "1"},
+        "spec": {"nodeName": node, "containers": [{"name": "main", "resources": {"requests": requests}}]},
+        "status": {"phase": "Running"},
+    }
+
+
+def allocation(node: str, cards: list[str]) -> Mapping[str, str]:
+    """As HAMi writes it."""
+    devices = "".join(f"{card},NVIDIA,81920,100:" for card in cards)
+    return {"hami.io/vgpu-node": node, "hami.io/vgpu-devices-allocated": f"{devices};"}
+
+
+def applied(document: Object, write: Write) -> None:
+    """Apply a patch that is known to fit: the API server's work, as little of it as there can be."""
+    for operation in write.patch:
+        *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in operation.path.split("/")[1:]]
+        place: Any = document
+        for part in parents:
+            place = place[int(part) if isinstance(place, list) else part]
+        if operation.op == "add":
+            place[last] = operation.value
+        elif operation.op == "remove":
+            del place[int(last) if isinstance(place, list) else last]
+
+
+def choices(made: Cluster, number: int) -> list[float]:
+    """CPU milliseconds of rounds with one new pod."""
+    times = []
+    for _ in range(number):
+        key = made.create(made.random.choice(SIZES))
+        begin = time.process_time()
+        writes = made.decide()
+        times.append((time.process_time() - begin) * 1e3)
+        for write in writes:
+            if write.patch:
+                applied(made.documents[write.key], write)
+                made.bind(write.key)
+                for _ in range(len(made.records[write.key].held)):
+                    made.end_one()
+        if key in made.documents:
+            made.tell(key, None)
+            del made.documents[key]
+    return times
+
+
+def many_at_once(made: Cluster, number: int) -> tuple[float, int]:
+    """CPU seconds and rounds until so many pods are pinned."""
+    keys = {made.create(made.random.choice(SIZES)) for _ in range(number)}
+    spent, rounds = 0.0, 0
+    while keys and rounds < number:
+        rounds += 1
+        begin = time.process_time()
+        writes = made.decide()
+        spent += time.process_time() - begin
+        for write in writes:
+            if write.patch and write.key in keys:
+                applied(made.documents[write.key], write)
+                begin = time.process_time()
+                made.tell(write.key, made.documents[write.key])
+                spent += time.process_time() - begin
+                made.bind(write.key)
+                keys.discard(write.key)
+    return spent, rounds
+
+
+def in_vain(made: Cluster, number: int, rounds: int) -> float:
+    """CPU milliseconds of a round with pods for which there are no cards."""
+    every = {"on-violation": "deny", "min-bandwidth": "100000"}
+    keys = [made.create(2 + position % 7, options=every) for position in range(number)]
+    made.decide()
+    times = []
+    for _ in range(rounds):
+        begin = time.process_time()
+        made.decide()
+        times.append((time.process_time() - begin) * 1e3)
+    for key in keys:
+        made.tell(key, None)
+        del made.documents[key]
+    return median(times)
+
+
+def simulate(nodes: int, pods: int, arrivals: int) -> Iterator[Figure]:
+    """Pods come, are bound and end, at a steady occupancy."""
+    made = cluster(nodes, pods)
+    times = choices(made, arrivals)
+    yield Figure(name=f"{nodes:,} nodes: choice, median", value=median(times), unit="ms")
+    yield Figure(name=f"{nodes:,} nodes: choice, p99", value=p99(times), unit="ms")
+    yield Figure(name=f"{nodes:,} nodes: choices per second", value=1e3 * len(times) / sum(times), unit="")
+    yield Figure(name=f"{nodes:,} nodes: memory", value=proc.resident_mib(os.getpid()), unit="MiB")
+
+
+def p99(times: list[float]) -> float:
+    """The 99th percentile."""
+    return quantiles(times, n=100)[98]
+
+
+def measured() -> Iterator[Figure]:
+    """Everything but the simulation."""
+    made = cluster(NODES, PODS)
+    times = choices(made, CHOICES)
+    yield Figure(name="choice, median", value=median(times), unit="ms", target=MAX_MEDIAN_MS)
+    yield Figure(name="choice, p99", value=p99(times), unit="ms", target=MAX_P99_MS)
+    yield Figure(name="choice, first", value=times[0], unit="ms")
+    spent, rounds = many_at_once(made, WAITING)
+    yield Figure(name=f"{WAITING} at once, {rounds} rounds", value=spent, unit="s", target=MAX_500_S)
+    vain = in_vain(made, WAITING, VAIN_ROUNDS)
+    yield Figure(name=f"{WAITING} in vain, a round", value=vain, unit="ms", target=MAX_VAIN_MS)
+    memory = float(subprocess.check_output([sys.executable, "-m", "bench.placement", _MEASURE_MEMORY], text=True))  # noqa: S603 - this program
+    yield Figure(name=f"memory, {PODS:,} pods", value=memory, unit="MiB", target=MAX_MIB)
+
+
+def main() -> int:
+    """Measure, print, and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.placement", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--simulate", action="store_true", help="10,000 nodes, and the pods of a day")
+    parser.add_argument(_MEASURE_MEMORY, action="store_true", dest="memory", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.memory:
+        made = cluster(NODES, PODS)
+        made.decide()
+        print(proc.resident_mib(os.getpid()))
+        return 0
+    figures: Callable[[], Iterator[Figure]] = measured
+    if arguments.simulate:
+        figures = lambda: simulate(BIG_NODES, BIG_PODS, ARRIVALS)  # noqa: E731 - one of two
+    show(figures(), Console())
+    return 0
+
+
+def show(figures: Iterator[Figure], console: Console) -> None:
+    """Print one line for each figure."""
+    table = Table(title="The planner")
+    table.add_column("")
+    table.add_column("", justify="right")
+    table.add_column("target", justify="right")
+    table.add_column("")
+    for figure in figures:
+        verdict = ""
+        if figure.target is not None:
+            verdict = "[green]met[/]" if figure.value <= figure.target else "[red]missed[/]"
+        target = f"<= {figure.target:g} {figure.unit}" if figure.target is not None else ""
+        table.add_row(figure.name, f"{figure.value:,.2f} {figure.unit}", target, verdict)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

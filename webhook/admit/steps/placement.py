@@ -1,0 +1,52 @@
+"""The pod waits until the planner has chosen its cards: a scheduling gate, and the label that it is found by.
+
+A scheduler does not look at a pod with a gate (KEP-3521). Gates can only be added while the pod is created.
+"""
+
+from webhook.admit.gate import hold, let_pass
+from webhook.admit.pod_patch import PodPatch
+from webhook.admit.subject import Subject
+from webhook.catalogue.placement import NO_EFFECT
+from webhook.model import names
+from webhook.model.options import Options
+from webhook.request.placement import PodToPlace, Unplaced, not_waiting, unplaced
+
+PURPOSE = "hold it back until its cards are chosen"
+
+WISHES = ("group-size", "place-wait", "max-nodes", "min-gpus-per-node", "min-network-bandwidth", "node-policy")
+"""Options that the planner alone looks at."""
+
+_DEFAULTS = Options()
+
+
+def plan(subject: Subject, patch: PodPatch) -> None:
+    """Gate and label where the planner chooses, and a warning where the pod asks for what only the planner does."""
+    found = not_waiting(subject.policy, subject.cluster) or _unplaced(subject)
+    if found is None:
+        hold(subject.pod, patch)
+        return
+    let_pass(subject.pod, patch, found.message)
+    wishes = [name for name in WISHES if _is_wish(subject, name)]
+    if wishes:
+        patch.warn(NO_EFFECT.say(key=names.PREFIX + wishes[0], why=found.message.text))
+
+
+def _unplaced(subject: Subject) -> Unplaced | None:
+    return unplaced(
+        PodToPlace(
+            pod=subject.pod,
+            options=subject.options,
+            profile=subject.profile,
+            requests=subject.requests,
+            namespace=subject.namespace,
+            policy=subject.policy,
+            cluster=subject.cluster,
+        )
+    )
+
+
+def _is_wish(subject: Subject, name: str) -> bool:
+    """Whether the pod itself, and not a default, asks for more than every pod gets."""
+    field = name.replace("-", "_")
+    is_own = names.PREFIX + name in subject.pod.annotations
+    return is_own and getattr(subject.options, field) != getattr(_DEFAULTS, field)

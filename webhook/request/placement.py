@@ -1,0 +1,174 @@
+"""Whether the planner chooses the cards of a pod before HAMi does, and if not, why. docs/injection.md has the table.
+
+HAMi keeps to the planner's choice only where that is exact: whole cards, none of them for an init container, because
+HAMi 2.9 adds these to the others (pkg/device/initContainer.go). The planner tells of its choice with an annotation of
+HAMi's, which is the user's if the user wrote it. It may have to narrow the node affinity of a pod that waits, which
+the API server refuses for an empty term (kubernetes pkg/apis/core/validation, validateNodeAffinityMutation).
+"""
+
+import enum
+from collections.abc import Iterator
+
+import msgspec
+
+from webhook.catalogue import placement as catalogue
+from webhook.catalogue.cards import NOT_TAKEN_BY_HAMI
+from webhook.catalogue.entry import Message
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.choices import Place, PlacementMode, Profile
+from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import shorten
+from webhook.model.options import Options
+from webhook.model.pod import InitContainer, Namespace, Pod, PodSpec
+from webhook.request.claims import read_claims
+from webhook.request.resources import PodRequests
+from webhook.request.untreated import Cause, untreated
+
+_FAMILY = "hami"
+_DAEMON_SET = "DaemonSet"
+
+
+class Hindrance(enum.StrEnum):
+    """Why the planner does not choose the cards of a pod."""
+
+    OFF = "off"
+    """The pod, its namespace or the configuration says so."""
+    OBSERVES = "observes"
+    """``placement.mode: observe``: no pod waits."""
+    NO_PLANNER = "no-planner"
+    OBSERVED = "observed"
+    """The pod is not injected: its profile is ``observe``."""
+    STATIC = "static"
+    DAEMON_SET = "daemonset"
+    OTHER_FAMILY = "other-family"
+    CLAIMS = "claims"
+    ALLOCATED = "allocated"
+    NODE_PRESET = "node-preset"
+    OTHER_SCHEDULER = "other-scheduler"
+    HAMI_WEBHOOK_IGNORED = "hami-webhook-ignored"
+    OWN_LIST = "own-list"
+    SLICES = "slices"
+    INIT_GPUS = "init-gpus"
+    EMPTY_AFFINITY_TERM = "empty-affinity-term"
+
+
+class Unplaced(msgspec.Struct, frozen=True, gc=False):
+    """A pod whose cards the planner does not choose."""
+
+    hindrance: Hindrance
+    message: Message
+    """The same for people."""
+
+
+_OFF = Unplaced(Hindrance.OFF, catalogue.PLACE_OFF.say())
+_MODES = {
+    PlacementMode.OFF: Unplaced(Hindrance.OFF, catalogue.MODE_OFF.say()),
+    PlacementMode.OBSERVE: Unplaced(Hindrance.OBSERVES, catalogue.MODE_OBSERVE.say()),
+}
+_NO_PLANNER = Unplaced(Hindrance.NO_PLANNER, catalogue.NO_PLANNER.say())
+_OBSERVED = Unplaced(Hindrance.OBSERVED, catalogue.ONLY_OBSERVED.say())
+_STATIC = Unplaced(Hindrance.STATIC, catalogue.STATIC_POD.say())
+_DAEMON = Unplaced(Hindrance.DAEMON_SET, catalogue.OF_A_DAEMON_SET.say())
+_OTHER_FAMILY = Unplaced(Hindrance.OTHER_FAMILY, catalogue.NO_CARDS_OF_HAMI.say())
+_CLAIMS = Unplaced(Hindrance.CLAIMS, catalogue.BY_CLAIMS.say())
+_ALLOCATED = Unplaced(Hindrance.ALLOCATED, catalogue.ALLOCATED.say())
+_EMPTY_TERM = Unplaced(Hindrance.EMPTY_AFFINITY_TERM, catalogue.EMPTY_TERM.say())
+_UNTREATED = {
+    Cause.OTHER_SCHEDULER: Hindrance.OTHER_SCHEDULER,
+    Cause.WEBHOOK_IGNORED: Hindrance.HAMI_WEBHOOK_IGNORED,
+    Cause.NODE_PRESET: Hindrance.NODE_PRESET,
+}
+
+
+def not_waiting(policy: AdmitPolicy, cluster: ClusterFacts) -> Unplaced | None:
+    """Why no pod at all waits for the planner; ``None`` if pods do.
+
+    Args:
+        policy: The configuration.
+        cluster: What is known of the cluster.
+    """
+    found = _MODES.get(policy.placement.mode)
+    return found or (None if cluster.has_planner else _NO_PLANNER)
+
+
+class PodToPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """All that decides whether the planner chooses the cards of a pod."""
+
+    pod: Pod
+    """One that is injected."""
+    options: Options
+    """As resolved from the pod, its namespace and the configuration."""
+    profile: Profile
+    """As applied to it."""
+    requests: PodRequests
+    """Of its containers."""
+    namespace: Namespace
+    policy: AdmitPolicy
+    cluster: ClusterFacts
+    """With what ``policy`` says of it."""
+    is_admitted: bool = False
+    """Whether every webhook has seen it, so that nothing of it changes before it is scheduled."""
+
+
+def unplaced(pod: PodToPlace) -> Unplaced | None:
+    """Why the planner does not choose the cards of the pod; ``None`` if it does wherever pods wait for it.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    if pod.options.place is Place.OFF:
+        return _OFF
+    if pod.profile is Profile.OBSERVE:
+        return _OBSERVED
+    return next(_hindrances(pod), None)
+
+
+def _hindrances(to_place: PodToPlace) -> Iterator[Unplaced]:
+    """In an order in which the cheap questions come first."""
+    pod, annotations = to_place.pod, to_place.pod.annotations
+    requests = [each.request for each in to_place.requests.containers if each.request]
+    if names.CONFIG_MIRROR in annotations:
+        yield _STATIC
+    if {request.names.family for request in requests} != {_FAMILY}:
+        yield _OTHER_FAMILY
+    if names.HAMI_ALLOCATED_NODE in annotations:
+        yield _ALLOCATED
+    yield from _scheduled_elsewhere(to_place)
+    for key in (names.USE_GPU_UUID, names.NO_USE_GPU_UUID):
+        if key in annotations:
+            yield Unplaced(Hindrance.OWN_LIST, catalogue.OWN_LIST.say(key=key))
+    if pod.is_owned_by(_DAEMON_SET):
+        yield _DAEMON
+    yield from _inexact(to_place)
+    if any(to_place.cluster.is_claimed(request.names.count) for request in requests):
+        yield _CLAIMS
+    if read_claims(pod, to_place.requests):
+        yield _CLAIMS
+    affinity = (pod.spec or PodSpec()).affinity
+    if affinity and affinity.has_empty_node_term:
+        yield _EMPTY_TERM
+
+
+def _scheduled_elsewhere(pod: PodToPlace) -> Iterator[Unplaced]:
+    for cause, message in untreated(pod.pod, pod.namespace, pod.policy, pod.cluster):
+        if cause in _UNTREATED:
+            yield Unplaced(_UNTREATED[cause], message)
+    scheduler = (pod.pod.spec or PodSpec()).scheduler_name or names.DEFAULT_SCHEDULER
+    if pod.is_admitted and scheduler != pod.policy.hami_scheduler_name:
+        yield Unplaced(Hindrance.OTHER_SCHEDULER, NOT_TAKEN_BY_HAMI.say(scheduler=shorten(scheduler)))
+
+
+def _inexact(pod: PodToPlace) -> Iterator[Unplaced]:
+    """Containers with which the pod does not have exactly as many cards as it asks for, each for itself."""
+    selected = pod.options.containers
+    for container in pod.requests.containers:
+        request, name = container.request, container.name
+        if request is None:
+            continue
+        if isinstance(container.spec, InitContainer):
+            yield Unplaced(Hindrance.INIT_GPUS, catalogue.GPUS_OF_INIT_CONTAINER.say(container=shorten(name)))
+        # Admission turns slices of containers that it selects into whole cards.
+        is_whole = request.is_whole or not pod.is_admitted
+        if pod.requests.mig or not is_whole or (selected is not None and name not in selected):
+            yield Unplaced(Hindrance.SLICES, catalogue.PARTS_OF_CARDS.say(container=shorten(name)))

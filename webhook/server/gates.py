@@ -1,0 +1,210 @@
+"""Opens the gates of pods that wait for a planner that is no more, so that no pod waits for ever.
+
+Each replica does it by itself. The patch tests what it finds, so that a pod that two of them patch is opened once.
+"""
+
+import asyncio
+import random
+import traceback
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from enum import StrEnum
+from math import isinf
+from time import monotonic
+from typing import Protocol
+
+import msgspec
+
+from webhook.catalogue.entry import Message
+from webhook.catalogue.placement import OPENED_WITHOUT_PLACEMENT, OPENED_WITHOUT_PLANNER
+from webhook.config import AdmitPolicy
+from webhook.kube.errors import ApiError, Denied
+from webhook.kube.pod_events import PodEvents, PodReference
+from webhook.kube.versioned import VersionedObject
+from webhook.kube.waiting_pods import PodsPage
+from webhook.log import Log
+from webhook.model.binding import PodEvent
+from webhook.model.bucket import Rate, TokenBucket
+from webhook.model.choices import Placement, PlacementMode
+from webhook.model.patch import Operation
+from webhook.model.pod import MalformedPod, Metadata, Namespace, Pod
+from webhook.place.gate import Gate, find_gate, open_gate
+from webhook.place.overdue import is_overdue
+from webhook.place.reasons import PlaceReason
+from webhook.server.vitals import Vitals
+from webhook.state.cluster import ClusterState
+
+ROUND_SECONDS = (15.0, 30.0)
+"""Between two rounds."""
+OPENINGS = Rate(burst=20, per_second=10)
+"""Patches of pods: a scheduler gets a thousand pods within two minutes, and the API server does not notice."""
+WAIT_SECONDS = 0.1
+"""For the next patch."""
+
+
+class Cause(StrEnum):
+    """Why gates are opened."""
+
+    PLANNER_SILENT = "planner-silent"
+    """No planner renewed its Lease for ``placement.releaseSeconds``, or ever."""
+    PLACEMENT_OFF = "placement-off"
+    """``placement.mode`` is ``off``."""
+
+
+_EVENT_REASONS = {Cause.PLANNER_SILENT: PlaceReason.RELEASED, Cause.PLACEMENT_OFF: PlaceReason.SWITCHED_OFF}
+
+
+class WaitingPods(Protocol):
+    """Pods that wait for the planner; each method may raise :class:`webhook.kube.errors.ApiError`."""
+
+    def pages(self) -> AsyncIterator[PodsPage]:
+        """All of them, page by page."""
+
+    async def lease(self) -> VersionedObject | None:
+        """The planner's Lease; ``None`` if there is none."""
+
+    async def patch(self, namespace: str, name: str, operations: Sequence[Operation]) -> bool:
+        """Apply a JSON patch to a pod; returns whether the pod still was as the patch expects."""
+
+
+class GateOpener:
+    """Looks for such pods while no planner is heard; a :class:`webhook.server.run.Background`.
+
+    Args:
+        pods: That wait.
+        state: Of the cluster; it knows the planner's last sign of life.
+        policy: The configuration.
+        events: Takes an Event about each pod.
+        errors: Counts failed requests, by resource and kind.
+        log: Takes what happens.
+    """
+
+    def __init__(
+        self,
+        pods: WaitingPods,
+        state: ClusterState,
+        policy: AdmitPolicy,
+        *,
+        events: PodEvents,
+        errors: Counter[tuple[str, str]],
+        log: Log,
+    ) -> None:
+        self._pods = pods
+        self._state = state
+        self._policy = policy
+        self._events = events
+        self._errors = errors
+        self._log = log
+        self._bucket = TokenBucket(OPENINGS)
+        self._problem = ""
+        self._task: asyncio.Task[None] | None = None
+        self.opened: Counter[str] = Counter()
+        """Gates that this replica has opened, by cause."""
+
+    async def open(self) -> None:
+        """Begin to look; returns at once."""
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Stop."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+    def add_to(self, vitals: Vitals) -> Vitals:
+        """The vitals, with what is known of the planner and of gates."""
+        has_planner = None if self._is_off else self._state.has_planner
+        return replace(vitals, planner_alive=has_planner, gates_opened=dict(self.opened))
+
+    async def look(self) -> None:
+        """One round: open the gates that have to be opened now.
+
+        Raises:
+            ApiError: the API server does not say what there is, or does not let it be changed.
+        """
+        cause = await self._cause() if self._state.ready else None
+        if cause is None:
+            return
+        async for page in self._pods.pages():
+            # Each replica in another order, so that one does not only find what the other has done.
+            for document in random.sample(page.documents, len(page.documents)):
+                await self._open_if_overdue(document, page.at, cause)
+                await asyncio.sleep(0)  # reviews come first
+
+    @property
+    def _is_off(self) -> bool:
+        return self._policy.placement.mode is PlacementMode.OFF
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(random.uniform(*ROUND_SECONDS))  # noqa: S311 - spreads the replicas; no secret
+            problem = ""
+            try:
+                await self.look()
+            except ApiError as error:
+                self._errors["pods", error.kind] += 1
+                problem = str(error)
+            except Exception:
+                self._log.say("error", "bug", traceback=traceback.format_exc())
+            if problem != self._problem:
+                self._problem = problem
+                self._log.say("info", "state", text=problem or "waiting pods: the API server answers again")
+
+    async def _cause(self) -> Cause | None:
+        """Why gates are to be opened now; ``None`` if a planner may still do it."""
+        if self._is_off:
+            return Cause.PLACEMENT_OFF
+        if not self._is_silent():
+            return None
+        # The mirror may be minutes behind without knowing it, on a connection that a network has forgotten.
+        try:
+            newest = await self._pods.lease()
+        except Denied:
+            newest = None  # nothing can be known of a planner, and no pod was made to wait for it
+        if newest is not None:
+            self._state.planners.put(newest)
+        return Cause.PLANNER_SILENT if self._is_silent() else None
+
+    def _is_silent(self) -> bool:
+        return self._state.planner_silence >= self._policy.placement.release_seconds
+
+    async def _open_if_overdue(self, document: msgspec.Raw, at: datetime, cause: Cause) -> None:
+        try:
+            pod = _POD.decode(document)
+            gate = find_gate(pod)
+            namespace = self._namespace(pod)
+            if gate is None or not self._is_overdue(pod, namespace, at):
+                return
+        except (MalformedPod, msgspec.DecodeError, UnicodeDecodeError):
+            return  # the API server has no such pod
+        await self._open(pod.metadata or Metadata(), gate, cause)
+
+    def _namespace(self, pod: Pod) -> Namespace:
+        name = (pod.metadata or Metadata()).namespace or ""
+        return self._state.namespaces.get(name) or Namespace(name, known=False)
+
+    def _is_overdue(self, pod: Pod, namespace: Namespace, at: datetime) -> bool:
+        seconds = self._policy.placement.release_seconds
+        return is_overdue(pod, namespace, self._policy.defaults, at=at, seconds=seconds)
+
+    async def _open(self, metadata: Metadata, gate: Gate, cause: Cause) -> None:
+        while not self._bucket.take(monotonic()):
+            await asyncio.sleep(WAIT_SECONDS)
+        namespace, name = metadata.namespace or "", metadata.name or ""
+        if not await self._pods.patch(namespace, name, open_gate(gate, Placement.RELEASED)):
+            return
+        self.opened[cause] += 1
+        message = self._message(cause)
+        self._log.say("warning", "gate opened", namespace=namespace, pod=name, uid=gate.uid, cause=str(cause))
+        self._events.tell(PodEvent(_EVENT_REASONS[cause], message.advice), PodReference(namespace, name, gate.uid))
+
+    def _message(self, cause: Cause) -> Message:
+        if cause is Cause.PLACEMENT_OFF:
+            return OPENED_WITHOUT_PLACEMENT.say()
+        silence = self._state.planner_silence
+        return OPENED_WITHOUT_PLANNER.say(since="" if isinf(silence) else f" for {silence:.0f} s")
+
+
+_POD = msgspec.json.Decoder(Pod)
