@@ -475,8 +475,8 @@ def test_an_authority_of_clients_comes_from_one_place(helm: Helm, options: str, 
 
 @pytest.mark.parametrize("case", ["", "everything", "secret"])
 def test_the_programs_know_their_arguments(helm: Helm, case: str) -> None:
-    objects = helm.objects(*values(case))
-    for maker in (WEBHOOK, AGENT):
+    objects = helm.objects(*values(case), options=[PLACES])
+    for maker in (WEBHOOK, PLANNER, RELEASE_JOB, AGENT):
         (container,) = pod_template(objects, maker)["spec"]["containers"]
         done = gpu_topology(*container["args"], "--help")
         assert done.code == 0, done.err

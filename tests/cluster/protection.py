@@ -71,13 +71,15 @@ class Tenant:
         change(stored)
         return self._send("PUT", self.path, stored, "application/json", _only_asking(dry_run))
 
-    def binds(self, node: str, annotations: dict[str, str], *, legacy: bool = False) -> httpx.Response:
-        """A Binding with these annotations."""
+    def binds(
+        self, node: str, annotations: dict[str, str], *, labels: dict[str, str] | None = None, legacy: bool = False
+    ) -> httpx.Response:
+        """A Binding with these annotations and labels."""
         collection, _, name = self.path.rpartition("/")
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
-            "metadata": {"name": name, "annotations": annotations},
+            "metadata": {"name": name, "annotations": annotations, "labels": labels or {}},
             "target": {"kind": "Node", "name": node},
         }
         path = f"{collection.removesuffix('/pods')}/bindings" if legacy else f"{self.path}/binding"

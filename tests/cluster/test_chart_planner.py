@@ -3,25 +3,34 @@
 Each test of a refusal has its opposite: the same change, one step back, is allowed.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from kubernetes.client import CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
 
 from tests.chart.helm import Helm
 from tests.chart.rendered import PLACES
 from tests.cluster.accounts import wait_until_granted
-from tests.cluster.control_plane import ControlPlane
+from tests.cluster.control_plane import REQUEST_TIMEOUT_S, ControlPlane
 from tests.cluster.manifests import apply, path_of, request
 from tests.server.conftest import until
+from webhook.kube.leader_lease import LeaderLease
 from webhook.kube.permissions import PLANNER, WEBHOOK
+from webhook.kube.pod_patches import PodPatches
+from webhook.kube.session import Session, connect
+from webhook.kube.waiting_pods import WaitingPods
 from webhook.model.choices import Placement
-from webhook.model.names import PLACE_GATE, PLACED, PLACED_CONDITION, PLACEMENT, USE_GPU_UUID
+from webhook.model.names import PLACE_GATE, PLACED, PLACED_CONDITION, PLACEMENT, PLANNER_LEASE, USE_GPU_UUID
 from webhook.model.patch import pointer
+from webhook.model.pod import Metadata, Pod
+from webhook.place.gate import find_gate, open_gate
 
 pytestmark = pytest.mark.cluster
 
@@ -147,6 +156,23 @@ def webhook_account(control_plane: ControlPlane, admin: CoreV1Api, chart: str) -
     return account(control_plane, admin, chart, "gpu-topology-webhook")
 
 
+@asynccontextmanager
+async def session(control_plane: ControlPlane, one: Account) -> AsyncIterator[Session]:
+    """As that account, with the programs' own client."""
+    kubeconfig = control_plane.directory / f"{one.release}.{one.name}.kubeconfig"
+    connected = connect(kubeconfig, user_agent="test", seconds=REQUEST_TIMEOUT_S)
+    try:
+        yield connected
+    finally:
+        await connected.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def allowed(answer: httpx.Response) -> bool:
     """Whether it was done, or would have been."""
     assert answer.status_code in {200, 201}, answer.text
@@ -256,6 +282,27 @@ def test_the_planner_neither_creates_nor_deletes_nor_binds_pods(planner: Account
     assert planner.sends("DELETE", f"{pods}/{pod}").status_code == 403
     assert planner.sends("POST", f"{pods}/{pod}/binding", target).status_code == 403
     assert planner.sends("POST", f"{pods}/{pod}/eviction", {"metadata": {"name": pod}}).status_code == 403
+
+
+def test_the_requests_of_the_planner_itself_are_allowed(planner: Account, control_plane: ControlPlane) -> None:
+    pod = planner.creates("train", gates=(OTHER_GATE, PLACE_GATE))
+    gate = find_gate(msgspec.json.decode(json.dumps(planner.reads(pod)), type=Pod))
+    assert gate is not None
+    condition = {"type": PLACED_CONDITION, "status": "False", "reason": "NoFreeCards", "message": "x"}
+
+    async def test() -> None:
+        async with session(control_plane, planner) as connected:
+            pods = PodPatches(connected, field_manager="test")
+            lease = LeaderLease(connected, namespace=planner.release, name=PLANNER_LEASE, seconds=REQUEST_TIMEOUT_S)
+            await lease.create({"holderIdentity": "a"})
+            await lease.replace(await lease.get() or {}, {"holderIdentity": "b"})
+            await pods.set_condition(planner.team, pod, condition, uid=gate.uid)
+            await pods.patch(planner.team, pod, open_gate(gate, Placement.RELEASED))
+
+    asyncio.run(test())
+    stored = planner.reads(pod)
+    assert stored["spec"]["schedulingGates"] == [{"name": OTHER_GATE}]
+    assert "NoFreeCards" in {one.get("reason") for one in stored["status"]["conditions"]}
 
 
 # both: what they must not do
@@ -421,6 +468,25 @@ def account_beside(one: Account, name: str, control_plane: ControlPlane, admin: 
     """Another account of the same release."""
     control_plane.kubeconfig_for(one.release, name)
     return Account(control_plane, admin, name, one.release, one.team)
+
+
+def test_the_requests_of_the_webhook_itself_are_allowed(webhook_account: Account, control_plane: ControlPlane) -> None:
+    webhook_account.creates("train")
+
+    async def test() -> None:
+        async with session(control_plane, webhook_account) as connected:
+            waiting = WaitingPods(connected, webhook_account.release)
+            assert await waiting.lease() is None
+            async for page in waiting.pages():
+                for document in page.documents:
+                    pod = msgspec.json.decode(document, type=Pod)
+                    gate, metadata = find_gate(pod), pod.metadata or Metadata()
+                    if gate and metadata.namespace == webhook_account.team:
+                        opens = open_gate(gate, Placement.RELEASED)
+                        assert await waiting.patch(metadata.namespace, metadata.name or "", opens)
+
+    asyncio.run(test())
+    assert "schedulingGates" not in webhook_account.reads("train")["spec"]
 
 
 def test_the_webhook_reads_the_lease_of_the_planner_and_no_other(webhook_account: Account) -> None:

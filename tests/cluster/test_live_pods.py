@@ -28,12 +28,15 @@ from kubernetes.client import (
 
 from tests.cluster.accounts import permitted, without
 from tests.cluster.control_plane import ControlPlane
+from webhook.kube.errors import ApiError
 from webhook.kube.permissions import WEBHOOK, Permission, Scope
 from webhook.kube.pod_events import Fate, PodEvents, PodReference
 from webhook.kube.pods import LivePods
 from webhook.kube.session import Session, connect
+from webhook.kube.waiting_pods import WaitingPods
 from webhook.model.binding import PodEvent
 from webhook.model.errors import PodsUnreadable
+from webhook.model.patch import Operation
 
 pytestmark = pytest.mark.cluster
 
@@ -276,6 +279,10 @@ async def everything(site: Site, session: Session, pod: PodReference) -> list[st
             await read()
         except PodsUnreadable as error:
             refused.append(str(error))
+    try:
+        await WaitingPods(session, site.namespace).patch(site.namespace, pod.name, [Operation("test", "/kind", "Pod")])
+    except ApiError as error:
+        refused.append(str(error))
     events = PodEvents(session)
     events.tell(UNMET, pod)
     await events.close()
@@ -317,7 +324,7 @@ def test_a_client_of_the_webhook_may_not_do_more(site: Site) -> None:
             partial(core.patch_node, "any", {}),
             partial(core.patch_namespace, site.namespace, {}),
             partial(core.delete_namespaced_pod, "train", site.namespace),
-            partial(core.patch_namespaced_pod, "train", site.namespace, {}),
+            partial(core.patch_namespaced_pod_status, "train", site.namespace, {}),
             partial(core.read_namespaced_pod_log, "train", site.namespace),
             partial(core.list_namespaced_config_map, "default"),
             partial(core.create_namespaced_config_map, site.namespace, V1ConfigMap()),

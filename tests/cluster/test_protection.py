@@ -113,6 +113,76 @@ def test_who_may_edit_pods_changes_nothing_of_what_they_were_told(
     assert one.sends(status, through="status").status_code == 200
 
 
+PLACED = {"gpu.topology/placed": "{}", "nvidia.com/use-gpuuuid": "GPU-1,GPU-2"}
+"""What the planner writes on a pod whose cards it chose."""
+
+
+def patch_label(one: Tenant, value: str | None, *, through: str = "", dry_run: bool = True) -> int:
+    """What the API server answers to another value of the label; None removes it."""
+    labels = {"metadata": {"labels": {"gpu.topology/placement": value}}}
+    return one.sends(labels, through=through, dry_run=dry_run).status_code
+
+
+@pytest.mark.usefixtures("protection")
+@pytest.mark.parametrize("state", ["waiting", "pinned"])
+def test_who_may_edit_pods_changes_neither_the_chosen_cards_nor_how_far_the_choice_is(
+    control_plane: ControlPlane, admin: CoreV1Api, opted_in: str, state: str
+) -> None:
+    labels = {"gpu.topology/placement": state, "team": "ml"}
+    one = new_tenant(control_plane, admin, opted_in, *RIGHTS, labels=labels, annotations=PLACED)
+    for key in PLACED:
+        for way, answer in change(one, key).items():
+            assert (answer.status_code, key in answer.text) == (422, True), f"{way}: {answer.text}"
+    for through in ("", "status"):
+        assert patch_label(one, "released", through=through) == 422
+        assert patch_label(one, None, through=through) == 422
+        assert one.sends({"metadata": {"labels": {"team": None}}}, through=through, dry_run=True).status_code == 200
+    grant(admin, opted_in, "tenant", Permission(Scope.CLUSTER, "", "nodes", ("patch",)), role=f"{opted_in}-nodes")
+    until(lambda: patch_label(one, "released") == 200, "an administrator")
+    assert one.patches({"nvidia.com/use-gpuuuid": None}).status_code == 200
+
+
+@pytest.mark.usefixtures("protection")
+@pytest.mark.parametrize(
+    ("labels", "annotations"),
+    [
+        ({}, {"nvidia.com/use-gpuuuid": "GPU-1"}),
+        ({"gpu.topology/placement": "waiting"}, {}),
+        ({"gpu.topology/placement": "waiting"}, {"nvidia.com/use-gpuuuid": "GPU-1"}),
+        ({"gpu.topology/placement": "released"}, PLACED),
+    ],
+    ids=["not placed", "waiting", "waiting with a list", "released"],
+)
+def test_a_list_of_cards_that_nobody_chose_is_the_users(
+    control_plane: ControlPlane,
+    admin: CoreV1Api,
+    opted_in: str,
+    labels: dict[str, str],
+    annotations: dict[str, str],
+) -> None:
+    one = new_tenant(control_plane, admin, opted_in, labels=labels, annotations=annotations)
+    assert one.patches({"nvidia.com/use-gpuuuid": "GPU-7"}).status_code == 200
+    assert one.patches({"nvidia.com/use-gpuuuid": None}).status_code == 200
+    assert patch_label(one, "pinned") == 422
+
+
+def test_without_the_policy_who_may_edit_pods_changes_the_label(
+    control_plane: ControlPlane, admin: CoreV1Api, opted_in: str
+) -> None:
+    one = new_tenant(control_plane, admin, opted_in, labels={"gpu.topology/placement": "pinned"}, annotations=PLACED)
+    assert patch_label(one, None, dry_run=False) == 200
+    assert one.patches({"nvidia.com/use-gpuuuid": "GPU-7"}).status_code == 200
+
+
+@pytest.mark.usefixtures("protection")
+def test_a_binding_cannot_set_the_label(control_plane: ControlPlane, admin: CoreV1Api, opted_in: str) -> None:
+    rights = (("create", "pods/binding"), ("create", "bindings"))
+    one = new_tenant(control_plane, admin, opted_in, *rights, annotations={})
+    refused = one.binds("node-1", {}, labels={"gpu.topology/placement": "pinned"})
+    assert (refused.status_code, "gpu.topology/placement" in refused.text) == (422, True), refused.text
+    assert one.binds("node-1", {}, labels={"team": "ml"}).status_code == 201
+
+
 @pytest.mark.usefixtures("protection")
 def test_what_a_pod_was_not_told_cannot_be_added_either(
     control_plane: ControlPlane, admin: CoreV1Api, opted_in: str

@@ -48,7 +48,9 @@ pytestmark = pytest.mark.cluster
 DEADLINE_S = 90.0
 OPTED_IN = {"gpu.topology/injection": "enabled"}
 MERGE = "application/merge-patch+json"
-GRANTED = [(each.scope, each.resource, verb) for each in WEBHOOK if each.resource not in OTHERS for verb in each.verbs]
+READ = [each for each in WEBHOOK if each.resource not in OTHERS and each.scope is not Scope.OWN_NAMESPACE]
+"""Without the planner's Lease: here it is in the namespace of the agents' Leases, and nothing counts its failures."""
+GRANTED = [(each.scope, each.resource, verb) for each in READ for verb in each.verbs]
 
 
 @pytest.fixture(autouse=True)

@@ -162,7 +162,7 @@ def test_values_of_the_chart_that_are_named_exist() -> None:
         code
         for page in PAGES
         for code in re.findall(
-            r"`((?:admission|agent|certificates|image|placement|webhook)(?:\.[a-zA-Z]+)+)[`:]", text(f"docs/{page}.md")
+            r"`((?:admission|agent|certificates|image|webhook)(?:\.[a-zA-Z]+)+)[`:]", text(f"docs/{page}.md")
         )
     }
     assert "agent.ownNodeOnly" in named

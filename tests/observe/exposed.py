@@ -14,9 +14,13 @@ from webhook.agent.status import Status
 from webhook.exposition import Exposition
 from webhook.model.binding import BindOutcome, BindReason
 from webhook.model.outcome import Kind, Outcome, Reason
+from webhook.place.round import PlannerReport
+from webhook.planner import metrics as planner_metrics
+from webhook.planner.counts import Counts as PlannerCounts
 from webhook.server import metrics as server_metrics
 from webhook.server.connections import Phase
 from webhook.server.counts import Counts
+from webhook.server.gates import Cause
 from webhook.server.vitals import Vitals
 from webhook.state.report import CacheReport, TopologyReport
 
@@ -42,7 +46,7 @@ class Family:
 
 @dataclass
 class Exposed:
-    """What Prometheus gets from one webhook and one agent."""
+    """What Prometheus gets from one webhook, one planner and one agent."""
 
     families: set[Family]
     series: dict[str, dict[str, set[str]]]
@@ -62,6 +66,8 @@ def server_vitals() -> Vitals:
         api_errors={("nodes", "away"): 1},
         connections={(port, phase.value): 1 for port in ("reviews", "ops") for phase in Phase},
         unfinished_bytes={"reviews": 1, "ops": 1},
+        planner_alive=True,
+        gates_opened={str(cause): 1 for cause in Cause},
     )
 
 
@@ -76,6 +82,19 @@ def server_counts() -> Counts:
     return counts
 
 
+def planner_counts() -> PlannerCounts:
+    """Counts of a planner to which the API server once gave no answer."""
+    counts = PlannerCounts()
+    counts.api_errors["pods", "away"] += 1
+    return counts
+
+
+def planner_vitals() -> planner_metrics.Vitals:
+    """Vitals of a planner that leads and knows everything."""
+    report = CacheReport(name="pods", objects=1, bytes=1, left_out=0, filled=True, confirmed_seconds=1.0)
+    return planner_metrics.Vitals(leads=True, report=PlannerReport(), caches=(report,), events_lost=0)
+
+
 @cache
 def exposed() -> Exposed:
     """The metrics, read from the text that Prometheus would read."""
@@ -83,6 +102,7 @@ def exposed() -> Exposed:
     found = Exposed(set(), {})
     for metric in (
         *_read(Exposition(lambda: server_metrics.families(server_counts(), server_vitals()))),
+        *_read(Exposition(lambda: planner_metrics.families(planner_counts(), planner_vitals))),
         *_read(Exposition(lambda: agent_metrics.families(status, node="n1", now=0.0, version="1.2.3"))),
     ):
         labels: set[str] = set()

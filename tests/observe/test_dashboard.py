@@ -18,7 +18,14 @@ DASHBOARD: dict[str, Any] = json.loads(
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 EACH = pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
-UNITS = {"_seconds_bucket": "s", "_age_seconds": "s", "discovery_seconds": "s", "_bytes": "bytes"}
+UNITS = {
+    "_seconds_bucket": "s",
+    "_age_seconds": "s",
+    "discovery_seconds": "s",
+    "waiting_seconds": "s",
+    "_bytes": "bytes",
+    "_gbps_bucket": "GBs",
+}
 """Units of series whose names say so; a certificate's end is shown as the days until then."""
 
 

@@ -2,7 +2,7 @@
 
 from webhook.catalogue.entry import Entry
 
-_WHO = "annotations.md#placement"
+_WHO = "placement.md#which-pods-wait"
 _LEAVE = "Leave the annotation out, and the webhook has the cards chosen"
 
 PLACE_OFF = Entry("GT601", "gpu.topology/place is off", "Set gpu.topology/place: auto", _WHO)

@@ -75,13 +75,6 @@ GROUP_WITHOUT_CARDS = Entry(
     _FREE,
     _PAGE,
 )
-OPTION_UNREADABLE = Entry("GT635", "{problem}", "Correct the annotation and create the pod again", _PAGE)
-KEPT_FOR_ANOTHER = Entry(
-    "GT636",
-    "node {node} has enough free cards, and is kept for pod {pod}, which has waited {seconds} s",
-    "Wait, or give the pod a higher priority",
-    _PAGE,
-)
 BETTER_CARDS_WERE_FREE = Entry(
     "GT637",
     "HAMi gave {given} of node {given_node} ({given_link}); {cards} of node {node} ({link}) were free",

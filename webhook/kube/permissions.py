@@ -69,7 +69,7 @@ PLANNER = (
     Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
     Permission(Scope.TOPOLOGIES, "", "configmaps", ("list", "watch")),
     Permission(Scope.TOPOLOGIES, "coordination.k8s.io", "leases", ("list", "watch")),
-    Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get", "patch", "update"), (PLANNER_LEASE,)),
+    Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get", "update"), (PLANNER_LEASE,)),
     Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("create",)),
 )
 """What ``gpu-topology place`` does, and ``gpu-topology place release``: it mirrors pods, nodes and what the agents

@@ -58,6 +58,8 @@ class Asked:
     on_one_node: bool
     """Whether all pods of its group have to be on one node."""
     options: Options
+    profile: Profile
+    """As applied to it."""
 
     @property
     def most_seconds(self) -> float:
@@ -71,7 +73,7 @@ def read_asked(pod: Pod, namespace: Namespace, requests: PodRequests, policy: Ad
     Args:
         pod: With the mark of injection.
         namespace: Its namespace.
-        requests: What its containers request; one of them requests a GPU.
+        requests: What its containers request.
         policy: The configuration.
 
     Raises:
@@ -81,7 +83,7 @@ def read_asked(pod: Pod, namespace: Namespace, requests: PodRequests, policy: Ad
     profile = options.profile
     if profile is Profile.OBSERVE:
         profile = observed_profile(namespace, policy.defaults)
-    counts = [container.request.count for container in requests.containers if container.request]
+    counts = [container.request.count for container in requests.containers if container.request] or [0]
     requirements = required(options)
     linked = max(counts) > 1 or (profile.shares_gpus and sum(counts) > 1)
     annotations = pod.annotations
@@ -101,6 +103,7 @@ def read_asked(pod: Pod, namespace: Namespace, requests: PodRequests, policy: Ad
         group_size=group_size(options.group_size, annotations),
         on_one_node=options.group is not None and options.colocate is Colocate.REQUIRED,
         options=options,
+        profile=profile,
     )
 
 

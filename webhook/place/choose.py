@@ -81,6 +81,14 @@ class Chooser:
                     return Chosen(node, ranked.choice)
         return None
 
+    def ranked_nodes(self, pod: PodRecord, asked: CardsAsked) -> Iterator[PlaceNode]:
+        """All nodes on which a pod can run and that have enough free cards, the best first."""
+        for ranked in self._ranked(asked):
+            for name in self._world.stocks[ranked.stock]:
+                node = self._world.nodes[name]
+                if not self.refusal(node, pod):
+                    yield node
+
     def refusal(self, node: PlaceNode, pod: PodRecord) -> str:
         """Why a pod cannot run on a node, in a clause about it; empty if it can."""
         if pod.unbound is None:

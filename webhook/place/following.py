@@ -3,17 +3,20 @@
 from collections.abc import Iterator
 
 from webhook.catalogue import waiting as said
+from webhook.catalogue.entry import Message
 from webhook.model import names
 from webhook.model.choices import Placement, PlacementMode
+from webhook.model.errors import shorten
 from webhook.place import evidence
 from webhook.place.asked import Asked
 from webhook.place.choose import Chosen, is_satisfying
 from webhook.place.memory import Followed
 from webhook.place.pinned import pin_of, placement_of, written_pin
 from webhook.place.pins import release, rest
+from webhook.place.placed import Placed
 from webhook.place.pod import PodRecord, UnboundPod
 from webhook.place.reasons import PlaceReason
-from webhook.place.round import Round, Scene, Unreadable
+from webhook.place.round import NotPlaceable, Round, Scene
 from webhook.place.tell import bound_write, changed_write, chosen_write
 from webhook.place.write import Write
 
@@ -37,11 +40,11 @@ class FollowedPods:
             self._scene.memory.see(pod, this.now)
             found = self._scene.memory.follow(pod, this.now)
             if found:
-                followed.append((found.pinned_at, pod.key, pod, found))
+                followed.append((found.pinned_at, pod.key, pod, unbound, found))
             elif placement_of(pod) == Placement.RELEASED and pod.key not in this.busy:
                 yield from self._wake(pod, unbound, this)
-        for _, _, pod, found in sorted(followed, key=lambda entry: entry[:2]):
-            yield from self._follow(pod, found, this)
+        for _, _, pod, unbound, found in sorted(followed, key=lambda entry: entry[:2]):
+            yield from self._follow(pod, unbound, found, this)
 
     def bound(self, before: PodRecord, after: PodRecord, this: Round) -> Iterator[Write]:
         """A pod has got its node: whether HAMi gave what it was pinned to."""
@@ -52,19 +55,20 @@ class FollowedPods:
         if pin:
             yield bound_write(after, pin, self._scene.memory.see(after, this.now))
 
-    def _follow(self, pod: PodRecord, found: Followed, this: Round) -> Iterator[Write]:
-        scheduled = pod.unbound.scheduled if pod.unbound else found.before
-        refused = scheduled.reason == _UNSCHEDULABLE and scheduled != found.before
-        late = this.now - found.since >= self._scene.settings.pin_seconds
-        if pod.held or pod.key in this.busy or not (refused or late):
+    def _follow(self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round) -> Iterator[Write]:
+        is_refused = unbound.scheduled.reason == _UNSCHEDULABLE and unbound.scheduled != found.before
+        is_late = this.now - found.since >= self._scene.settings.pin_seconds
+        if pod.held or pod.key in this.busy or not (is_refused or is_late):
             this.in_flight += 1
             this.releasing.add(found.placed.node)
             return
-        yield from self._choose_again(pod, found, this)
+        yield from self._choose_again(pod, unbound, found.placed, this, is_refused=is_refused)
 
-    def _choose_again(self, pod: PodRecord, found: Followed, this: Round) -> Iterator[Write]:
+    def _choose_again(
+        self, pod: PodRecord, unbound: UnboundPod, placed: Placed, this: Round, *, is_refused: bool
+    ) -> Iterator[Write]:
         """The scheduler did not take what was chosen. A node is tried again only if others had got its cards."""
-        scene, placed = self._scene, found.placed
+        scene = self._scene
         taken = any(scene.world.holders(uuid) - {pod.key} for uuid in placed.cards)
         refused = placed.refused if taken else tuple(dict.fromkeys((*placed.refused, placed.node)))
         waited = scene.memory.see(pod, this.now)
@@ -74,7 +78,10 @@ class FollowedPods:
             with scene.world.without(pod):
                 chosen = scene.chooser.best(pod, asked.cards, closed=this.closed_to(pod).union(refused))
         if asked and chosen and _will_do(chosen, asked):
-            yield self._repin(pod, chosen, this, attempt=placed.attempt + 1, refused=refused)
+            said_of_it = shorten(unbound.scheduled.message) if is_refused else "no answer"
+            message = said.SCHEDULER_REFUSED.say(node=placed.node, said=said_of_it)
+            again = this.placed(chosen, placed.attempt + 1, refused)
+            yield self._repin(pod, chosen, again, this, refused=message)
         elif asked is None or not asked.waits:
             message = said.TRIED_OFTEN.say(attempts=placed.attempt)
             yield changed_write(pod, PlaceReason.GIVEN_UP, message, release(pod), result="given-up", waited=waited)
@@ -98,23 +105,23 @@ class FollowedPods:
         asked = self._asked(pod)
         chosen = this.best(scene, pod, asked) if asked else None
         if asked and chosen and _will_do(chosen, asked):
-            yield self._repin(pod, chosen, this, attempt=pinned.attempt + 1 if pinned else 1)
+            placed = this.placed(chosen, pinned.attempt + 1 if pinned else 1)
+            yield self._repin(pod, chosen, placed, this)
 
     def _repin(
-        self, pod: PodRecord, chosen: Chosen, this: Round, *, attempt: int, refused: tuple[str, ...] = ()
+        self, pod: PodRecord, chosen: Chosen, placed: Placed, this: Round, *, refused: Message | None = None
     ) -> Write:
         scene = self._scene
         scene.intents.hold(pod, chosen.node, chosen.uuids)
         this.releasing.add(chosen.node.name)
         this.in_flight += 1
-        placed = this.placed(chosen, attempt, refused)
         scene.memory.pinned(pod, placed, this.now)
-        return chosen_write(pod, chosen, placed, "repinned", scene.memory.see(pod, this.now))
+        return chosen_write(pod, chosen, placed, scene.memory.see(pod, this.now), refused=refused)
 
     def _asked(self, pod: PodRecord) -> Asked | None:
         try:
             return self._scene.asked(pod)
-        except Unreadable:
+        except NotPlaceable:
             return None
 
 

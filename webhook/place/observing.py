@@ -7,7 +7,7 @@ from webhook.model.binding import PodEvent
 from webhook.place.choose import Chosen, grade_of
 from webhook.place.pod import PodRecord
 from webhook.place.reasons import PlaceReason
-from webhook.place.round import Scene, Unreadable
+from webhook.place.round import NotPlaceable, Scene
 from webhook.place.world import PlaceNode
 from webhook.place.write import Write
 from webhook.topology.planning.fleet import Grade
@@ -26,7 +26,7 @@ def compare(scene: Scene, before: PodRecord, after: PodRecord) -> Iterator[Write
     given = _given(scene, after)
     try:
         asked = scene.asked(before)
-    except Unreadable:
+    except NotPlaceable:
         return
     if given is None or not asked.cards.linked:
         return

@@ -4,28 +4,33 @@ Each holds only for the very state of the pod that it was decided on. Without th
 in between, would be overwritten.
 """
 
+from collections.abc import Sequence
+
 from webhook.model import names
 from webhook.model.choices import Placement
 from webhook.model.patch import Operation, pointer
 from webhook.place.gate import find_gate, open_gate
+from webhook.place.narrowing import narrow
 from webhook.place.pinned import written_pin
 from webhook.place.placed import Placed, format_placed
 from webhook.place.pod import PodRecord, UnboundPod
 
 
-def pin(pod: PodRecord, placed: Placed, *, opens: bool) -> tuple[Operation, ...]:
+def pin(pod: PodRecord, placed: Placed, *, opens: bool, narrowed: Sequence[str] = ()) -> tuple[Operation, ...]:
     """Limit HAMi's choice to cards.
 
     Args:
         pod: Without a node.
         placed: What was chosen.
         opens: Whether our gate, if the pod has it, is opened by the same patch.
+        narrowed: Names of the only nodes that the scheduler may look at; empty: all. Only for a pod behind a gate.
     """
     unbound = _unbound(pod)
     gate = find_gate(unbound.pod)
     return (
         *_unchanged(pod, unbound),
         *_annotations(unbound, {names.USE_GPU_UUID: ",".join(placed.cards), names.PLACED: format_placed(placed)}),
+        *(narrow(unbound.pod, narrowed) if narrowed else ()),
         *(() if gate and not opens else _pass(unbound, Placement.PINNED)),
     )
 

@@ -20,6 +20,8 @@ class PlaceReason(StrEnum):
     BETTER_LATER = "BetterLater"
     GROUP_INCOMPLETE = "GroupIncomplete"
     RELEASED = "Released"
+    REFUSED = "Refused"
+    """The scheduler did not take the node; the planner chose again."""
     GIVEN_UP = "GivenUp"
     CARDS_LOST = "CardsLost"
     OTHER_CARDS = "OtherCards"

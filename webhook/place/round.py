@@ -4,27 +4,34 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 
 from webhook.config import AdmitPolicy
+from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
 from webhook.model.outcome import Refused
-from webhook.model.pod import Namespace
+from webhook.model.pod import MalformedPod, Namespace
 from webhook.place.asked import Asked, CardsAsked, read_asked
 from webhook.place.choose import Chooser, Chosen
 from webhook.place.memory import Intents, Memory
+from webhook.place.pinned import written_pin
 from webhook.place.placed import Placed
 from webhook.place.pod import PodRecord
 from webhook.place.reasons import PlaceReason
 from webhook.place.scheduling import NodeNeeds
 from webhook.place.world import World
+from webhook.request.placement import PodToPlace, unplaced
 from webhook.request.resources import read_requests
 
+SAMPLED_FROM = 100
+"""Nodes that kube-scheduler looks at in any case: pkg/scheduler/schedule_one.go, minFeasibleNodesToFind."""
 _FAMILY = "hami"
+_NOTHING_DETECTED = ClusterFacts()
 _Same = tuple[CardsAsked, NodeNeeds, frozenset[tuple[str, int]]]
 
 
-class Unreadable(Exception):
-    """What a pod asks cannot be read; the text says why."""
+class NotPlaceable(Exception):
+    """The planner does not choose cards for a pod; the text is a clause that says why."""
 
 
 @dataclass(slots=True)
@@ -55,23 +62,50 @@ class Scene:
         self._policy = policy
         self._namespaces = namespaces
 
+    def narrowed(self, pod: PodRecord, chosen: Chosen, cards: CardsAsked) -> list[str]:
+        """The host names to which a pod is to be limited while it waits; empty: it stays as it is.
+
+        From 100 nodes on kube-scheduler stops its search when it has found enough, and HAMi may never be asked about
+        the right one (pkg/scheduler/schedule_one.go, numFeasibleNodesToFind). A limit can be set only while the pod is
+        gated, and never be widened, so it leaves as many other nodes as the search takes.
+        """
+        unbound, nodes = pod.unbound, self.world.nodes.values()
+        if unbound is None or not unbound.is_gated or len(self.world.nodes) <= SAMPLED_FROM:
+            return []
+        if sum(1 for node in nodes if not node.refusal(unbound.needs)) <= SAMPLED_FROM:
+            return []
+        others = (node for node in self.chooser.ranked_nodes(pod, cards) if node is not chosen.node)
+        hosts = [node.host_name for node in (chosen.node, *islice(others, SAMPLED_FROM - 1))]
+        return [host for host in hosts if host] if hosts[0] else []
+
     def asked(self, pod: PodRecord) -> Asked:
-        """What a pod asks of its cards.
+        """What a pod without a node asks of its cards.
 
         Raises:
-            Unreadable: it asks for none of HAMi's, or what it asks cannot be read.
+            NotPlaceable: HAMi does not give it whole cards, it chooses them itself, or what it asks cannot be read.
         """
         if pod.unbound is None:
-            raise Unreadable("it has a node")
-        policy = self._policy
+            raise NotPlaceable("it has a node")
+        found, policy, namespace = pod.unbound.pod, self._policy, self._namespaces(pod.namespace)
         try:
-            requests = read_requests(pod.unbound.pod, policy.resources, policy.default_count)
-            families = {container.request.names.family for container in requests.containers if container.request}
-            if families != {_FAMILY}:
-                raise Unreadable("it requests no cards of HAMi's")
-            return read_asked(pod.unbound.pod, self._namespaces(pod.namespace), requests, policy)
-        except (Refused, FormatError) as problem:
-            raise Unreadable(str(problem)) from None
+            requests = read_requests(found, policy.resources, policy.default_count)
+            asked = read_asked(found, namespace, requests, policy)
+            to_place = PodToPlace(
+                pod=found,
+                options=asked.options,
+                profile=asked.profile,
+                requests=requests,
+                namespace=namespace,
+                policy=policy,
+                cluster=_NOTHING_DETECTED.overruled_by(policy.versions),
+                is_admitted=True,
+            )
+            hindrance = None if written_pin(pod) or not pod.unbound.is_gated else unplaced(to_place)
+        except (Refused, FormatError, MalformedPod) as problem:
+            raise NotPlaceable(str(problem)) from None
+        if hindrance:
+            raise NotPlaceable(hindrance.message.text)
+        return asked
 
 
 @dataclass(slots=True)

@@ -1,5 +1,7 @@
 """Decisions about a pod as what is written: the patch, and what users, the log and metrics are told of it."""
 
+from collections.abc import Sequence
+
 from webhook.catalogue import waiting as said
 from webhook.catalogue.entry import Message
 from webhook.model.binding import PodEvent
@@ -12,8 +14,15 @@ from webhook.place.reasons import PlaceReason
 from webhook.place.write import PodCondition, Write
 
 
-def chosen_write(
-    pod: PodRecord, chosen: Chosen, placed: Placed, result: str, waited: float, *, opens: bool = True
+def chosen_write(  # noqa: PLR0913 - what there is to say
+    pod: PodRecord,
+    chosen: Chosen,
+    placed: Placed,
+    waited: float,
+    *,
+    opens: bool = True,
+    refused: Message | None = None,
+    narrowed: Sequence[str] = (),
 ) -> Write:
     """Pin a pod.
 
@@ -21,9 +30,10 @@ def chosen_write(
         pod: Without a node.
         chosen: Its cards.
         placed: What is written of them.
-        result: ``pinned`` or ``repinned``.
         waited: Seconds.
         opens: Whether it goes on at once, or holds its cards behind the gate.
+        refused: Why an earlier choice was not taken; None: this is the first.
+        narrowed: Host names of the only nodes that the scheduler may look at from now on; empty: all.
     """
     cards = ", ".join(f"GPU{index}" for index in chosen.choice.gpus)
     link = f"{placed.link}, {placed.bandwidth:g} GB/s" if len(placed.cards) > 1 else placed.link
@@ -32,10 +42,12 @@ def chosen_write(
         namespace=pod.namespace,
         name=pod.name,
         uid=pod.uid,
-        patch=pin(pod, placed, opens=opens),
+        patch=pin(pod, placed, opens=opens, narrowed=narrowed),
         condition=PodCondition("True", PlaceReason.PINNED, str(message)),
-        event=PodEvent(PlaceReason.PINNED, message.advice, is_warning=False),
-        result=result,
+        event=PodEvent(PlaceReason.REFUSED, refused.advice)
+        if refused
+        else PodEvent(PlaceReason.PINNED, message.advice, is_warning=False),
+        result="pinned" if placed.attempt == 1 else "repinned",
         log={
             **_log(PlaceReason.PINNED, message, waited),
             "node": placed.node,

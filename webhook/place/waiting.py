@@ -7,7 +7,7 @@ from webhook.catalogue.entry import Message
 from webhook.model import names
 from webhook.model.choices import PlacementMode
 from webhook.place import evidence
-from webhook.place.asked import Asked
+from webhook.place.asked import Asked, CardsAsked
 from webhook.place.choose import Chosen, grade_of, is_satisfying
 from webhook.place.memory import Begun
 from webhook.place.pinned import pin_of
@@ -15,7 +15,7 @@ from webhook.place.pins import release
 from webhook.place.placed import Placed
 from webhook.place.pod import PodRecord
 from webhook.place.reasons import PlaceReason
-from webhook.place.round import Round, Scene, Unreadable
+from webhook.place.round import NotPlaceable, Round, Scene
 from webhook.place.tell import changed_write, chosen_write, gate_write, waiting_write
 from webhook.place.together import GroupChooser, Member
 from webhook.place.write import Write
@@ -47,7 +47,7 @@ class WaitingPods:
             return
         try:
             asked = self._scene.asked(pod)
-        except Unreadable as problem:
+        except NotPlaceable as problem:
             yield _released(pod, PlaceReason.NOT_PLACEABLE, said.NOT_PLACEABLE.say(why=problem), waited)
             return
         others = [gate for gate in gates if gate != names.PLACE_GATE]
@@ -82,8 +82,7 @@ class WaitingPods:
             return
         self._keep_the_rest(group, {chosen.node.name for chosen in found.values()}, asked.group_size, this)
         for member in members:
-            chosen = found[member.pod.key]
-            yield from self._pin(member.pod, chosen, self._scene.memory.see(member.pod, this.now), this, holds=True)
+            yield from self._pin(member.pod, member.asked.cards, found[member.pod.key], this, holds=True)
 
     def _keep_the_rest(self, group: tuple[str, str], nodes: set[str], size: int, this: Round) -> None:
         """Where pods come later, because the first has to be ready before, its node takes none of others meanwhile."""
@@ -98,7 +97,7 @@ class WaitingPods:
             if mate.unbound and mate.unbound.is_gated and not pin_of(mate) and mate.key not in this.busy:
                 try:
                     members.append(Member(mate, self._scene.asked(mate)))
-                except Unreadable:
+                except NotPlaceable:
                     continue  # it is released by itself
         return members
 
@@ -143,13 +142,13 @@ class WaitingPods:
         elif waited < asked.wait and (better := self._better(pod, asked, chosen)):
             yield from self._wait(pod, PlaceReason.BETTER_LATER, better, waited, this)
         else:
-            yield from self._pin(pod, chosen, waited, this)
+            yield from self._pin(pod, asked.cards, chosen, this)
 
     def _pin(
-        self, pod: PodRecord, chosen: Chosen, waited: float, this: Round, *, holds: bool = False
+        self, pod: PodRecord, cards: CardsAsked, chosen: Chosen, this: Round, *, holds: bool = False
     ) -> Iterator[Write]:
         """Pin the pod. If it is not its turn yet, its cards are held in this round, or for longer if it ``holds``."""
-        scene = self._scene
+        scene, waited = self._scene, self._scene.memory.see(pod, this.now)
         scene.intents.hold(pod, chosen.node, chosen.uuids)
         is_turn = this.in_flight < scene.settings.in_flight and chosen.node.name not in this.releasing
         placed = this.placed(chosen)
@@ -160,7 +159,8 @@ class WaitingPods:
         else:
             this.count(PlaceReason.SOON, waited)
         if is_turn or holds:
-            yield chosen_write(pod, chosen, placed, "pinned", waited, opens=is_turn)
+            narrowed = scene.narrowed(pod, chosen, cards)
+            yield chosen_write(pod, chosen, placed, waited, opens=is_turn, narrowed=narrowed)
 
     def _without_cards(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
         """No node on which the pod can run has enough free cards."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from webhook.model import names
 from webhook.place.node import NodeRecord
 from webhook.place.pinned import pinned_cards
 from webhook.place.pod import PodRecord
@@ -62,6 +63,11 @@ class PlaceNode:
         whole = {gpu.uuid for gpu in record.registered} if record else set()
         gpus = self.topology.gpus if self.topology else ()
         self.uuids = {gpu.index: gpu.uuid for gpu in gpus if gpu.uuid in whole and gpu.mig_mode is not MigMode.ENABLED}
+
+    @property
+    def host_name(self) -> str:
+        """The label by which pods can be limited to it; empty if it has none."""
+        return self.record.labels.get(names.HOSTNAME_TOPOLOGY, "") if self.record else ""
 
     def refusal(self, needs: NodeNeeds) -> str:
         """Why a pod may not run here, whatever else runs here; empty if it may."""
@@ -189,8 +195,8 @@ class World:
 
     def node_with(self, uuids: tuple[str, ...]) -> PlaceNode | None:
         """The node that has all of these cards, free or not; None if there is none."""
-        names = set.intersection(*(self._on.get(uuid, set()) for uuid in uuids)) if uuids else set()
-        return self.nodes[min(names)] if names else None
+        found = set.intersection(*(self._on.get(uuid, set()) for uuid in uuids)) if uuids else set()
+        return self.nodes[min(found)] if found else None
 
     def free_of(self, name: str) -> Stock | None:
         """What a node has free; None if nothing is known of its cards."""

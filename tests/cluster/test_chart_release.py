@@ -1,0 +1,159 @@
+"""The end of a release: waiting pods are let go before the webhook goes, by a Job that Helm waits for.
+
+No controllers run here, so the tests say how the Job ends.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+from kubernetes.client import CoordinationV1Api
+
+from tests.chart.generated import CHART
+from tests.chart.helm import RELEASE, Helm, documents, pick
+from tests.chart.rendered import PLACES, PLANNER, RELEASE_JOB
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.manifests import find, path_of, request
+from tests.server.conftest import until
+from webhook.model.names import PLANNER_LEASE
+
+pytestmark = pytest.mark.cluster
+
+STRATEGIC = {"Content-Type": "application/strategic-merge-patch+json"}
+
+
+@dataclass(frozen=True)
+class Releases:
+    """Helm, for one release."""
+
+    helm: Helm
+    control_plane: ControlPlane
+    namespace: str
+
+    def tries(self, command: str, *arguments: str) -> CompletedProcess[str]:
+        """What Helm says, whether it works or not."""
+        options = (f"--kubeconfig={self.control_plane.kubeconfig}", f"--namespace={self.namespace}")
+        return self.helm.run(command, *arguments, *options)
+
+    def run(self, command: str, *arguments: str) -> str:
+        """Standard output of Helm; it must work."""
+        done = self.tries(command, *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def objects(self, what: str) -> list[dict[str, Any]]:
+        """The objects of the release: ``manifest`` or ``hooks``."""
+        return documents(self.run("get", what, RELEASE))
+
+
+@pytest.fixture
+def releases(helm: Helm, control_plane: ControlPlane, namespace: str) -> Iterator[Releases]:
+    found = Releases(helm, control_plane, namespace)
+    yield found
+    found.run("uninstall", RELEASE, "--no-hooks", "--ignore-not-found")
+
+
+def has_lease(releases: Releases) -> None:
+    """As a planner leaves it."""
+    with releases.control_plane.client() as client:
+        body: Any = {"metadata": {"name": PLANNER_LEASE}}
+        CoordinationV1Api(client).create_namespaced_lease(releases.namespace, body)
+
+
+@contextmanager
+def uninstalling(releases: Releases) -> Iterator[list[CompletedProcess[str]]]:
+    """``helm uninstall`` beside the test; at the end the list has what it said."""
+    said: list[CompletedProcess[str]] = []
+    thread = threading.Thread(target=lambda: said.append(releases.tries("uninstall", RELEASE)))
+    thread.start()
+    try:
+        yield said
+    finally:
+        thread.join()
+
+
+def end(releases: Releases, job: dict[str, Any], *conditions: str) -> None:
+    """What the controller of Jobs writes at the end of one (kubernetes pkg/controller/job, 1.31 and later)."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    written = [{"type": one, "status": "True", "lastTransitionTime": now} for one in conditions]
+    status: dict[str, Any] = {"startTime": now, "conditions": written}
+    if "Complete" in conditions:
+        status |= {"completionTime": now, "succeeded": 1}
+    answer = request(
+        releases.control_plane, "PATCH", f"{path_of(job)}/status", headers=STRATEGIC, json={"status": status}
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def test_nothing_goes_before_waiting_pods_were_let_go(releases: Releases) -> None:
+    releases.run("install", RELEASE, str(CHART), PLACES)
+    job = pick(releases.objects("hooks"), *RELEASE_JOB)
+    objects = releases.objects("manifest")
+    assert find(releases.control_plane, job) is None
+    with uninstalling(releases) as said:
+        until(lambda: find(releases.control_plane, job) is not None, "the Job")
+        assert all(find(releases.control_plane, one) for one in objects)
+        end(releases, job, "SuccessCriteriaMet", "Complete")
+    assert said[0].returncode == 0, said[0].stderr
+    assert find(releases.control_plane, job) is None
+    assert find(releases.control_plane, pick(objects, "MutatingWebhookConfiguration")) is None
+    assert find(releases.control_plane, pick(objects, "ServiceAccount", "gpu-topology-place")) is None
+
+
+def test_a_job_that_fails_keeps_everything_until_helm_is_told_to_go_on(releases: Releases) -> None:
+    releases.run("install", RELEASE, str(CHART), PLACES)
+    job = pick(releases.objects("hooks"), *RELEASE_JOB)
+    objects = releases.objects("manifest")
+    with uninstalling(releases) as said:
+        until(lambda: find(releases.control_plane, job) is not None, "the Job")
+        end(releases, job, "FailureTarget", "Failed")
+    assert said[0].returncode != 0
+    assert "gpu-topology-place-release" in said[0].stderr + said[0].stdout
+    assert find(releases.control_plane, job) is not None
+    assert all(find(releases.control_plane, one) for one in objects)
+    releases.run("uninstall", RELEASE, "--no-hooks")
+    assert find(releases.control_plane, pick(objects, "MutatingWebhookConfiguration")) is None
+    request(releases.control_plane, "DELETE", path_of(job), params={"propagationPolicy": "Background"})
+
+
+def test_helm_may_be_asked_again_after_a_job_that_failed(releases: Releases) -> None:
+    releases.run("install", RELEASE, str(CHART), PLACES)
+    job = pick(releases.objects("hooks"), *RELEASE_JOB)
+    uids: set[str] = set()
+    for conditions in (("FailureTarget", "Failed"), ("SuccessCriteriaMet", "Complete")):
+        with uninstalling(releases) as said:
+            until(
+                lambda: (
+                    (find(releases.control_plane, job) or {"metadata": {}})["metadata"].get("uid") not in {None, *uids}
+                ),
+                "a new Job",
+            )
+            uids.add(find(releases.control_plane, job)["metadata"]["uid"])
+            end(releases, job, *conditions)
+    assert said[0].returncode == 0, said[0].stderr
+
+
+@pytest.mark.parametrize("mode", ["observe", "off"])
+def test_a_release_that_never_had_a_planner_that_held_pods_has_no_job(releases: Releases, mode: str) -> None:
+    releases.run("install", RELEASE, str(CHART), f"--set=placement.mode={mode}")
+    assert releases.objects("hooks") == []
+    releases.run("uninstall", RELEASE)
+
+
+@pytest.mark.parametrize("mode", ["observe", "off"])
+def test_pods_that_wait_from_before_the_mode_was_changed_are_let_go_too(releases: Releases, mode: str) -> None:
+    releases.run("install", RELEASE, str(CHART), PLACES)
+    has_lease(releases)
+    said = releases.run("upgrade", RELEASE, str(CHART), f"--set=placement.mode={mode}")
+    assert pick(releases.objects("hooks"), *RELEASE_JOB)
+    objects = releases.objects("manifest")
+    makers = {(one["kind"], one["metadata"]["name"]) for one in objects}
+    assert {("ServiceAccount", "gpu-topology-place"), ("ClusterRole", "gpu-topology-place")} <= makers
+    assert ("ValidatingAdmissionPolicyBinding", "gpu-topology-place") in makers
+    assert (PLANNER in makers) is (mode == "observe")
+    assert ("gpu-topology place release --all" in said) is (mode == "off")
