@@ -1,6 +1,6 @@
 """Which node and which of its free cards a pod gets."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
@@ -37,7 +37,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranked:
+class Ranked:
     """What one stock has for a pod."""
 
     rank: tuple[float, ...]
@@ -103,13 +103,13 @@ class Chooser:
                 continue
             key = (node.build, frozenset(node.uuids))
             if key not in found:
-                ranked = _rank(Stock(*key), asked)
+                ranked = rank_of(Stock(*key), asked)
                 found[key] = _grade(ranked.choice, asked) if ranked else None
         return max((grade for grade in found.values() if grade), default=None)
 
-    def _ranked(self, asked: CardsAsked) -> Iterator[_Ranked]:
+    def _ranked(self, asked: CardsAsked) -> Iterator[Ranked]:
         self._world.refresh()
-        found = [ranked for stock in self._world.stocks if (ranked := _rank(stock, asked))]
+        found = [ranked for stock in self._world.stocks if (ranked := rank_of(stock, asked))]
         found.sort(key=lambda ranked: ranked.rank, reverse=True)
         yield from found
 
@@ -124,7 +124,7 @@ def grade_of(chosen: Chosen, asked: CardsAsked) -> Grade:
     return _grade(chosen.choice, asked)
 
 
-def _rank(stock: Stock, asked: CardsAsked) -> _Ranked | None:
+def rank_of(stock: Stock, asked: CardsAsked) -> Ranked | None:
     """What a stock has for a pod; None if that is too little."""
     usable = _usable(stock, asked)
     if len(usable) < asked.count:
@@ -133,14 +133,25 @@ def _rank(stock: Stock, asked: CardsAsked) -> _Ranked | None:
     if asked.one_numa_node and any(unmet.constraint is Constraint.SAME_NUMA for unmet in choice.unmet):
         return None
     left = len(stock.free) - asked.count
-    damage = _damage(stock, choice.gpus)
-    by_policy: Mapping[NodePolicy, tuple[float, ...]] = {
-        NodePolicy.BEST_FIT: (-damage, -left),
-        NodePolicy.PACK: (-left, -damage),
-        NodePolicy.SPREAD: (left, -damage),
-    }
-    rank = (float(not choice.unmet), *_grade(choice, asked), *by_policy[asked.node_policy])
-    return _Ranked(rank, stock, choice)
+    rest = preference(asked.node_policy, damage=_damage(stock, choice.gpus), left=left)
+    return Ranked((float(not choice.unmet), *_grade(choice, asked), *rest), stock, choice)
+
+
+def preference(policy: NodePolicy, *, damage: float, left: int) -> tuple[float, float]:
+    """How nodes with equally good sets are ranked; the greater, the better.
+
+    Args:
+        policy: Of the pod.
+        damage: GB/s that others lose.
+        left: Cards that stay free on the node.
+    """
+    match policy:
+        case NodePolicy.PACK:
+            return -left, -damage
+        case NodePolicy.SPREAD:
+            return left, -damage
+        case _:
+            return -damage, -left
 
 
 def _constraints(asked: CardsAsked) -> Constraints:
