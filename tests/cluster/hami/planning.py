@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,13 +46,22 @@ class Planner:
 
 
 @contextmanager
-def running_planner(ours: Installation, directory: Path, name: str = "planner") -> Iterator[Planner]:
-    """One replica, from the moment on when it is ready; stopped in the end, so that pods wait no more."""
+def running_planner(
+    ours: Installation, directory: Path, name: str = "planner", *, options: Sequence[str | Path] = ()
+) -> Iterator[Planner]:
+    """One replica, from the moment on when it is ready; stopped in the end, so that pods wait no more.
+
+    Args:
+        ours: Beside what.
+        directory: Takes its log.
+        name: Of the replica.
+        options: More of the command line.
+    """
     with ExitStack() as stack:
         port = stack.enter_context(reserved_port())
         command: list[str | Path] = [sys.executable, "-m", "webhook", "place", "--namespace", NAMESPACE]
         command += ["--config", ours.directory / "config.yaml", "--kubeconfig", ours.planner]
-        command += ["--pod-name", name, "--host", "127.0.0.1", "--port", str(port)]
+        command += ["--pod-name", name, "--host", "127.0.0.1", "--port", str(port), *options]
         program = stack.enter_context(running(name, command, directory / f"{name}.log"))
         planner = Planner(program, port)
         program.wait_until(lambda: _is_ready(port))
@@ -62,9 +71,9 @@ def running_planner(ours: Installation, directory: Path, name: str = "planner") 
 
 
 @contextmanager
-def placing(ours: Installation, directory: Path) -> Iterator[Planner]:
-    """A planner that leads, and a webhook that has pods wait for it."""
-    with running_planner(ours, directory) as planner:
+def placing(ours: Installation, directory: Path, *, options: Sequence[str | Path] = ()) -> Iterator[Planner]:
+    """A planner that leads, and a webhook that has pods wait for it; ``options`` as in :func:`running_planner`."""
+    with running_planner(ours, directory, options=options) as planner:
         planner.program.wait_until(planner.leads)
         until(lambda: is_gated(ours), "pods that wait for the planner")
         yield planner

@@ -130,7 +130,7 @@ def running_hami(
         extender.wait_until(lambda: _is_healthy(hami))
         stack.enter_context(
             running_kube_scheduler(
-                programs.kube_scheduler, kubeconfig, directory, name="hami-scheduler", extenders=[_extender(hami)]
+                programs.kube_scheduler, kubeconfig, directory, name="hami-scheduler", extenders=[extender_of(hami)]
             )
         )
         body: Any = hami.webhook()
@@ -214,7 +214,7 @@ def _device_config(*, overwrite_env: bool) -> dict[str, Any]:
     }
 
 
-def _extender(hami: Hami) -> dict[str, Any]:
+def extender_of(hami: Hami) -> dict[str, Any]:
     """How kube-scheduler asks HAMi's scheduler."""
     return {
         "urlPrefix": hami.url,
