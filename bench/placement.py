@@ -142,7 +142,9 @@ def cluster(nodes: int, pods: int) -> Cluster:
     policy = admit_policy(parse_config({"placement": {"mode": "on"}}), version="1.0.0")
     namespace = Namespace("team", {"gpu.topology/injection": "enabled"}, {})
     made = Cluster(
-        planner=Planner(world, policy, namespaces=lambda _: namespace), world=world, random=random.Random("placement")
+        planner=Planner(world, policy, namespaces=lambda _: namespace),
+        world=world,
+        random=random.Random("placement"),  # noqa: S311 - no secret
     )
     kinds = machines()
     for number in range(nodes):
@@ -313,7 +315,7 @@ def measured() -> Iterator[Figure]:
     yield Figure(name=f"{WAITING} at once, {rounds} rounds", value=spent, unit="s", target=MAX_500_S)
     vain = in_vain(made, WAITING, VAIN_ROUNDS)
     yield Figure(name=f"{WAITING} in vain, a round", value=vain, unit="ms", target=MAX_VAIN_MS)
-    memory = float(subprocess.check_output([sys.executable, "-m", "bench.placement", _MEASURE_MEMORY], text=True))  # noqa: S603 - this program
+    memory = float(subprocess.check_output([sys.executable, "-m", "bench.placement", _MEASURE_MEMORY], text=True))
     yield Figure(name=f"memory, {PODS:,} pods", value=memory, unit="MiB", target=MAX_MIB)
 
 

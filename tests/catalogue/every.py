@@ -12,6 +12,7 @@ from webhook.catalogue import (
     opting,
     peers,
     placement,
+    placement_findings,
     releasing,
     variables,
     waiting,
@@ -40,7 +41,12 @@ def entries() -> dict[str, Entry]:
         ValueError: two entries have one code.
     """
     found: dict[str, Entry] = {}
-    for area in (opting, cards, links, variables, peers, placement, waiting, releasing, extender, nodes, installation):
+    areas = (
+        *(opting, cards, links, variables, peers),
+        *(placement, waiting, placement_findings, releasing, extender),
+        *(nodes, installation),
+    )
+    for area in areas:
         for entry in vars(area).values():
             if isinstance(entry, Entry) and found.setdefault(entry.code, entry) is not entry:
                 raise ValueError(f"{entry.code} is the code of two entries of the catalogue")

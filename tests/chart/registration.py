@@ -11,6 +11,8 @@ PATIENCE_S = 30
 
 PROTECTION = "gpu-topology-outputs"
 """Name of the policy that protects the annotations of pods, and of its binding."""
+LIMITS = ("gpu-topology-gates", "gpu-topology-place", "gpu-topology-place-lease")
+"""Names of the policies that limit the accounts of webhook and planner, and of their bindings."""
 
 
 def installed_protection() -> list[dict[str, Any]]:
@@ -18,6 +20,13 @@ def installed_protection() -> list[dict[str, Any]]:
     objects = documents(INSTALL.read_text(encoding="utf-8"))
     kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
     return [pick(objects, kind, PROTECTION) for kind in kinds]
+
+
+def installed_limits() -> list[dict[str, Any]]:
+    """The policies of ``deploy/install.yaml`` that limit what our own accounts change on pods, and their bindings."""
+    objects = documents(INSTALL.read_text(encoding="utf-8"))
+    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    return [pick(objects, kind, name) for name in LIMITS for kind in kinds]
 
 
 def installed_registration(url: str, authority: bytes) -> dict[str, Any]:

@@ -13,9 +13,10 @@ import httpx
 from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
 
 from certs.issue import issue
-from tests.chart.registration import installed_registration
+from tests.chart.registration import installed_limits, installed_registration
 from tests.cluster.accounts import permitted
 from tests.cluster.control_plane import CERTIFICATE_LIFETIME, REQUEST_TIMEOUT_S, ControlPlane
+from tests.cluster.manifests import apply
 from tests.cluster.processes import Program, running
 from tests.cluster.registration import create_pod, gpu_pod
 from tests.cluster.service import running_service
@@ -133,7 +134,7 @@ def installed(
     *,
     hami: str,
 ) -> Iterator[Installation]:
-    """Roles, certificate, agents and replicas; the registration is up to the caller.
+    """Roles with the policies that limit them, certificate, agents and replicas; the registration is up to the caller.
 
     Args:
         control_plane: Where.
@@ -147,9 +148,11 @@ def installed(
         admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=NAMESPACE)))
         admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=PROBED, labels={INJECTION: "enabled"})))
         admin.create_namespaced_service_account(PROBED, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
-        kubeconfig = permitted(admin, control_plane, NAMESPACE, "webhook", WEBHOOK)
+        kubeconfig = permitted(admin, control_plane, NAMESPACE, "gpu-topology-webhook", WEBHOOK)
         agent = permitted(admin, control_plane, NAMESPACE, "agent", AGENT)
         planner = permitted(admin, control_plane, NAMESPACE, "gpu-topology-place", PLANNER)
+    for one in installed_limits():
+        assert apply(control_plane, one).status_code == httpx.codes.CREATED
     bundle = issue(("127.0.0.1",), now=datetime.now(UTC), lifetime=CERTIFICATE_LIFETIME)
     (directory / "tls").mkdir()
     for name, content in (("tls.crt", bundle.certificate), ("tls.key", bundle.key)):

@@ -3,6 +3,8 @@
 No controllers run here, so the tests say how the Job ends.
 """
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,18 +14,23 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from kubernetes.client import CoordinationV1Api
+from kubernetes.client import CoordinationV1Api, CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
 
 from tests.chart.generated import CHART
 from tests.chart.helm import RELEASE, Helm, documents, pick
 from tests.chart.rendered import PLACES, PLANNER, RELEASE_JOB
+from tests.cluster.accounts import wait_until_granted
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import find, path_of, request
 from tests.server.conftest import until
-from webhook.model.names import PLANNER_LEASE
+from webhook.kube import permissions
+from webhook.model.names import INJECTED, PLACE_GATE, PLACED, PLACEMENT, PLANNER_LEASE, PREFIX, USE_GPU_UUID
+from webhook.place.placed import Placed, format_placed
+from webhook.topology.sets import LinkClass
 
 pytestmark = pytest.mark.cluster
 
+ON_VIOLATION = f"{PREFIX}on-violation"
 STRATEGIC = {"Content-Type": "application/strategic-merge-patch+json"}
 
 
@@ -103,6 +110,71 @@ def test_nothing_goes_before_waiting_pods_were_let_go(releases: Releases) -> Non
     assert find(releases.control_plane, job) is None
     assert find(releases.control_plane, pick(objects, "MutatingWebhookConfiguration")) is None
     assert find(releases.control_plane, pick(objects, "ServiceAccount", "gpu-topology-place")) is None
+
+
+def test_what_the_job_runs_lets_every_pod_go_with_the_account_of_the_release(
+    releases: Releases, control_plane: ControlPlane, admin: CoreV1Api
+) -> None:
+    team = f"{releases.namespace}-team"
+    admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=team, labels={"gpu.topology/injection": "enabled"})))
+    admin.create_namespaced_service_account(team, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+    placed = format_placed(
+        Placed(
+            node="node-1",
+            cards=("GPU-1", "GPU-2"),
+            link=LinkClass.NVLINK,
+            bandwidth=240.0,
+            share=1.0,
+            attempt=1,
+            at="2026-01-01T00:00:00Z",
+        )
+    )
+    pinned = {USE_GPU_UUID: "GPU-1,GPU-2", PLACED: placed}
+    create(admin, team, "waiting", {ON_VIOLATION: "deny"}, gates=("example.com/wait", PLACE_GATE))
+    create(admin, team, "held", pinned, gates=(PLACE_GATE,))
+    create(admin, team, "pinned", pinned)
+    create(admin, team, "chosen-by-the-user", {USE_GPU_UUID: "GPU-7"}, gates=(PLACE_GATE,))
+    releases.run("install", RELEASE, str(CHART), PLACES)
+    job = pick(releases.objects("hooks"), *RELEASE_JOB)
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    with uninstalling(releases) as said:
+        until(lambda: find(control_plane, job) is not None, "the Job")
+        kubeconfig = control_plane.kubeconfig_for(releases.namespace, "gpu-topology-place")
+        wait_until_granted(
+            control_plane, kubeconfig, f"{releases.namespace}-nodes", permissions.PLANNER, own=releases.namespace
+        )
+        command = [sys.executable, "-m", "webhook", *container["args"], "--kubeconfig", kubeconfig]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        end(
+            releases,
+            job,
+            *(("SuccessCriteriaMet", "Complete") if done.returncode == 0 else ("FailureTarget", "Failed")),
+        )
+    assert (done.returncode, said[0].returncode) == (0, 0), done.stderr
+    pods = {name: admin.read_namespaced_pod(name, team) for name in ("waiting", "held", "pinned", "chosen-by-the-user")}
+    gates = {name: [gate.name for gate in pod.spec.scheduling_gates or ()] for name, pod in pods.items() if pod.spec}
+    assert gates == {"waiting": ["example.com/wait"], "held": [], "pinned": [], "chosen-by-the-user": []}
+    lists = {name: (pod.metadata.annotations or {}).get(USE_GPU_UUID) for name, pod in pods.items() if pod.metadata}
+    assert lists == {"waiting": None, "held": None, "pinned": None, "chosen-by-the-user": "GPU-7"}
+
+
+def create(
+    admin: CoreV1Api, namespace: str, name: str, annotations: dict[str, str], gates: tuple[str, ...] = ()
+) -> None:
+    """A pod for which the planner has gone so far."""
+    state = "waiting" if gates else "pinned"
+    body: Any = {
+        "metadata": {
+            "name": name,
+            "annotations": {INJECTED: "0.1.0 exclusive"} | annotations,
+            "labels": {PLACEMENT: state},
+        },
+        "spec": {
+            "containers": [{"name": "main", "image": "x"}],
+            "schedulingGates": [{"name": gate} for gate in gates],
+        },
+    }
+    admin.create_namespaced_pod(namespace, body)
 
 
 def test_a_job_that_fails_keeps_everything_until_helm_is_told_to_go_on(releases: Releases) -> None:

@@ -141,6 +141,38 @@ def test_a_node_that_the_scheduler_does_not_take_is_left_out_of_the_next_choice(
     assert cluster.cards("train")[0].startswith("b:")
 
 
+def test_while_the_scheduler_is_away_a_pod_keeps_what_was_chosen() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    train = cluster.create("train", 2)
+    cluster.condition(train, "PodScheduled", "False", "SchedulingGated")
+    cluster.round()
+    cards = cluster.cards("train")
+    for _ in range(10):
+        cluster.now += 100
+        assert cluster.round() == []
+    assert cluster.cards("train") == cards
+    cluster.schedule()
+    assert [write.result for write in cluster.round()] == ["taken"]
+
+
+def test_a_pod_that_the_scheduler_passes_over_gets_other_cards() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    cluster.create("train", 2)
+    cluster.round()
+    cluster.now += 50
+    cluster.create("next", 2, nodeSelector={"kubernetes.io/hostname": "b"})
+    cluster.round()
+    cluster.now += 50
+    cluster.give("next", "b", cluster.pinned("next"))
+    cluster.round()
+    cluster.now += 59
+    assert cluster.round() == []
+    cluster.now += 1
+    (write,) = cluster.round()
+    assert write.result == "repinned"
+    assert {card.partition(":")[0] for card in cluster.cards("train")} == {"b"}
+
+
 def test_a_pod_that_warns_is_unpinned_when_its_tries_are_used_up() -> None:
     cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
     cluster.create("train", 2)
@@ -235,6 +267,19 @@ def test_the_urgent_pod_comes_first_then_the_oldest() -> None:
     cluster.create("urgent", 4, priority=1000)
     cluster.round()
     assert (len(cluster.pinned("urgent")), len(cluster.pinned("old"))) == (4, 0)
+
+
+def test_of_pods_of_one_second_the_one_that_was_seen_first_comes_first() -> None:
+    cluster = bridged()
+    slice_on(cluster, "slice", "pairs", 3)
+    names = [f"p{number}" for number in range(8, 0, -1)]
+    for name in names:
+        cluster.create(name, 4, options={"on-violation": "deny"})
+        cluster.now += 0.01
+        cluster.round()
+    cluster.delete("slice")
+    cluster.round()
+    assert [name for name in names if cluster.pinned(name)] == names[:1]
 
 
 def test_small_pods_do_not_starve_a_large_one() -> None:
@@ -358,3 +403,89 @@ def test_the_first_pod_of_a_group_whose_others_come_late_goes_on() -> None:
     cluster.schedule()
     cluster.round()
     assert len(cluster.pinned("stranger")) == 1
+
+
+def test_pods_that_ask_different_things_do_not_keep_each_other_from_their_turn() -> None:
+    nodes = [f"n{free:02}" for free in range(16)]
+    cluster = PlacedCluster(*(named(a100_pcie_bridged(), node) for node in nodes))
+    for free, node in enumerate(nodes):
+        for index in range(4):
+            if not free >> index & 1:
+                slice_on(cluster, f"{node}-{index}", node, index)
+    for number in range(500):
+        options = {"min-bandwidth": str(1000 + number), "on-violation": "deny"}
+        cluster.create(f"odd-{number:03}", 2, options=options)
+    cluster.now += 1
+    cluster.create("plain", 2, options={"min-bandwidth": "200", "on-violation": "deny"})
+    cluster.round()
+    assert cluster.pinned("plain") == ()
+    cluster.round()
+    assert len(cluster.pinned("plain")) == 2
+
+
+def test_pods_that_were_let_go_are_pinned_again_one_for_each_node() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"), settings={"inFlight": 2})
+    for number in range(6):
+        cluster.create(f"let-go-{number}", 8, gated=False, labels={"gpu.topology/placement": "released"})
+        cluster.refuse(f"let-go-{number}")
+    for number in range(4):
+        cluster.create(f"one-{number}", 1, gated=False, labels={"gpu.topology/placement": "released"})
+        cluster.refuse(f"one-{number}")
+    cluster.round()
+    cluster.now += 60
+    writes = cluster.round()
+    assert sorted(write.name for write in writes if write.patch) == ["let-go-0", "let-go-1"]
+    assert [write.name for write in cluster.round() if write.patch] == []
+
+
+def test_cards_that_another_pod_leaves_in_this_round_are_waited_for() -> None:
+    cluster = PlacedCluster(*(named(h20(), name) for name in "abc"))
+    for name in ("one", "two"):
+        cluster.create(name, 8)
+        cluster.round()
+    for name in ("one", "two"):
+        cluster.refuse(name, "0/3 nodes are available: volumes.")
+    assert [write.name for write in cluster.round()] == ["one"]
+    cluster.round()
+    assert [cluster.cards(name)[0] for name in ("one", "two")] == ["c:0", "a:0"]
+
+
+def test_a_scheduler_that_says_nothing_has_refused_nothing() -> None:
+    cluster = bridged(attempts=2)
+    cluster.create("train", 2)
+    cluster.round()
+    chosen = cluster.cards("train")
+    for _ in range(10):
+        cluster.now += 100
+        assert cluster.round() == []
+    assert cluster.cards("train") == chosen
+    cluster.schedule()
+    assert [write.result for write in cluster.round()] == ["taken"]
+
+
+def test_a_second_refusal_in_the_same_words_counts_after_a_while() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"), named(h20(), "c"))
+    cluster.create("train", 2)
+    cluster.round()
+    cluster.refuse("train", "the same")
+    cluster.round()
+    assert cluster.cards("train")[0].startswith("b:")
+    cluster.now += 59
+    assert cluster.round() == []
+    cluster.now += 1
+    cluster.round()
+    assert cluster.cards("train")[0].startswith("c:")
+
+
+def test_what_hami_allocated_in_an_attempt_that_failed_is_left_when_the_scheduler_refuses() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    cluster.create("train", 2)
+    cluster.round()
+    annotations = cluster.pods["train"]["metadata"]["annotations"]
+    devices = "".join(f"{card},NVIDIA,40960,100:" for card in cluster.pinned("train"))
+    annotations |= {"hami.io/vgpu-node": "a", "hami.io/vgpu-devices-allocated": f"{devices};"}
+    cluster.refuse("train")
+    assert cluster.round() == []
+    cluster.now += 60
+    cluster.round()
+    assert cluster.cards("train")[0].startswith("b:")

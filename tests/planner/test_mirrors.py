@@ -212,7 +212,7 @@ def test_nothing_is_decided_on_pods_that_were_not_heard_of_for_long() -> None:
     told.now += SILENT_SECONDS
     assert told.mirrors.blindness == ""
     told.now += 1
-    assert told.mirrors.blindness == "pods: nothing was heard of them for 151 s"
+    assert told.mirrors.blindness == "pods: nothing was heard of them for 150 s"
     told.fill()
     told.mirrors.pods.failed("watch pods: no (403)")
     assert told.mirrors.blindness == ""

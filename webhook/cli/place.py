@@ -101,6 +101,14 @@ def release(
         bool, typer.Option("--all", help="All pods; required, so that nobody does it by mistake.")
     ] = False,
     namespace: Annotated[str, typer.Option(metavar="NAMESPACE", help="Only the pods of this namespace.")] = "",
+    planner_namespace: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMESPACE",
+            envvar=names.AGENT_NAMESPACE,
+            help="Where the planner runs: it is paused for five minutes, and new pods do not wait.",
+        ),
+    ] = "",
     kubeconfig: KubeconfigOption = None,
 ) -> None:
     """Open the gate of every waiting pod, and remove the planner's pins from pods without a node.
@@ -115,20 +123,32 @@ def release(
     import socket
 
     from webhook.kube.api_server import SECONDS, ApiServer
+    from webhook.kube.leader_lease import LeaderLease
     from webhook.kube.pod_patches import PodPatches
     from webhook.kube.session import connect
-    from webhook.planner.release import Release
+    from webhook.planner.leadership import WRITES_SECONDS
+    from webhook.planner.pause import pause
+    from webhook.planner.release import Release, merged
 
     session = connect(kubeconfig, user_agent=names.PLANNER_USER_AGENT, seconds=SECONDS)
 
-    async def work() -> "list[Released]":
+    async def release_all() -> "list[Released]":
         try:
             pods = PodPatches(session, field_manager=names.PLANNER_FIELD_MANAGER)
-            return await Release(pods, ApiServer(session), instance=socket.gethostname()).all(namespace)
+            work = Release(pods, ApiServer(session), instance=socket.gethostname())
+            if not planner_namespace or namespace:
+                return await work.all(namespace)
+            lease = LeaderLease(session, namespace=planner_namespace, name=names.PLANNER_LEASE, seconds=SECONDS)
+            is_paused = await pause(lease)
+            found = await work.all()
+            if is_paused:  # until then the planner that led may have pinned more
+                await asyncio.sleep(WRITES_SECONDS)
+                found = merged(found, await work.all())
+            return found
         finally:
             await session.close()
 
-    _print(asyncio.run(work()))
+    _print(asyncio.run(release_all()))
 
 
 def _print(found: "Sequence[Released]") -> None:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
+from operator import attrgetter
 
 from webhook.model.choices import NodePolicy
 from webhook.place.asked import CardsAsked
@@ -16,6 +17,10 @@ from webhook.topology.selection.select import Choice
 
 SIZES = (2, 4, 8)
 """Of the sets that a choice should leave to others."""
+LOOKS = 4096
+"""At so many stocks, at most, is looked anew in a round, for all pods together: about a second."""
+_ASKED_KEPT = 128
+_GONE_KEPT = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +51,9 @@ class Ranked:
     choice: Choice
 
 
+_by_rank = attrgetter("rank")
+
+
 class Chooser:
     """Chooses among what is free; it changes nothing.
 
@@ -57,6 +65,14 @@ class Chooser:
     def __init__(self, world: World, not_counted: frozenset[str]) -> None:
         self._world = world
         self._not_counted = not_counted
+        self._known: dict[CardsAsked, dict[Stock, Ranked | None]] = {}
+        """What each stock has for pods that ask the same. Stocks come and go with single pods; most stay."""
+        self.looks = 0
+        """At so many stocks it was looked anew; whoever counts begins with 0."""
+
+    def is_known(self, asked: CardsAsked) -> bool:
+        """Whether pods that ask the same were looked at not long ago, so that little is left to be worked out."""
+        return asked in self._known
 
     def best(
         self,
@@ -109,9 +125,26 @@ class Chooser:
 
     def _ranked(self, asked: CardsAsked) -> Iterator[Ranked]:
         self._world.refresh()
-        found = [ranked for stock in self._world.stocks if (ranked := rank_of(stock, asked))]
-        found.sort(key=lambda ranked: ranked.rank, reverse=True)
+        known, found = self._known_for(asked), []
+        for stock in self._world.stocks:
+            try:
+                ranked = known[stock]
+            except KeyError:
+                ranked = known[stock] = rank_of(stock, asked)
+                self.looks += 1
+            if ranked:
+                found.append(ranked)
+        found.sort(key=_by_rank, reverse=True)
         yield from found
+
+    def _known_for(self, asked: CardsAsked) -> dict[Stock, Ranked | None]:
+        known = self._known.pop(asked, {})
+        if len(self._known) >= _ASKED_KEPT:
+            del self._known[next(iter(self._known))]  # the one that was not asked for the longest time
+        self._known[asked] = known
+        if len(known) > 2 * len(self._world.stocks) + _GONE_KEPT:
+            known.clear()
+        return known
 
 
 def is_satisfying(chosen: Chosen) -> bool:

@@ -14,7 +14,7 @@ from webhook.place.memory import Followed
 from webhook.place.pinned import pin_of, placement_of, written_pin
 from webhook.place.pins import release, rest
 from webhook.place.placed import Placed
-from webhook.place.pod import PodRecord, UnboundPod
+from webhook.place.pod import PodCondition, PodRecord, UnboundPod
 from webhook.place.reasons import PlaceReason
 from webhook.place.round import NotPlaceable, Round, Scene
 from webhook.place.tell import bound_write, changed_write, chosen_write
@@ -32,7 +32,7 @@ class FollowedPods:
 
     def decide(self, this: Round) -> Iterator[Write]:
         """What is to be done; it also finds out which nodes and how much of ``inFlight`` are in use."""
-        followed = []
+        followed, resting = [], []
         for pod in list(self._scene.world.unbound.values()):
             unbound = pod.unbound
             if unbound is None or unbound.is_gated or unbound.is_ending:
@@ -42,9 +42,17 @@ class FollowedPods:
             if found:
                 followed.append((found.pinned_at, pod.key, pod, unbound, found))
             elif placement_of(pod) == Placement.RELEASED and pod.key not in this.busy:
-                yield from self._wake(pod, unbound, this)
-        for _, _, pod, unbound, found in sorted(followed, key=lambda entry: entry[:2]):
-            yield from self._follow(pod, unbound, found, this)
+                resting.append((pod, unbound))
+        followed.sort(key=lambda entry: entry[:2])
+        waiting = [entry[2:] for entry in followed if not self._is_on_its_way(*entry[2:], this)]
+        others_move = False
+        for pod, unbound, found in waiting:
+            for write in self._choose_again(pod, unbound, found, this, others_move=others_move):
+                others_move = True
+                yield write
+            this.releasing.add(found.placed.node)  # the write may fail
+        for pod, unbound in resting:
+            yield from self._wake(pod, unbound, this)
 
     def bound(self, before: PodRecord, after: PodRecord, this: Round) -> Iterator[Write]:
         """A pod has got its node: whether HAMi gave what it was pinned to."""
@@ -55,33 +63,52 @@ class FollowedPods:
         if pin:
             yield bound_write(after, pin, self._scene.memory.see(after, this.now))
 
-    def _follow(self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round) -> Iterator[Write]:
-        is_refused = unbound.scheduled.reason == _UNSCHEDULABLE and unbound.scheduled != found.before
-        is_late = this.now - found.since >= self._scene.settings.pin_seconds
-        if pod.held or pod.key in this.busy or not (is_refused or is_late):
-            this.in_flight += 1
-            this.releasing.add(found.placed.node)
-            return
-        yield from self._choose_again(pod, unbound, found.placed, this, is_refused=is_refused)
+    def _is_on_its_way(self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round) -> bool:
+        if pod.key not in this.busy and self._is_refused(pod, unbound.scheduled, found, this.now):
+            return False
+        _stays(found, this)
+        return True
+
+    def _is_refused(self, pod: PodRecord, scheduled: PodCondition, found: Followed, now: float) -> bool:
+        """Whether the scheduler does not take what was chosen.
+
+        A second refusal in the same words changes nothing on the pod, and HAMi's allocation of an earlier attempt stays
+        on it after a refusal. Both count when the planner has been patient. A scheduler that finds neither a node nor
+        none, because HAMi or its lock is in the way, refuses the pod only if it binds others meanwhile.
+        """
+        is_late = now - found.since >= self._scene.settings.pin_seconds
+        if scheduled.reason != _UNSCHEDULABLE:
+            return is_late and found.is_overtaken
+        return is_late or (scheduled != found.before and not pod.held)
 
     def _choose_again(
-        self, pod: PodRecord, unbound: UnboundPod, placed: Placed, this: Round, *, is_refused: bool
+        self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round, *, others_move: bool
     ) -> Iterator[Write]:
-        """The scheduler did not take what was chosen. A node is tried again only if others had got its cards."""
-        scene = self._scene
+        """The scheduler did not take what was chosen. A node is tried again only if others had got its cards.
+
+        Where ``others_move`` in this round, the cards that they had are free in the next.
+        """
+        scene, placed = self._scene, found.placed
         taken = any(scene.world.holders(uuid) - {pod.key} for uuid in placed.cards)
         refused = placed.refused if taken else tuple(dict.fromkeys((*placed.refused, placed.node)))
         waited = scene.memory.see(pod, this.now)
         asked = self._asked(pod)
+        if asked and not scene.has_time_for(asked):
+            _stays(found, this)
+            return
         chosen = None
         if asked and placed.attempt < scene.settings.attempts:
             with scene.world.without(pod):
                 chosen = scene.chooser.best(pod, asked.cards, closed=this.closed_to(pod).union(refused))
         if asked and chosen and _will_do(chosen, asked):
-            said_of_it = shorten(unbound.scheduled.message) if is_refused else "no answer"
-            message = said.SCHEDULER_REFUSED.say(node=placed.node, said=said_of_it)
+            if chosen.node.name in this.releasing:
+                _stays(found, this)
+                return
+            message = said.SCHEDULER_REFUSED.say(node=placed.node, said=shorten(unbound.scheduled.message))
             again = this.placed(chosen, placed.attempt + 1, refused)
             yield self._repin(pod, chosen, again, this, refused=message)
+        elif others_move and asked and placed.attempt < scene.settings.attempts:
+            _stays(found, this)
         elif asked is None or not asked.waits:
             message = said.TRIED_OFTEN.say(attempts=placed.attempt)
             yield changed_write(pod, PlaceReason.GIVEN_UP, message, release(pod), result="given-up", waited=waited)
@@ -101,9 +128,13 @@ class FollowedPods:
         is_time = this.now - since >= scene.settings.pin_seconds
         if is_users or not is_on or not is_time or unbound.scheduled.reason != _UNSCHEDULABLE:
             return
-        scene.memory.rested[pod.uid] = this.now
         asked = self._asked(pod)
+        if this.in_flight >= scene.settings.in_flight or (asked and not scene.has_time_for(asked)):
+            return
         chosen = this.best(scene, pod, asked) if asked else None
+        if chosen and chosen.node.name in this.releasing:
+            return
+        scene.memory.rested[pod.uid] = this.now
         if asked and chosen and _will_do(chosen, asked):
             placed = this.placed(chosen, pinned.attempt + 1 if pinned else 1)
             yield self._repin(pod, chosen, placed, this)
@@ -127,3 +158,9 @@ class FollowedPods:
 
 def _will_do(chosen: Chosen, asked: Asked) -> bool:
     return is_satisfying(chosen) or not asked.waits
+
+
+def _stays(found: Followed, this: Round) -> None:
+    """A pod is on its way to the node that was chosen."""
+    this.in_flight += 1
+    this.releasing.add(found.placed.node)

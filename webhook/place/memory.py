@@ -22,6 +22,8 @@ class Followed:
     """When the planner's patience began: with the pin, or when a pod that was pinned before got its node."""
     before: PodCondition
     """What the scheduler had said of the pod when it was pinned: what differs from it was said later."""
+    is_overtaken: bool = False
+    """Whether a pod that was pinned later has got its node."""
 
 
 class Begun(NamedTuple):
@@ -45,6 +47,8 @@ class Memory:
     rested: dict[str, float] = field(default_factory=dict)
     """When cards were looked for last for a pod that is past its gate and holds none."""
 
+    passed_over: set[str] = field(default_factory=set)
+    """Those that a round had no time for."""
     begun: dict[tuple[str, str], Begun] = field(default_factory=dict)
     """By namespace and group."""
 
@@ -69,10 +73,15 @@ class Memory:
         return self.followed[pod.uid]
 
     def begin_anew(self, pinned_at: float, now: float) -> None:
-        """HAMi is at work: the time of the pods that were pinned after that moment begins anew."""
+        """HAMi has bound a pod that was pinned at that moment.
+
+        The time of those that were pinned later begins anew: it was not their turn. So it does, once, for those that
+        were pinned earlier: HAMi is at work.
+        """
         for found in self.followed.values():
-            if found.pinned_at > pinned_at:
+            if found.pinned_at > pinned_at or (found.pinned_at < pinned_at and not found.is_overtaken):
                 found.since = now
+            found.is_overtaken |= found.pinned_at < pinned_at
 
     def keep(self, kept: dict[str, tuple[str, str]], world: World, now: float, seconds: float) -> None:
         """Note the nodes of groups that have begun, for so many seconds, until all of their pods are there."""
@@ -100,7 +109,7 @@ class Intents:
     def hold(self, pod: PodRecord, node: PlaceNode, uuids: tuple[str, ...]) -> None:
         """Count cards and room of a node as taken by a pod."""
         self.drop(pod.key)
-        intent = msgspec.structs.replace(pod, node=node.name, held=uuids, group="", unbound=None)
+        intent = msgspec.structs.replace(pod, node=node.name, held=uuids, held_on=node.name, group="", unbound=None)
         self._held[pod.key] = intent
         self._world.pod_changed(_name(pod.key), None, intent)
 

@@ -41,6 +41,7 @@ class Planner:
         """
         scene = self._scene
         scene.intents.settle(busy)
+        scene.chooser.looks = 0
         on_their_way = scene.intents.nodes()
         this = Round(now, at, busy, in_flight=len(on_their_way), releasing=set(on_their_way))
         writes = [*self._bound(this), *self._followed.decide(this), *self._waiting.decide(this)]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
+from typing import TypeVar, cast
 
 from webhook.config import AdmitPolicy
 from webhook.model.cluster import ClusterFacts
@@ -12,7 +13,7 @@ from webhook.model.errors import FormatError
 from webhook.model.outcome import Refused
 from webhook.model.pod import MalformedPod, Namespace
 from webhook.place.asked import Asked, CardsAsked, read_asked
-from webhook.place.choose import Chooser, Chosen
+from webhook.place.choose import LOOKS, Chooser, Chosen
 from webhook.place.memory import Intents, Memory
 from webhook.place.pinned import written_pin
 from webhook.place.placed import Placed
@@ -27,7 +28,8 @@ SAMPLED_FROM = 100
 """Nodes that kube-scheduler looks at in any case: pkg/scheduler/schedule_one.go, minFeasibleNodesToFind."""
 _FAMILY = "hami"
 _NOTHING_DETECTED = ClusterFacts()
-_Same = tuple[CardsAsked, NodeNeeds, frozenset[tuple[str, int]]]
+_Same = tuple[CardsAsked, NodeNeeds, frozenset[tuple[str, int]], frozenset[str]]
+_T = TypeVar("_T")
 
 
 class NotPlaceable(Exception):
@@ -107,6 +109,10 @@ class Scene:
             raise NotPlaceable(hindrance.message.text)
         return asked
 
+    def has_time_for(self, asked: Asked) -> bool:
+        """Whether cards for a pod are looked for in this round."""
+        return self.chooser.looks < LOOKS or self.chooser.is_known(asked.cards)
+
 
 @dataclass(slots=True)
 class Round:
@@ -129,6 +135,8 @@ class Round:
     """Groups that had their turn."""
     in_vain: set[_Same] = field(default_factory=set)
     """What was looked for already without success: no card gets free in a round."""
+    answers: dict[tuple[object, ...], tuple[int, object]] = field(default_factory=dict)
+    """What was found for pods that ask the same, and after how many changes of the world."""
     report: PlannerReport = field(default_factory=PlannerReport)
 
     def count(self, reason: PlaceReason, waited: float) -> None:
@@ -149,13 +157,26 @@ class Round:
         mates = {mate.node for mate in scene.world.mates(pod) if mate.node} if asked.on_one_node else set()
         if mates:
             return scene.chooser.best(pod, cards, closed=closed, only=mates)
-        same = (cards, pod.unbound.needs, frozenset(pod.amounts.items()))
+        same = (cards, pod.unbound.needs, frozenset(pod.amounts.items()), frozenset(closed))
         if same in self.in_vain:
             return None
-        chosen = scene.chooser.best(pod, cards, closed=closed)
+        chosen = self.once(scene.world, same, lambda: scene.chooser.best(pod, cards, closed=closed))
         if chosen is None:
             self.in_vain.add(same)
         return chosen
+
+    def once(self, world: World, question: tuple[object, ...], answer: Callable[[], _T]) -> _T:
+        """The answer to a question of many pods; asked again only where the world has changed since."""
+        changes, found = self.answers.get(question, (-1, None))
+        if changes != world.changes:
+            found = answer()
+            self.answers[question] = world.changes, found
+        return cast("_T", found)
+
+    def once_for(self, world: World, what: str, pod: PodRecord, cards: CardsAsked, answer: Callable[[], _T]) -> _T:
+        """The same for a question about a pod, to which all have one answer that ask for the same."""
+        needs = pod.unbound.needs if pod.unbound else None
+        return self.once(world, (what, cards, needs, frozenset(pod.amounts.items())), answer)
 
     def placed(self, chosen: Chosen, attempt: int = 1, refused: tuple[str, ...] = ()) -> Placed:
         """What is written of a choice.

@@ -32,11 +32,16 @@ class WaitingPods:
         self._scene = scene
 
     def decide(self, this: Round) -> Iterator[Write]:
-        """What is to be done: the most urgent pod first, then the oldest."""
+        """What is to be done: the most urgent pod first, then the oldest.
+
+        Pods that all ask something different take long. Those for which a round has no time come first in the next.
+        """
         self._scene.memory.keep(this.kept, self._scene.world, this.now, self._scene.settings.reserve_seconds)
         gated = [pod for pod in self._scene.world.unbound.values() if pod.unbound and pod.unbound.is_gated]
-        for pod in sorted(gated, key=_order):
-            waited = self._scene.memory.see(pod, this.now)
+        waiting = {pod.uid: self._scene.memory.see(pod, this.now) for pod in gated}
+        first, self._scene.memory.passed_over = self._scene.memory.passed_over, set()
+        for pod in sorted(gated, key=lambda pod: (pod.uid not in first, _order(pod, waiting[pod.uid]))):
+            waited = waiting[pod.uid]
             if pod.key not in this.busy and pod.unbound and not pod.unbound.is_ending:
                 yield from self._decide(pod, pod.unbound.gates, waited, this)
 
@@ -57,6 +62,9 @@ class WaitingPods:
             yield from self._wait(pod, PlaceReason.OTHER_GATES, message, waited, this)
         elif pinned:
             yield from self._let_go(pod, pinned, waited, this)
+        elif not self._scene.has_time_for(asked):
+            self._scene.memory.passed_over.add(pod.uid)
+            this.count(PlaceReason.SOON, waited)
         elif asked.group_size > 1 and pod.group:
             yield from self._choose_for_group(pod, asked, waited, this)
         else:
@@ -134,12 +142,14 @@ class WaitingPods:
             yield from self._without_cards(pod, asked, waited, this)
         elif asked.waits and not is_satisfying(chosen):
             if self._may_tell(pod, PlaceReason.REQUIREMENT_NOT_MET, this):
-                message = self._no_such_set(pod, asked)
+                message = this.once_for(
+                    self._scene.world, "no such set", pod, asked.cards, lambda: self._no_such_set(pod, asked)
+                )
                 yield from self._wait(pod, PlaceReason.REQUIREMENT_NOT_MET, message, waited, this)
             else:
                 this.count(PlaceReason.REQUIREMENT_NOT_MET, waited)
             self._keep_a_node(pod, asked, waited, this)
-        elif waited < asked.wait and (better := self._better(pod, asked, chosen)):
+        elif waited < asked.wait and (better := self._better(pod, asked, chosen, this)):
             yield from self._wait(pod, PlaceReason.BETTER_LATER, better, waited, this)
         else:
             yield from self._pin(pod, asked.cards, chosen, this)
@@ -170,9 +180,10 @@ class WaitingPods:
             message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
             yield _released(pod, PlaceReason.RELEASED, message, waited)
             return
-        reason = self._shortage(pod, count)
+        reason = this.once_for(scene.world, "shortage", pod, asked.cards, lambda: self._shortage(pod, count))
         if self._may_tell(pod, reason, this):
-            yield from self._wait(pod, reason, self._said_of(pod, reason, count), waited, this)
+            message = this.once_for(scene.world, "said", pod, asked.cards, lambda: self._said_of(pod, reason, count))
+            yield from self._wait(pod, reason, message, waited, this)
         else:
             this.count(reason, waited)
         self._keep_a_node(pod, asked, waited, this)
@@ -196,9 +207,10 @@ class WaitingPods:
         free = evidence.free_cards(self._scene.world, self._scene.chooser, pod)
         return said.NO_SUCH_SET.say(count=asked.cards.count, wanted=evidence.wanted(asked.cards), evidence=free)
 
-    def _better(self, pod: PodRecord, asked: Asked, chosen: Chosen) -> Message | None:
+    def _better(self, pod: PodRecord, asked: Asked, chosen: Chosen, this: Round) -> Message | None:
         """What better cards there would be if all were free; None if there are none."""
-        ideal, found = self._scene.chooser.ideal(pod, asked.cards), grade_of(chosen, asked.cards)
+        scene, found = self._scene, grade_of(chosen, asked.cards)
+        ideal = this.once_for(scene.world, "ideal", pod, asked.cards, lambda: scene.chooser.ideal(pod, asked.cards))
         if ideal is None or ideal <= found:
             return None
         better, here = f"{ideal[1]:g} GB/s", f"{found[1]:g} GB/s"
@@ -232,6 +244,7 @@ def _released(pod: PodRecord, reason: PlaceReason, message: Message, waited: flo
     return changed_write(pod, reason, message, release(pod), result="released", waited=waited)
 
 
-def _order(pod: PodRecord) -> tuple[int, str, str]:
+def _order(pod: PodRecord, waited: float) -> tuple[int, str, float, str]:
+    """A creationTimestamp has whole seconds: of pods with the same, the one that was seen first comes first."""
     unbound = pod.unbound
-    return (-unbound.priority, unbound.created, pod.uid) if unbound else (0, "", pod.uid)
+    return (-unbound.priority, unbound.created, -waited, pod.uid) if unbound else (0, "", -waited, pod.uid)

@@ -82,12 +82,17 @@ class PlaceNode:
             self._refusals[needs] = found
         return found
 
-    def shortage(self, pod: PodRecord, given_up: frozenset[str]) -> str:
-        """Of which resource too little is left for a pod; empty if there is room. HAMi counts those of ``given_up``."""
+    def shortage(self, pod: PodRecord, not_counted: frozenset[str]) -> str:
+        """Of which resource too little is left for a pod; empty if there is room.
+
+        Args:
+            pod: Without a node.
+            not_counted: Resources that kube-scheduler leaves to HAMi.
+        """
         record = self.record
         if record is None:
             return "is unknown"
-        needed = {name: amount for name, amount in pod.amounts.items() if name not in given_up}
+        needed = {name: amount for name, amount in pod.amounts.items() if name not in not_counted}
         lack = shortage(needed, record.allocatable, self.used, self.pods)
         return f"has {lack.left} of {lack.resource} left" if lack else ""
 
@@ -126,9 +131,12 @@ class World:
         """By the keys of pods the nodes whose resources they take."""
         self._stale: set[str] = set()
         """Names of the nodes whose stock has to be found anew."""
+        self.changes = 0
+        """So far: what was worked out holds as long as there are no more."""
 
     def pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
         """A pod is like that now; ``None``: it is not there, or no longer."""
+        self.changes += 1
         if before is not None:
             self._discount(key, before)
             self._let_go(key, cards_of(before))
@@ -157,6 +165,7 @@ class World:
 
     def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
         """A node is like that now, and has that topology as far as it is known."""
+        self.changes += 1
         node = self.nodes.get(name)
         if node is None:
             if record is None and topology is None:
@@ -224,7 +233,14 @@ class World:
         node = self.nodes.get(name)
         if node is None or node.build is None or not node.uuids:
             return None
-        return Stock(node.build, frozenset(i for i, uuid in node.uuids.items() if not self._holders.get(uuid)))
+        return Stock(node.build, frozenset(i for i, uuid in node.uuids.items() if not self._is_held(uuid, name)))
+
+    def _is_held(self, uuid: str, node: str) -> bool:
+        for key in self._holders.get(uuid, ()):
+            pod = self.pods[key]
+            if pod.held_on in ("", node) or uuid in pinned_cards(pod):
+                return True
+        return False
 
     def _take_out(self, name: str, stock: Stock) -> None:
         listed = self.stocks[stock]

@@ -57,11 +57,11 @@ class KeptNode(NamedTuple):
 
 
 class _Status(msgspec.Struct):
-    phase: str = ""
+    phase: str | None = None
 
 
 class _Phased(msgspec.Struct):
-    status: _Status = msgspec.field(default_factory=_Status)
+    status: _Status | None = None
 
 
 _PHASED = msgspec.json.Decoder(_Phased)
@@ -162,7 +162,7 @@ class Mirrors:
                 return f"{cache.kind}: the cluster has more than can be kept"
             silent = self._clock() - (cache.confirmed or 0.0)
             if silent > (FAILING_SECONDS if cache.problem else SILENT_SECONDS):
-                return cache.problem or f"{cache.kind}: nothing was heard of them for {silent:.0f} s"
+                return cache.problem or f"{cache.kind}: nothing was heard of them for {SILENT_SECONDS:.0f} s"
         return ""
 
     def report(self) -> tuple[CacheReport, ...]:
@@ -175,7 +175,8 @@ class Mirrors:
 
     def take_pod(self, pod: VersionedObject) -> None:
         """The pod is like that, as an answer of the API server beside the watch said."""
-        if _PHASED.decode(pod.document).status.phase in _FINISHED:
+        status = _PHASED.decode(pod.document).status
+        if status and status.phase in _FINISHED:
             self.pods.drop(pod)
         else:
             self.pods.put(pod)
