@@ -198,13 +198,13 @@ class _Judging:
     def _too_few(self, most: int, free: int) -> Verdict | None:
         count = self._question.cards.count
         if most < count:
-            return Verdict(said.TOO_FEW_CARDS.say(most=most, count=count), lasts=True)
+            return Verdict(said.NODE_TOO_FEW_CARDS.say(most=most, count=count), lasts=True)
         if free < count:
-            return Verdict(said.TOO_FEW_FREE.say(free=free, count=count))
+            return Verdict(said.NODE_TOO_FEW_FREE.say(free=free, count=count))
         return None
 
     def _no_such_set(self, *, lasts: bool) -> Verdict:
-        entry, cards = said.NO_SUCH_SET if lasts else said.NO_SET_FREE, self._question.cards
+        entry, cards = said.NODE_NO_SUCH_SET if lasts else said.NODE_NO_SET_FREE, self._question.cards
         return Verdict(entry.say(count=cards.count, wanted=wanted(cards)), lasts=lasts)
 
     def _once(self, key: tuple[object, ...], reckon: Callable[[], Verdict]) -> Verdict:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -29,12 +30,7 @@ from webhook.model.node_names import config_map_name, node_label
 from webhook.topology.document import format_topology
 from webhook.topology.model import NodeTopology
 
-MANAGED = [
-    {"name": f"nvidia.com/{resource}", "ignoredByScheduler": True} for resource in ("gpucores", "gpumem-percentage")
-]
-"""What the webhook adds to the requests of pods with whole cards, and no plain device plugin offers."""
-
-
+DOCUMENT = Path(__file__).parents[3] / "docs" / "extender.md"
 PLAIN = {"example.org/device-plugin": "nvidia"}
 """The label of nodes with a plain device plugin."""
 
@@ -53,33 +49,28 @@ class ExtenderFiles:
         return ["--extender-port", str(self.port), "--extender-tls", tls, "--extender-client-ca", clients]
 
     @property
+    def before_hami(self) -> dict[str, Any]:
+        """The entry of a KubeSchedulerConfiguration before HAMi's, as the document has it."""
+        return self._documented("### Before HAMi's extender")
+
+    @property
     def plain(self) -> dict[str, Any]:
-        """The entry of a KubeSchedulerConfiguration beside a plain device plugin: docs/extender.md."""
-        return self.entry | {"managedResources": MANAGED}
+        """The same beside a plain device plugin."""
+        return self._documented("### With a plain device plugin")
 
     @property
     def silent(self) -> dict[str, Any]:
-        """The same without a question, so that the scheduler passes over the same resources."""
+        """That one without a question, so that the scheduler passes over the same resources."""
         asked = {"filterVerb", "prioritizeVerb"}
         return {key: value for key, value in self.plain.items() if key not in asked}
 
-    @property
-    def entry(self) -> dict[str, Any]:
-        """The same before HAMi's, which alone may have managed resources."""
-        return {
-            "urlPrefix": f"https://127.0.0.1:{self.port}/scheduler",
-            "filterVerb": "filter",
-            "prioritizeVerb": "prioritize",
-            "weight": 10,
-            "nodeCacheCapable": True,
-            "enableHTTPS": True,
-            "httpTimeout": "5s",
-            "tlsConfig": {
-                "caFile": str(self.directory / "serving.pem"),
-                "certFile": str(self.directory / "client.crt"),
-                "keyFile": str(self.directory / "client.key"),
-            },
-        }
+    def _documented(self, heading: str) -> dict[str, Any]:
+        """The first extender below a heading, at the address and with the files of this test."""
+        block = DOCUMENT.read_text(encoding="utf-8").split(f"\n{heading}\n")[1].split("```yaml\n")[1].split("```")[0]
+        entry: dict[str, Any] = yaml.safe_load(block)["extenders"][0]
+        files = {"ca.crt": "serving.pem", "tls.crt": "client.crt", "tls.key": "client.key"}
+        tls = {key: str(self.directory / files[Path(value).name]) for key, value in entry["tlsConfig"].items()}
+        return entry | {"urlPrefix": f"https://127.0.0.1:{self.port}/scheduler", "tlsConfig": tls}
 
 
 @contextmanager

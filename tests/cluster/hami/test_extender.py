@@ -176,7 +176,7 @@ def test_without_managed_resources_every_pod_of_the_scheduler_waits_for_the_exte
     cluster: Cluster, files: ExtenderFiles, kube_scheduler: Path, new_team: NewTeam
 ) -> None:
     team = new_team(injection="enabled")
-    with scheduling(cluster.control_plane, kube_scheduler, files.directory, ASKING, [files.entry]):
+    with scheduling(cluster.control_plane, kube_scheduler, files.directory, ASKING, [files.before_hami]):
         team.creates(pod("ordinary", container(), schedulerName=ASKING))
         team.told("ordinary", "connection refused")
         with extending(cluster, files) as planner:
@@ -194,7 +194,7 @@ def test_before_hami_a_pod_is_not_given_cards_that_its_binding_would_refuse(
     with (
         extending(cluster, files) as planner,
         scheduling(cluster.control_plane, kube_scheduler, directory, ALONE, [hami]),
-        scheduling(cluster.control_plane, kube_scheduler, directory, ASKING, [files.entry, hami]),
+        scheduling(cluster.control_plane, kube_scheduler, directory, ASKING, [files.before_hami, hami]),
     ):
         # HAMi packs: the node with the greater part in use comes first.
         part = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}}
