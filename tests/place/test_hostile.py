@@ -132,7 +132,7 @@ def test_a_pod_that_hami_had_chosen_cards_for_keeps_those_that_it_is_pinned_to_n
     found.create("ghost", 8, gated=False, annotations={**ghost, **pinned}, labels={"gpu.topology/placement": "pinned"})
     found.create("train", 8)
     found.round()
-    assert found.pinned("train") == ()
+    assert (found.pinned("train"), found.why("train")[0]) == ((), "NoFreeCards")
 
 
 def test_pods_without_labels_annotations_and_times_are_placed() -> None:

@@ -423,21 +423,6 @@ def test_pods_that_ask_different_things_do_not_keep_each_other_from_their_turn()
     assert len(cluster.pinned("plain")) == 2
 
 
-def test_pods_that_were_let_go_are_pinned_again_one_for_each_node() -> None:
-    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"), settings={"inFlight": 2})
-    for number in range(6):
-        cluster.create(f"let-go-{number}", 8, gated=False, labels={"gpu.topology/placement": "released"})
-        cluster.refuse(f"let-go-{number}")
-    for number in range(4):
-        cluster.create(f"one-{number}", 1, gated=False, labels={"gpu.topology/placement": "released"})
-        cluster.refuse(f"one-{number}")
-    cluster.round()
-    cluster.now += 60
-    writes = cluster.round()
-    assert sorted(write.name for write in writes if write.patch) == ["let-go-0", "let-go-1"]
-    assert [write.name for write in cluster.round() if write.patch] == []
-
-
 def test_cards_that_another_pod_leaves_in_this_round_are_waited_for() -> None:
     cluster = PlacedCluster(*(named(h20(), name) for name in "abc"))
     for name in ("one", "two"):

@@ -80,6 +80,17 @@ def test_a_card_that_a_waiting_pod_was_pinned_to_is_not_free() -> None:
     assert view(found, "pairs").holders == ("team/pinned",)
 
 
+def test_a_pod_that_names_cards_of_another_node_holds_none_of_them() -> None:
+    cluster = pairs("twin")
+    cluster.create("odd", 1, gated=False)
+    cluster.give("odd", "twin", ("GPU-pairs.0",))
+    node = view(asked(cluster, 2), "pairs")
+    assert (node.free, node.holders) == ((0, 1, 2, 3), ())
+    hold(cluster, "slice", "pairs", 0)
+    node = view(asked(cluster, 2), "pairs")
+    assert (node.free, node.holders) == ((1, 2, 3), ("team/slice",))
+
+
 def test_of_a_full_node_it_is_said_who_holds_it() -> None:
     cluster = pairs()
     hold(cluster, "one", "pairs", 0, 1)

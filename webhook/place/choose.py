@@ -40,6 +40,12 @@ class Chosen:
         """Of the ring bandwidth that the best set of this size has on such a node if all is free."""
         return 1.0 - self.choice.loss
 
+    @property
+    def given_up(self) -> float:
+        """GB/s per direction that the rings of that set have more."""
+        ring = self.choice.chosen.ring_bandwidth
+        return ring / self.share - ring if self.share else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Ranked:

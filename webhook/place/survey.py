@@ -108,6 +108,7 @@ def take(world: World, busy: Mapping[str, Sequence[str]]) -> None:
             is_bound=True,
             amounts={},
             held=tuple(uuids),
+            held_on=node,
             group="",
             unbound=None,
         )
@@ -167,16 +168,21 @@ class _Surveyor:
         hindrance = "" if node.name in chosen else self._hindrance(node, free)
         if offer and not hindrance and node.name not in chosen:
             hindrance = "; ".join(unmet.evidence for unmet in offer.unmet)
-        holders = {key for uuid in node.uuids.values() for key in self._world.holders(uuid)}
         return NodeView(
             name=node.name,
             cards=len(node.uuids),
             free=free,
-            holders=tuple(sorted(key.removeprefix("/") for key in holders)),
+            holders=tuple(sorted(key.removeprefix("/") for key in self._holders(node, free))),
             offer=offer.chosen if offer else None,
             hindrance=hindrance,
             is_chosen=node.name in chosen,
         )
+
+    def _holders(self, node: PlaceNode, free: tuple[int, ...]) -> set[str]:
+        """The pods because of which cards are not free."""
+        taken = (uuid for index, uuid in node.uuids.items() if index not in free)
+        keys = {key for uuid in taken for key in self._world.holders(uuid)}
+        return {key for key in keys if self._world.pods[key].held_on in ("", node.name)}
 
     def _hindrance(self, node: PlaceNode, free: tuple[int, ...]) -> str:
         if not node.uuids:
@@ -242,5 +248,14 @@ def _pod() -> PodRecord:
         is_ending=False,
     )
     return PodRecord(
-        namespace="", name=_JOB, uid="", node="", is_bound=False, amounts={}, held=(), group="", unbound=unbound
+        namespace="",
+        name=_JOB,
+        uid="",
+        node="",
+        is_bound=False,
+        amounts={},
+        held=(),
+        held_on="",
+        group="",
+        unbound=unbound,
     )
