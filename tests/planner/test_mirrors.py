@@ -183,7 +183,7 @@ def test_a_node_that_is_gone_is_told_of_and_its_topology_is_not_kept() -> None:
     told.mirrors.nodes.drop(VersionedObject("n1", 10_000, b"{}"))
     told.mirrors.refresh()
     assert told.follower.nodes == {}
-    told.mirrors.follow(None)
+    told.mirrors.leave(told.follower)
     told.mirrors.follow(told.follower)
     assert told.follower.nodes == {}
 

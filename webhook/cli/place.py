@@ -44,17 +44,34 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     port: Annotated[
         int, typer.Option(metavar="PORT", min=0, max=65535, help="Plain port of metrics and probes.")
     ] = 8080,
+    extender_port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT", min=0, max=65535, help="HTTPS port of the scheduler extender; without it there is none."
+        ),
+    ] = None,
+    extender_tls: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Certificate of the extender: tls.crt and tls.key.")
+    ] = None,
+    extender_client_ca: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Authority of the certificates that schedulers show it.")
+    ] = None,
 ) -> None:
     """Choose the cards of waiting pods, while this replica holds the Lease."""
     if context.invoked_subcommand is not None:
         return
     if not namespace:
         raise typer.BadParameter(f"expected a name, or the variable {names.AGENT_NAMESPACE}", param_hint="--namespace")
+    extender = (extender_port, extender_tls, extender_client_ca)
+    if None in extender and extender != (None, None, None):
+        raise typer.BadParameter(
+            "expected --extender-port, --extender-tls and --extender-client-ca together", param_hint="--extender-port"
+        )
     from functools import partial
 
     from webhook.cli.inputs import read_settings
     from webhook.planner.decisions import PlaceDecisions
-    from webhook.planner.run import PlannerSettings, run
+    from webhook.planner.run import MakeCompanion, PlannerSettings, run
 
     settings, policy = read_settings(config)
     planner = PlannerSettings(
@@ -66,7 +83,16 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         host=host,
         port=port,
     )
-    run(planner, partial(PlaceDecisions, policy))
+    companion: MakeCompanion | None = None
+    if extender_port is not None and extender_tls and extender_client_ca:
+        from webhook.extender.run import Extender, ExtenderSettings
+
+        companion = partial(
+            Extender,
+            ExtenderSettings(host=host, port=extender_port, tls=extender_tls, client_authority=extender_client_ca),
+            policy,
+        )
+    run(planner, partial(PlaceDecisions, policy), companion)
 
 
 @place.command()
