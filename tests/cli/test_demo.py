@@ -19,6 +19,7 @@ def test_the_demo_sends_every_example_through_a_webhook_and_agrees_with_inject()
     assert "refuse  Pod prefill-without-permission" in done.stdout
     assert "20 pods of 16 workloads went through the webhook over TLS." in done.stdout
     assert "gives the same patch, byte for byte, for 20 of them" in done.stdout
+    assert "condition Pinned: GT620: node a100-pcie: GPU0, GPU1 (NVLink, 240 GB/s)" in done.stdout
 
 
 def test_pods_are_bound_and_started_with_their_own_cards_on_a_driver_that_is_played(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def demo(
 
     from webhook.cli.demo.admission import send_workload
     from webhook.cli.demo.examples import find_examples
+    from webhook.cli.demo.placing import place_a_pod
     from webhook.cli.demo.process import running_webhook
     from webhook.cli.demo.start import Driver
     from webhook.cli.inputs import read_settings
@@ -62,6 +63,7 @@ def demo(
                 for path in files
             ]
             right = _to_the_node(console, client, copy, files, policy, state, played)
+        right = place_a_pod(console, state) and right
     pods = sum(map(len, agreed))
     same = sum(map(sum, agreed))
     console.print(f"\n[bold]{pods} pods of {len(files)} workloads[/] went through the webhook over TLS.")
