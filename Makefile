@@ -56,6 +56,7 @@ run: .venv/installed        ## the webhook on https://localhost:8443 with the ex
 bench: .venv/installed      ## what a review costs beside a bare server and other webhooks, a choice of GPUs beside a plain loop, a restart in reviews
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.selection
+	$(BIN)/python -m bench.placement
 	$(BIN)/python -m bench.restart
 	$(BIN)/python -m bench.peers
 

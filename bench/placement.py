@@ -57,6 +57,15 @@ GATE = "gpu.topology/place"
 PAIRS = {(0, 1): 12, (2, 3): 12, (4, 5): 12, (6, 7): 12}
 Object = dict[str, Any]
 _MEASURE_MEMORY = "--memory-of"
+TEN_TIMES = """
+A choice grows with the stocks, the different sets of free cards on machines that are built differently, and not with
+the nodes. For ten times as many nodes and pods other things would have to change:
+- Memory is kept for each pod, whether it has cards or not. Of pods without cards only sums for each node are needed.
+- At the start all pods and nodes are listed and decoded in one process. Planners that each have some pools of nodes
+  would divide this, and pods would have to name their pool.
+- What a waiting pod is told looks at every node, once a round for pods that ask the same. The nodes with the most free
+  cards would have to be kept in order.
+- A node takes one pod at a time, and 16 pods in all are on their way: HAMi's speed is the limit, not the choice."""
 
 
 @dataclass(kw_only=True)
@@ -335,7 +344,10 @@ def main() -> int:
     figures: Callable[[], Iterator[Figure]] = measured
     if arguments.simulate:
         figures = lambda: simulate(BIG_NODES, BIG_PODS, ARRIVALS)  # noqa: E731 - one of two
-    show(figures(), Console())
+    console = Console()
+    show(figures(), console)
+    if arguments.simulate:
+        console.print(TEN_TIMES, soft_wrap=True)
     return 0
 
 

@@ -26,6 +26,7 @@ class FileKeeper:
         log: Hears what is done.
         directory: With ``tls.crt`` and ``tls.key``; None: another program looks after them.
         client_authority: Whose certificates clients must show, PEM; None: they need none.
+        authority_setting: What names that file, for errors.
         seconds: Between two looks.
     """
 
@@ -36,12 +37,14 @@ class FileKeeper:
         *,
         directory: Path | None = None,
         client_authority: Path | None = None,
+        authority_setting: str = "server.clientAuthority",
         seconds: float = SECONDS,
     ) -> None:
         self._live = live
         self._log = log
         self._directory = directory
         self._client_authority = client_authority
+        self._authority_setting = authority_setting
         self._seconds = seconds
         self._bundle: TlsBundle | None = None
         self._clients: bytes | None = None
@@ -55,7 +58,7 @@ class FileKeeper:
             BundleError: it cannot be used, or not be read.
         """
         if self._client_authority is not None:
-            clients = _read(self._client_authority)
+            clients = _read(self._client_authority, self._authority_setting)
             if clients != self._clients:
                 self._live.replace(client_authority=clients)
                 self._tell("demanding", "certificates of clients", again=self._clients is not None)
@@ -95,10 +98,8 @@ class FileKeeper:
             self._log.did(what, why)
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, setting: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise BundleError(
-            f"server.clientAuthority: {path}: expected the authority of clients, PEM: {error.strerror}"
-        ) from None
+        raise BundleError(f"{setting}: {path}: expected the authority of clients, PEM: {error.strerror}") from None

@@ -650,4 +650,4 @@ def _choices(setting: str) -> tuple[str, ...]:
     for part in re.sub(r"\[.*?\]", "", setting).split("."):
         kind = next(field.type for field in msgspec.structs.fields(kind) if field.encode_name == part)
         kind = ResourceNames if part == "resources" else kind
-    return get_args(kind)
+    return get_args(kind) or tuple(kind)

@@ -3,7 +3,20 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from webhook.catalogue import cards, installation, links, nodes, opting, peers, placement, releasing, variables, waiting
+from webhook.catalogue import (
+    cards,
+    extender,
+    installation,
+    links,
+    nodes,
+    opting,
+    peers,
+    placement,
+    placement_findings,
+    releasing,
+    variables,
+    waiting,
+)
 from webhook.catalogue.entry import Entry
 
 AREAS: Mapping[str, str] = MappingProxyType(
@@ -28,7 +41,12 @@ def entries() -> dict[str, Entry]:
         ValueError: two entries have one code.
     """
     found: dict[str, Entry] = {}
-    for area in (opting, cards, links, variables, peers, placement, waiting, releasing, nodes, installation):
+    areas = (
+        *(opting, cards, links, variables, peers),
+        *(placement, waiting, placement_findings, releasing, extender),
+        *(nodes, installation),
+    )
+    for area in areas:
         for entry in vars(area).values():
             if isinstance(entry, Entry) and found.setdefault(entry.code, entry) is not entry:
                 raise ValueError(f"{entry.code} is the code of two entries of the catalogue")

@@ -243,3 +243,51 @@ def test_the_notes_say_what_the_planner_does(helm: Helm) -> None:
     assert "chooses the cards of pods before HAMi does" in said
     assert "helm uninstall --no-hooks" in said
     assert "lanner" not in notes(helm, mode("off"))
+
+
+def test_the_extender_is_off_unless_it_is_switched_on(helm: Helm) -> None:
+    objects = helm.objects(options=[PLACES, "--set=networkPolicy.enabled=true"])
+    assert not [one for one in objects if one["metadata"]["name"] == "gpu-topology-extender"]
+    (container,) = pod_template(objects, PLANNER)["spec"]["containers"]
+    assert not [argument for argument in container["args"] if "extender" in argument]
+    assert [port["name"] for port in container["ports"]] == ["ops"]
+
+
+def test_the_extender_has_a_service_its_certificates_and_a_port_that_schedulers_reach(helm: Helm) -> None:
+    objects = helm.objects("extender")
+    spec = pod_template(objects, PLANNER)["spec"]
+    (container,) = spec["containers"]
+    service = pick(objects, "Service", "gpu-topology-extender")["spec"]
+    assert service["selector"] == pick(objects, *PLANNER)["spec"]["selector"]["matchLabels"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports[service["ports"][0]["targetPort"]] == 8444
+    assert "--extender-port=8444" in container["args"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    secrets = {volume["name"]: volume["secret"]["secretName"] for volume in spec["volumes"]}
+    assert f"--extender-tls={mounts['extender']}" in container["args"]
+    assert f"--extender-client-ca={mounts['schedulers']}/ca.crt" in container["args"]
+    assert (secrets["extender"], secrets["schedulers"]) == ("extender-tls", "extender-clients")
+    ingress = pick(objects, "NetworkPolicy", "gpu-topology-place")["spec"]["ingress"]
+    assert {"ports": [{"protocol": "TCP", "port": "extender"}]} in ingress
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["placement.extender.enabled=true"], "placement.extender: expected tlsSecret and clientAuthoritySecret"),
+        (
+            ["placement.extender.enabled=true", "placement.extender.tlsSecret=a"],
+            "placement.extender: expected tlsSecret and clientAuthoritySecret",
+        ),
+        (
+            ["placement.extender.enabled=true", "placement.mode=off"],
+            "placement.extender.enabled: expected placement.mode observe or on",
+        ),
+        (["placement.extender.tlsSecret=A_b"], "at '/placement/extender/tlsSecret'"),
+        (["placement.extender.port=1"], "at '/placement/extender': additional properties 'port' not allowed"),
+    ],
+)
+def test_an_extender_that_could_not_work_is_refused(helm: Helm, options: list[str], complaint: str) -> None:
+    done = helm.run("template", CHART, f"--kube-version={KUBERNETES}", *(f"--set={option}" for option in options))
+    assert done.returncode == 1
+    assert complaint in done.stderr

@@ -81,29 +81,43 @@ CUDA_DISABLE_CONTROL (GT210)
 containers too; setting it inside a running container changes nothing
   6. ok   own-gpus: container train: the device plugin's list says which GPUs are visible
 
+Placement
+  7. -    placement: only pods that the webhook prepared wait for the planner
+
 Allocation and links
-  7. ok   allocation: node h20-node-1 gives GPU0 and GPU1 to container train
-  8. ok   node-topology: state directory STATE tells it of node h20-node-1
-  9. ok   links: every pair of GPU0 and GPU1 has NVLink: link class NVSwitch
- 10. ok   bandwidth: GPU0-GPU1 have 370.8 GB/s per direction, no pair has less; best ring 370.8 GB/s (0-1-0), estimated
- 11. -    requirements: the pod requires nothing of its GPUs
- 12. -    told-at-binding: only pods that the webhook prepared are told
+  8. ok   allocation: node h20-node-1 gives GPU0 and GPU1 to container train
+  9. ok   node-topology: state directory STATE tells it of node h20-node-1
+ 10. ok   links: every pair of GPU0 and GPU1 has NVLink: link class NVSwitch
+ 11. ok   bandwidth: GPU0-GPU1 have 370.8 GB/s per direction, no pair has less; best ring 370.8 GB/s (0-1-0), estimated
+ 12. -    requirements: the pod requires nothing of its GPUs
+ 13. -    told-at-binding: only pods that the webhook prepared are told
 
 Variables
- 13. ok   nccl-variables: container train sets none: NCCL's own defaults hold, which use NVLink, unless the image or \
+ 14. ok   nccl-variables: container train sets none: NCCL's own defaults hold, which use NVLink, unless the image or \
 /etc/nccl.conf says otherwise
 
 Peers
- 14. -    peers: profile exclusive: no other container or pod works with these GPUs
+ 15. -    peers: profile exclusive: no other container or pod works with these GPUs
 
 Faults of HAMi
- 15. ok   init-container-fault: no init container without a GPU comes to an end before the others start
- 16. -    privileged: no container is privileged
- 17. -    init-container-gpus: no init container asks for GPUs
+ 16. ok   init-container-fault: no init container without a GPU comes to an end before the others start
+ 17. -    privileged: no container is privileged
+ 18. -    init-container-gpus: no init container asks for GPUs
 
 The webhook did not prepare this pod. NVLink may be lost, or slower than it could be: control.
 """
     )
+
+
+def test_a_state_directory_says_whether_a_planner_is_alive(state: Path) -> None:
+    gates = [{"name": "gpu.topology/place"}]
+    write(state / "pods" / "train.yaml", pod(labels={"gpu.topology/placement": "waiting"}, schedulingGates=gates))
+    done = gpu_topology("explain", "team-a/train", "--state", state)
+    assert f"and no planner is alive: cluster.yaml of state directory {state} names none;" in done.out
+    (state / "cluster.yaml").write_text('hamiVersion: "2.9.0"\nplanner: true\n')
+    done = gpu_topology("explain", "team-a/train", "--state", state)
+    waits = "the pod waits behind the scheduling gate gpu.topology/place, and the planner has not said why yet (GT641)"
+    assert f"?    placement: {waits}\n" in done.out
 
 
 def test_programs_get_json(state: Path) -> None:
@@ -111,7 +125,7 @@ def test_programs_get_json(state: Path) -> None:
     document = json.loads(done.out)
     assert done.code == 1
     assert (document["pod"], document["node"], document["reach"]) == ("team-a/train", "h20-node-1", "some")
-    assert document["findings"][8] == {
+    assert document["findings"][9] == {
         "group": "Allocation and links",
         "condition": "links",
         "verdict": "holds",

@@ -123,8 +123,8 @@ def test_a_pod_is_explained_with_what_the_cluster_knows(cluster: Cluster) -> Non
     assert done.err == ""
     assert "  1. ok   opted-in: namespace team-a has opted in" in done.out
     assert "  5. FAIL control: HAMi's library is preloaded into container train: HAMi 2.9.0 looks there" in done.out
-    assert "  8. ok   node-topology: the agent of node h20-node-1 published it" in done.out
-    assert "  9. ok   links: every pair of GPU0 and GPU1 has NVLink: link class NVSwitch" in done.out
+    assert "  9. ok   node-topology: the agent of node h20-node-1 published it" in done.out
+    assert " 10. ok   links: every pair of GPU0 and GPU1 has NVLink: link class NVSwitch" in done.out
 
 
 @pytest.mark.parametrize(("owner", "tells"), [("uid-of-the-node", True), ("a-guess", False)])
@@ -303,6 +303,73 @@ def test_a_registration_that_may_not_be_read_is_not_taken_for_none(cluster: Clus
     done = cluster.explain()
     assert "?    binding-reviewed: whether Bindings of HAMi's scheduler reach the webhook is not known: " in done.out
     assert "-> Have the permissions to list Deployments and to get MutatingWebhookConfigurations\n" in done.out
+
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/gpu/leases/gpu-topology-place"
+
+
+def add_waiting_pod(cluster: Cluster) -> None:
+    """A pod behind the gate, and the webhook's registration, which names its namespace."""
+    manifest = pod(labels={"gpu.topology/placement": "waiting"}, schedulingGates=[{"name": "gpu.topology/place"}])
+    placed = {"type": "gpu.topology/Placed", "status": "False", "reason": "NoFreeCards", "message": "GT621: a is full"}
+    add_pod(cluster, manifest | {"status": {"phase": "Pending", "conditions": [placed]}})
+    client = {"service": {"namespace": "gpu", "name": "gpu-topology-webhook"}}
+    cluster.objects[REGISTRATION] = {"webhooks": [{"name": "pods.gpu.topology", "clientConfig": client}]}
+
+
+def lease(*, minutes_ago: int) -> dict[str, Any]:
+    renewed = micro_time(datetime.now(UTC) - timedelta(minutes=minutes_ago))
+    return {"spec": {"holderIdentity": "planner-0", "leaseDurationSeconds": 15, "renewTime": renewed}}
+
+
+def test_a_waiting_pod_says_for_what_and_whether_a_planner_is_alive(cluster: Cluster) -> None:
+    add_waiting_pod(cluster)
+    cluster.objects[LEASE] = lease(minutes_ago=0)
+    done = cluster.explain()
+    waits = "the pod waits behind the scheduling gate gpu.topology/place"
+    assert f"?    placement: {waits}: a is full (GT621)\n" in done.out
+    cluster.objects[LEASE] = lease(minutes_ago=30)
+    done = cluster.explain()
+    gone = "and no planner is alive: Lease gpu/gpu-topology-place was renewed 30 minutes ago; the webhook lets it go"
+    assert f"FAIL placement: {waits}, {gone}" in done.out
+    del cluster.objects[LEASE]
+    assert "and no planner is alive: there is no Lease gpu/gpu-topology-place; " in cluster.explain().out
+
+
+def test_a_planner_that_may_not_be_asked_about_is_not_said_to_be_gone(cluster: Cluster) -> None:
+    add_waiting_pod(cluster)
+    cluster.objects[LEASE] = None
+    done = cluster.explain()
+    problem = "get Lease gpu/gpu-topology-place: you may not (403)"
+    assert f"gpu-topology: left out: {problem}\n" in done.err
+    assert f": a is full; whether a planner is alive is not known: {problem} (GT621)\n" in done.out
+    assert "Have the permissions to get MutatingWebhookConfigurations and Leases\n" in done.out
+
+
+@pytest.mark.parametrize(
+    ("registration", "problem"),
+    [
+        (None, "get MutatingWebhookConfiguration gpu-topology-webhook: you may not (403)"),
+        ({"webhooks": [{"clientConfig": {"url": "https://a"}}]}, "names no Service, and so no namespace"),
+        ({"webhooks": 1}, "names no Service, and so no namespace"),
+    ],
+    ids=["forbidden", "url", "spoiled"],
+)
+def test_without_the_namespace_of_the_planner_its_lease_is_not_asked_for(
+    cluster: Cluster, registration: Any, problem: str
+) -> None:
+    add_waiting_pod(cluster)
+    cluster.objects[REGISTRATION] = registration
+    done = cluster.explain()
+    assert problem in done.out
+    assert LEASE not in cluster.asked
+
+
+def test_of_a_pod_that_never_waits_the_planner_is_not_asked_about(cluster: Cluster) -> None:
+    add_waiting_pod(cluster)
+    add_pod(cluster, pod())
+    cluster.explain()
+    assert LEASE not in cluster.asked
 
 
 @pytest.mark.parametrize(

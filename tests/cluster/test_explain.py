@@ -4,13 +4,22 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kubernetes.client import AppsV1Api, CoreV1Api, V1Node, V1ObjectMeta
+from kubernetes.client import (
+    AdmissionregistrationV1Api,
+    AppsV1Api,
+    CoordinationV1Api,
+    CoreV1Api,
+    V1Lease,
+    V1LeaseSpec,
+    V1Node,
+    V1ObjectMeta,
+)
 
 from tests.agent.waking import wake
 from tests.cli.command import Done, gpu_topology
@@ -257,6 +266,67 @@ def test_what_was_taken_away_is_all_that_is_needed() -> None:
         ("mutatingwebhookconfigurations", ("get",)),
         ("deviceclasses", ("list",)),
     ]
+
+
+LEASE = "gpu-topology-place"
+WAITING = {"gpu.topology/placement": "waiting"}
+
+
+def create_waiting(site: Site, name: str) -> None:
+    """A pod behind the gate, about which the planner has said something."""
+    pod = gpu_pod(name, {}, **WAITING)
+    pod["spec"]["schedulingGates"] = [{"name": "gpu.topology/place"}]
+    created(site.control_plane, site.namespace, pod)
+    placed = {"type": "gpu.topology/Placed", "status": "False", "reason": "NoFreeCards", "message": "GT621: a is full"}
+    site.admin.patch_namespaced_pod_status(name, site.namespace, {"status": {"conditions": [placed]}})
+
+
+@contextmanager
+def planner(site: Site, renewed: datetime) -> Iterator[str]:
+    """A planner's Lease, and a registration that names its namespace; yields a configuration that names that."""
+    leases = CoordinationV1Api(site.admin.api_client)
+    spec = V1LeaseSpec(holder_identity="planner-0", lease_duration_seconds=15, renew_time=renewed)
+    leases.create_namespaced_lease(site.namespace, V1Lease(metadata=V1ObjectMeta(name=LEASE), spec=spec))
+    name = f"planner-of-{site.namespace}"
+    service = {"namespace": site.namespace, "name": "gpu-topology-webhook"}
+    webhook = {"name": "none.gpu.topology", "clientConfig": {"service": service}, "rules": []}
+    webhook |= {"sideEffects": "None", "admissionReviewVersions": ["v1"]}
+    api = AdmissionregistrationV1Api(site.admin.api_client)
+    body: Any = {"metadata": {"name": name}, "webhooks": [webhook]}
+    api.create_mutating_webhook_configuration(body)
+    try:
+        yield f"certificates: {{webhookConfiguration: {name}}}\nplacement: {{mode: 'on'}}\n"
+    finally:
+        api.delete_mutating_webhook_configuration(name)
+
+
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_a_pod_that_waits_for_its_cards_says_for_what_and_for_whom(
+    site: Site, tmp_path: Path, *, is_alive: bool
+) -> None:
+    create_waiting(site, "train")
+    config = tmp_path / "config.yaml"
+    with planner(site, datetime.now(UTC) - timedelta(hours=0 if is_alive else 3)) as text:
+        config.write_text(text)
+        done = site.explain("train", "--config", str(config))
+    assert done.err == ""
+    waits = "placement: the pod waits behind the scheduling gate gpu.topology/place for "
+    assert waits in done.out, done.out
+    gone = f"no planner is alive: Lease {site.namespace}/{LEASE} was renewed 3 hours ago"
+    assert (gone in done.out, "s: a is full (GT621)" in done.out) == (not is_alive, is_alive)
+
+
+def test_without_the_permission_to_get_leases_no_planner_is_said_to_be_gone(
+    make_site: MakeSite, tmp_path: Path
+) -> None:
+    site = make_site(without(EXPLAIN, Scope.CLUSTER, "leases", "get"))
+    create_waiting(site, "train")
+    config = tmp_path / "config.yaml"
+    with planner(site, datetime.now(UTC) - timedelta(hours=3)) as text:
+        config.write_text(text)
+        done = site.explain("train", "--config", str(config))
+    assert f"gpu-topology: left out: get Lease {site.namespace}/{LEASE}: leases" in done.err
+    assert "s: a is full; whether a planner is alive is not known: get Lease" in done.out
 
 
 def test_what_claims_serve_is_asked_of_a_pod_without_a_node_only(make_site: MakeSite) -> None:

@@ -46,6 +46,16 @@ DEFAULTS = {
     },
     "nccl": {"pcieP2PLevel": "auto", "nvswitch": {}, "nvlink": {}, "pcie": {}, "multinode": {}},
     "binding": {"readSeconds": 2.0, "topologyMaxAgeSeconds": 600.0, "schedulers": []},
+    "placement": {
+        "mode": "observe",
+        "pinSeconds": 60,
+        "inFlight": 16,
+        "attempts": 5,
+        "fullSeconds": 60,
+        "releaseSeconds": 300,
+        "reserveSeconds": 600,
+        "network": [],
+    },
     "limits": {
         "containers": 128,
         "envAnnotations": 128,
@@ -123,7 +133,7 @@ def test_the_remap_image_is_of_our_own_version() -> None:
         ({"nccl": {"pcieP2pLevel": "PXB"}}, r"Did you mean nccl\.pcieP2PLevel\?$"),
         (
             {"zzz": 1},
-            r"^zzz: unknown setting\. Known here: defaults, resources, cluster, remap, nccl, binding, limits, server",
+            r"^zzz: unknown setting\. Known here: defaults, resources, cluster, remap, nccl, binding, placement",
         ),
         ({1: 1}, r"^1: unknown setting"),
         ({None: 1}, r"^None: unknown setting"),
@@ -200,6 +210,15 @@ def test_a_bad_default_is_refused(defaults: dict[str, str], message: str) -> Non
             {"remap": {"environment": "env"}},
             r"^remap\.environment: expected one of annotations, file, found 'env'$",
         ),
+        (
+            {"placement": {"mode": "yes"}},
+            r"^placement\.mode: expected one of off, observe, on, found 'yes'$",
+        ),
+        ({"placement": {"mode": True}}, r"^placement\.mode: expected a string \(quote it\), found true or false$"),
+        (
+            {"placement": {"network": [{"label": "zone"}]}},
+            r"^placement\.network\[0\]: object missing required field bandwidth$",
+        ),
         ({"binding": {"readSeconds": "2"}}, r"^binding\.readSeconds: expected a number, found a string$"),
         ({"resources": [{"family": "hami"}]}, r"^resources\[0\]: object missing required field count$"),
     ],
@@ -242,6 +261,12 @@ def test_a_value_of_a_wrong_type_is_refused_by_its_name(document: Any, message: 
         (
             {"server": {"maxUnfinishedBytes": 6291455}},
             r"^server\.maxUnfinishedBytes: expected at least maxReviewBytes \(6291456\), found 6291455: no review",
+        ),
+        ({"placement": {"pinSeconds": 0}}, r"^placement\.pinSeconds: expected a number from 1 to 86400, found 0$"),
+        ({"placement": {"attempts": 86401}}, r"^placement\.attempts: expected a number from 1 to 86400, found 86401$"),
+        (
+            {"placement": {"network": [{"label": "zone", "bandwidth": 0.0}]}},
+            r"^placement\.network\[0\]: expected a label, bandwidth > 0 and latency >= 0$",
         ),
         ({"binding": {"readSeconds": 0}}, r"^binding: expected readSeconds > 0 and topologyMaxAgeSeconds > 0$"),
         ({"binding": {"readSeconds": float("inf")}}, r"^binding: expected readSeconds > 0"),

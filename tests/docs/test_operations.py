@@ -31,6 +31,7 @@ SECTIONS = {
     "PLANNER": "### The planner (`gpu-topology place`)",
     "AGENT": "### The agent (`gpu-topology agent`)",
     "EXPLAIN": "### A person with `gpu-topology explain`",
+    "PLAN": "### A person with `gpu-topology topology plan`",
 }
 """Where docs/security.md has what each list of webhook/kube/permissions.py allows."""
 SCOPES = {

@@ -1,11 +1,13 @@
-"""Which GPUs a job would get, and why, in words."""
+"""Which GPUs a job would get, and why, in sentences and tables."""
 
 from dataclasses import replace
 
+import pytest
+
 from tests.topology.machines import dgx1_v100, h20, l40s
-from webhook.draw.choices import chosen_text, plan_text
+from webhook.draw.choices import chosen_text, plan_text, ranges
 from webhook.topology.planning.plan import Plan, PlanRequest, plan
-from webhook.topology.selection.request import Constraints, NodeFree, Request, Weights
+from webhook.topology.selection.request import Constraints, NodeFree, Request
 from webhook.topology.selection.select import Choice, select
 
 
@@ -16,66 +18,119 @@ def chosen(request: Request) -> Choice:
 
 
 def lines(choice: Choice, request: Request) -> list[str]:
-    return chosen_text("node-1", choice, request.constraints, request.scored_by).plain.splitlines()
+    return chosen_text("node-1", choice, request.constraints).plain.splitlines()
+
+
+def planned(*nodes: NodeFree, request: PlanRequest) -> str:
+    found = plan(nodes, request)
+    assert isinstance(found, Plan)
+    return plan_text(found, request.constraints).plain
+
+
+def test_the_choice_is_a_sentence() -> None:
+    request = Request(count=2, busy=frozenset({0, 1, 2, 4, 7}))
+    found = lines(chosen(request), request)
+    assert found[:2] == [
+        "A job of 2 GPUs gets GPU5 and GPU6 of node node-1.",
+        "NVLink: every pair has NVLinks of its own.",
+    ]
 
 
 def test_what_is_lost_beside_an_idle_node_is_said() -> None:
     request = Request(count=2, busy=frozenset({0, 1, 2, 4, 7}))
     found = lines(chosen(request), request)
-    assert found[0].startswith("node-1  GPU5, GPU6  NVLink: ")
-    assert not any(line.startswith("  loss") for line in found)
+    assert found[-1] == "No 2 GPUs of this node have faster rings, even if all are free."
     request = Request(count=2, busy=frozenset({0, 2, 4, 6, 7}))
     found = lines(replace(chosen(request), loss=0.25), request)
-    assert found[-1] == "  loss         25% of the ring bandwidth that the best set of this size has on the idle node"
+    assert found[-1] == "The best 2 GPUs of the idle node have more: 25% of their ring bandwidth is lost here."
+
+
+def test_the_weakest_pair_is_compared_with_the_best_of_the_node() -> None:
+    request = Request(count=2)
+    assert "No pair of GPUs of this node is faster than their weakest pair." in lines(chosen(request), request)
+    request = Request(count=4, busy=frozenset({0, 5}))
+    said = "Their weakest pair has 50% of the bandwidth of the best pair of this node."
+    assert said in lines(chosen(request), request)
 
 
 def test_a_search_that_left_sets_out_says_so() -> None:
     request = Request(count=2)
     found = lines(replace(chosen(request), exact=False), request)
-    assert found[-1] == "  search       not all sets were tried, there are too many: a better one may exist"
+    assert found[-1] == "Not all sets were tried, there are too many: a better one may exist."
 
 
 def test_only_constraints_that_hold_are_called_met() -> None:
     request = Request(count=8, constraints=Constraints(require_nvlink=True, min_bandwidth=5))
-    found = lines(chosen(request), request)
-    assert "  meets        min-bandwidth" in found
+    assert "They meet min-bandwidth." in lines(chosen(request), request)
+    request = Request(count=2, constraints=Constraints(require_nvlink=True, min_bandwidth=5))
+    assert "They meet require-nvlink and min-bandwidth." in lines(chosen(request), request)
 
 
-def test_the_score_shows_each_term_with_its_weight() -> None:
+def test_no_score_is_reckoned_before_the_reader() -> None:
     request = Request(count=2, constraints=Constraints(require_nvlink=True))
-    assert lines(chosen(request), request)[-1] == (
-        "  score        1.00 of 1: weakest pair 1.00 x 0.35, narrowest GPU 1.00 x 0.10, mean pair 1.00 x 0.05, "
-        "class 1.00 x 0.25, NUMA nodes 1.00 x 0.15, memory 1.00 x 0.10"
-    )
-
-
-def test_weights_are_shown_as_shares_of_the_score() -> None:
-    weights = Weights(weakest=3, narrowest=0, mean=0, link=1, numa=0, memory=0)
-    request = Request(count=2, weights=weights)
-    found = lines(chosen(request), request)
-    assert "  score        1.00 of 1: weakest pair 1.00 x 0.75, class 1.00 x 0.25" in found
+    assert "score" not in "\n".join(lines(chosen(request), request))
 
 
 def test_a_job_on_one_node_needs_no_network() -> None:
-    found = plan([NodeFree(h20()), NodeFree(l40s())], PlanRequest(count=3))
-    assert isinstance(found, Plan)
-    text = plan_text(found, Constraints()).plain
-    assert text.startswith("3 GPUs on 1 node  ring ")
+    text = planned(NodeFree(h20()), NodeFree(l40s()), request=PlanRequest(count=3))
+    assert text.startswith("A job of 3 GPUs gets GPU0, GPU1 and GPU2 of node h20-node-1.\nNVSwitch: ")
     assert "network" not in text
 
 
-def test_each_node_of_a_job_says_how_the_ring_goes_through_it() -> None:
-    found = plan([NodeFree(h20()), NodeFree(replace(h20(), node="h20-node-2"))], PlanRequest(count=16))
-    assert isinstance(found, Plan)
-    blocks = plan_text(found, Constraints()).plain.split("\n\n")
-    assert [block.split()[0] for block in blocks] == ["16", "h20-node-1", "h20-node-2"]
-    for block in blocks[1:]:
-        last = block.splitlines()[-1]
-        assert last.startswith("  network      ")
-        assert ", in through ibp" in last
+def test_a_job_over_several_nodes_is_a_table_with_the_way_through_each() -> None:
+    twin = replace(h20(), node="h20-node-2")
+    text = planned(NodeFree(h20()), NodeFree(twin), request=PlanRequest(count=16))
+    head, table, ways = text.split("\n\n")
+    ring = (
+        "A ring over all of them carries about 120 GB/s, an all-reduce about 64 GB/s: "
+        "the networks of nodes h20-node-1 and h20-node-2 carry no more."
+    )
+    assert head.splitlines() == [
+        "A job of 16 GPUs gets 8 of node h20-node-1 and 8 of node h20-node-2.",
+        ring,
+    ]
+    assert table.splitlines() == [
+        "node        GPUs  links     weakest pair  ring        network   NUMA",
+        "h20-node-1  0-7   NVSwitch  370.8 GB/s    370.8 GB/s  120 GB/s  0, 1",
+        "h20-node-2  0-7   NVSwitch  370.8 GB/s    370.8 GB/s  120 GB/s  0, 1",
+    ]
+    for node, way in zip(("h20-node-1", "h20-node-2"), ways.splitlines(), strict=True):
+        assert way.startswith(f"The ring passes node {node} in the order ")
+    assert all(", in through ibp" in way and " and out through ibp" in way for way in ways.splitlines())
+
+
+def test_what_holds_the_ring_back_is_named() -> None:
+    nodes = (NodeFree(h20()), NodeFree(dgx1_v100()))
+    assert "the network of node dgx1-v100 carries no more" in planned(*nodes, request=PlanRequest(count=16))
+    fast = PlanRequest(count=16, network_bandwidth=500.0)
+    assert "the links of node dgx1-v100 carries no more" not in planned(*nodes, request=fast)
+    assert "the links of node dgx1-v100 carry no more" in planned(*nodes, request=fast)
+
+
+def test_constraints_and_losses_of_several_nodes_are_said_of_each() -> None:
+    met = PlanRequest(count=16, constraints=Constraints(require_nvlink=True))
+    twin = replace(h20(), node="h20-node-2")
+    assert planned(NodeFree(h20()), NodeFree(twin), request=met).endswith("They meet require-nvlink on each node.")
+    busy = planned(
+        NodeFree(dgx1_v100(), frozenset({0, 3})),
+        NodeFree(replace(dgx1_v100(), node="other"), frozenset({1, 4, 6})),
+        request=PlanRequest(count=11),
+    )
+    assert "of the ring bandwidth of the best 6 GPUs is lost, because others hold some." in busy
 
 
 def test_a_single_gpu_has_no_ring_to_promise() -> None:
-    found = plan([NodeFree(h20())], PlanRequest(count=1))
-    assert isinstance(found, Plan)
-    assert plan_text(found, Constraints()).plain.splitlines()[0] == "1 GPU on 1 node"
+    text = planned(NodeFree(h20()), request=PlanRequest(count=1))
+    assert text.splitlines()[:2] == [
+        "A job of 1 GPU gets GPU0 of node h20-node-1.",
+        "single: one GPU, nothing to link.",
+    ]
+    assert "ring" not in text
+
+
+@pytest.mark.parametrize(
+    ("indices", "words"),
+    [((), ""), ((3,), "3"), ((0, 1), "0, 1"), ((0, 1, 2), "0-2"), ((0, 2, 3, 4, 7), "0, 2-4, 7")],
+)
+def test_indices_that_follow_each_other_are_a_range(indices: tuple[int, ...], words: str) -> None:
+    assert ranges(indices) == words

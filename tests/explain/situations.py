@@ -12,6 +12,7 @@ from webhook.config import AdmitPolicy
 from webhook.explain.evidence import Evidence, containers_with_env_from, node_of
 from webhook.explain.explain import explain
 from webhook.explain.findings import Finding, Report
+from webhook.explain.standing import standing_of
 from webhook.manifest.pods import to_json
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Namespace, Pod
@@ -70,6 +71,7 @@ def told(
     rules: AdmitPolicy | None = None,
     sources: Sources | None = None,
     others: tuple[Manifest, ...] | None = None,
+    **more: Any,
 ) -> Report:
     """What is said of a pod."""
     found = decoded(manifest)
@@ -83,6 +85,8 @@ def told(
             node=node_of(found),
             others=None if others is None else tuple(map(decoded, others)),
             env_from=containers_with_env_from(to_json(manifest)),
+            standing=standing_of(to_json(manifest)),
+            **more,
         )
     )
 

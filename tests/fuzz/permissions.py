@@ -6,7 +6,7 @@ from typing import Any
 Manifest = dict[str, Any]
 
 _OUTPUT = re.compile(
-    r"gpu\.topology/(injected|visible-uuids|nccl-nvls|node-topology|link|bandwidth|ring-order|numa|satisfied"
+    r"gpu\.topology/(injected|visible-uuids|nccl-nvls|node-topology|link|bandwidth|ring-order|numa|satisfied|placed"
     r"|cuda-visible-devices\..*|nccl-env\..*)",
     re.DOTALL,
 )
@@ -23,6 +23,8 @@ _DOCUMENTED = tuple(
         r"(add|replace) /metadata/annotations/(hami\.io~1gpu-scheduler-policy|nvidia\.com~1numa-bind)",
         r"add /metadata(/annotations|/labels)?",
         r"(add|replace) /metadata/labels/gpu\.topology~1group",
+        r"(add|replace|remove) /metadata/labels/gpu\.topology~1placement",
+        r"add /spec/schedulingGates(/-)?",
         r"(add|replace) /spec/(hostIPC|hostPID|hostNetwork|shareProcessNamespace|dnsPolicy|runtimeClassName)",
         rf"(add|replace) {_CONTAINER}/(env|volumeMounts)(/\d+|/-)?",
         rf"(add|replace|remove) {_CONTAINER}/resources(/(limits|requests)(/[^/]*)?)?",

@@ -12,6 +12,8 @@ from tests.topology.machines import hgx_h100
 from webhook.agent import metrics as agent_metrics
 from webhook.agent.status import Status
 from webhook.exposition import Exposition
+from webhook.extender.counts import Counts as ExtenderCounts
+from webhook.extender.counts import families as extender_families
 from webhook.model.binding import BindOutcome, BindReason
 from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.place.round import PlannerReport
@@ -46,7 +48,7 @@ class Family:
 
 @dataclass
 class Exposed:
-    """What Prometheus gets from one webhook, one planner and one agent."""
+    """What Prometheus gets from one webhook, one planner with an extender, and one agent."""
 
     families: set[Family]
     series: dict[str, dict[str, set[str]]]
@@ -89,6 +91,15 @@ def planner_counts() -> PlannerCounts:
     return counts
 
 
+def extender_counts() -> ExtenderCounts:
+    """Counts of an extender that has removed a node, rejected a request and ended a connection."""
+    counts = ExtenderCounts()
+    counts.removed["GT690"] += 1
+    counts.rejected["400",] += 1
+    counts.closed["extender", "idle"] += 1
+    return counts
+
+
 def planner_vitals() -> planner_metrics.Vitals:
     """Vitals of a planner that leads and knows everything."""
     report = CacheReport(name="pods", objects=1, bytes=1, left_out=0, filled=True, confirmed_seconds=1.0)
@@ -103,6 +114,7 @@ def exposed() -> Exposed:
     for metric in (
         *_read(Exposition(lambda: server_metrics.families(server_counts(), server_vitals()))),
         *_read(Exposition(lambda: planner_metrics.families(planner_counts(), planner_vitals))),
+        *_read(Exposition(lambda: extender_families(extender_counts(), certificate_ends=1.0))),
         *_read(Exposition(lambda: agent_metrics.families(status, node="n1", now=0.0, version="1.2.3"))),
     ):
         labels: set[str] = set()

@@ -47,10 +47,9 @@ class PlacedCluster:
         settings: Mapping[str, Any] | None = None,
         namespace: Mapping[str, str] | None = None,
     ) -> None:
-        policy = admit_policy(parse_config({"placement": {"mode": "on", **(settings or {})}}), version="1.0.0")
-        self.world = World()
-        found = Namespace("team", {"gpu.topology/injection": "enabled"}, dict(namespace or {}))
-        self.planner = Planner(self.world, policy, namespaces=lambda _: found)
+        self.policy = admit_policy(parse_config({"placement": {"mode": "on", **(settings or {})}}), version="1.0.0")
+        self.namespace = Namespace("team", {"gpu.topology/injection": "enabled"}, dict(namespace or {}))
+        self.lead()
         self.now = 1000.0
         self.version = 0
         self.pods: dict[str, Object] = {}
@@ -61,6 +60,19 @@ class PlacedCluster:
         self.said: list[Write] = []
         for topology in nodes:
             self.add_node(topology)
+
+    def lead(self) -> None:
+        """A planner begins that knows nothing but what stands on the objects."""
+        self.world = World()
+        self.planner = Planner(self.world, self.policy, namespaces=lambda _: self.namespace)
+
+    def restart(self) -> None:
+        """Another planner takes over, and is told all objects."""
+        self.lead()
+        for key, record in self.records.items():
+            self.world.pod_changed(key, None, record)
+        for name in self.nodes:
+            self.tell_node(name)
 
     def add_node(self, topology: NodeTopology, **spec: Any) -> None:
         """A node with HAMi's annotations and an agent."""

@@ -122,7 +122,7 @@ def described(world: World) -> dict[str, Any]:
         },
         "free": {name: (stock.build.topology.gpus[0].name, stock.free) for name, stock in stocks.items() if stock},
         "listed": sorted((sorted(stock.free), names) for stock, names in world.stocks.items()),
-        "holders": {card: world.holders(card) for card in every},
+        "holders": {(card, node): world.holders(card, node) for card in every for node in NODES},
         "with": {card: getattr(world.node_with((card,)), "name", "") for card in every},
         "unbound": sorted(world.unbound),
         "pods": sorted(world.pods),

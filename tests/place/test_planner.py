@@ -1,5 +1,7 @@
 """Stories of pods that wait for their cards, on machines whose links are known."""
 
+import json
+
 import pytest
 
 from tests.place.cluster import BEGIN, PlacedCluster, named
@@ -43,10 +45,10 @@ def test_of_two_nodes_the_one_is_taken_where_others_lose_least() -> None:
     cluster = PlacedCluster(named(h20(), "a-whole"), named(h20(), "b-rest"))
     cluster.create("six", 6, gated=False)
     cluster.give("six", "b-rest", tuple(f"GPU-b-rest.{index}" for index in range(6)))
-    cluster.create("pair", 2)
+    cluster.create("a-pair", 2)
     cluster.create("eight", 8)
     cluster.round()
-    assert cluster.cards("pair") == ["b-rest:6", "b-rest:7"]
+    assert cluster.cards("a-pair") == ["b-rest:6", "b-rest:7"]
     assert len(cluster.cards("eight")) == 8
 
 
@@ -425,21 +427,6 @@ def test_pods_that_ask_different_things_do_not_keep_each_other_from_their_turn()
     assert len(cluster.pinned("plain")) == 2
 
 
-def test_pods_that_were_let_go_are_pinned_again_one_for_each_node() -> None:
-    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"), settings={"inFlight": 2})
-    for number in range(6):
-        cluster.create(f"let-go-{number}", 8, gated=False, labels={"gpu.topology/placement": "released"})
-        cluster.refuse(f"let-go-{number}")
-    for number in range(4):
-        cluster.create(f"one-{number}", 1, gated=False, labels={"gpu.topology/placement": "released"})
-        cluster.refuse(f"one-{number}")
-    cluster.round()
-    cluster.now += 60
-    writes = cluster.round()
-    assert sorted(write.name for write in writes if write.patch) == ["let-go-0", "let-go-1"]
-    assert [write.name for write in cluster.round() if write.patch] == []
-
-
 def test_cards_that_another_pod_leaves_in_this_round_are_waited_for() -> None:
     cluster = PlacedCluster(*(named(h20(), name) for name in "abc"))
     for name in ("one", "two"):
@@ -450,3 +437,115 @@ def test_cards_that_another_pod_leaves_in_this_round_are_waited_for() -> None:
     assert [write.name for write in cluster.round()] == ["one"]
     cluster.round()
     assert [cluster.cards(name)[0] for name in ("one", "two")] == ["c:0", "a:0"]
+
+
+def test_a_scheduler_that_says_nothing_has_refused_nothing() -> None:
+    cluster = bridged(attempts=2)
+    cluster.create("train", 2)
+    cluster.round()
+    chosen = cluster.cards("train")
+    for _ in range(10):
+        cluster.now += 100
+        assert cluster.round() == []
+    assert cluster.cards("train") == chosen
+    cluster.schedule()
+    assert [write.result for write in cluster.round()] == ["taken"]
+
+
+def test_a_second_refusal_in_the_same_words_counts_after_a_while() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"), named(h20(), "c"))
+    cluster.create("train", 2)
+    cluster.round()
+    cluster.refuse("train", "the same")
+    cluster.round()
+    assert cluster.cards("train")[0].startswith("b:")
+    cluster.now += 59
+    assert cluster.round() == []
+    cluster.now += 1
+    cluster.round()
+    assert cluster.cards("train")[0].startswith("c:")
+
+
+def test_what_hami_allocated_in_an_attempt_that_failed_is_left_when_the_scheduler_refuses() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    cluster.create("train", 2)
+    cluster.round()
+    annotations = cluster.pods["train"]["metadata"]["annotations"]
+    devices = "".join(f"{card},NVIDIA,40960,100:" for card in cluster.pinned("train"))
+    annotations |= {"hami.io/vgpu-node": "a", "hami.io/vgpu-devices-allocated": f"{devices};"}
+    cluster.refuse("train")
+    assert cluster.round() == []
+    cluster.now += 60
+    cluster.round()
+    assert cluster.cards("train")[0].startswith("b:")
+
+
+def test_a_pod_whose_turn_is_long_in_coming_says_so() -> None:
+    cluster = bridged()
+    cluster.create("first", 2)
+    cluster.now += 1
+    cluster.create("second", 2)
+    cluster.round()
+    assert cluster.why("second") == ("", "")
+    cluster.now += 30
+    cluster.round()
+    assert cluster.why("second") == (
+        "Soon",
+        "GT636: there are cards for the pod; pods that the scheduler has to bind before it: 1",
+    )
+    cluster.schedule()
+    cluster.round()
+    assert cluster.why("second")[0] == "Pinned"
+
+
+def test_a_pod_that_warns_and_was_let_go_is_pinned_when_cards_are_free_again() -> None:
+    cluster = bridged()
+    cluster.create("train", 4)
+    cluster.round()
+    slice_on(cluster, "thief", "pairs", 0)
+    cluster.refuse("train")
+    cluster.round()
+    assert (cluster.pinned("train"), cluster.why("train")[0]) == ((), "GivenUp")
+    cluster.delete("thief")
+    cluster.round()
+    cluster.now += 61
+    cluster.round()
+    assert len(cluster.pinned("train")) == 4
+    assert '"attempt":2' in cluster.pods["train"]["metadata"]["annotations"]["gpu.topology/placed"]
+
+
+def test_when_placement_is_off_what_the_scheduler_refuses_is_left_to_it() -> None:
+    cluster = bridged(mode="observe")
+    cluster.create("train", 2, gated=False, labels={"gpu.topology/placement": "pinned"})
+    cards = ("GPU-pairs.0", "GPU-pairs.1")
+    placed = {"node": "pairs", "cards": cards, "link": "NVLink", "bandwidth": 240, "share": 1, "attempt": 1, "at": ""}
+    cluster.pods["train"]["metadata"]["annotations"] |= {
+        "nvidia.com/use-gpuuuid": ",".join(cards),
+        "gpu.topology/placed": json.dumps(placed),
+    }
+    cluster.tell("train")
+    cluster.round()
+    cluster.refuse("train")
+    cluster.round()
+    assert (cluster.pinned("train"), cluster.why("train")[0]) == ((), "SwitchedOff")
+
+
+def test_what_looks_like_a_choice_without_the_label_holds_nothing() -> None:
+    cluster = bridged()
+    cards = [f"GPU-pairs.{index}" for index in range(4)]
+    placed = {"node": "pairs", "cards": cards, "link": "NVLink", "bandwidth": 240, "share": 1, "attempt": 1, "at": ""}
+    forged = {"nvidia.com/use-gpuuuid": ",".join(cards), "gpu.topology/placed": json.dumps(placed)}
+    cluster.create("forger", 1, gated=False, annotations=forged)
+    cluster.create("train", 4)
+    cluster.round()
+    assert len(cluster.pinned("train")) == 4
+
+
+def test_a_pod_that_comes_late_to_a_group_that_runs_does_not_wait_for_the_others() -> None:
+    cluster = PlacedCluster(named(h20(), "a"))
+    three = {"group": "ring", "group-size": "3"}
+    cluster.create("one", 2, options=three, labels=LABEL, gated=False)
+    cluster.give("one", "a", ("GPU-a.0", "GPU-a.1"))
+    cluster.create("two", 2, options=three, labels=LABEL)
+    cluster.round()
+    assert len(cluster.pinned("two")) == 2

@@ -183,7 +183,7 @@ def test_a_node_that_is_gone_is_told_of_and_its_topology_is_not_kept() -> None:
     told.mirrors.nodes.drop(VersionedObject("n1", 10_000, b"{}"))
     told.mirrors.refresh()
     assert told.follower.nodes == {}
-    told.mirrors.follow(None)
+    told.mirrors.leave(told.follower)
     told.mirrors.follow(told.follower)
     assert told.follower.nodes == {}
 
@@ -212,7 +212,7 @@ def test_nothing_is_decided_on_pods_that_were_not_heard_of_for_long() -> None:
     told.now += SILENT_SECONDS
     assert told.mirrors.blindness == ""
     told.now += 1
-    assert told.mirrors.blindness == "pods: nothing was heard of them for 151 s"
+    assert told.mirrors.blindness == "pods: nothing was heard of them for 150 s"
     told.fill()
     told.mirrors.pods.failed("watch pods: no (403)")
     assert told.mirrors.blindness == ""

@@ -219,9 +219,8 @@ def test_the_metrics_say_who_leads_and_what_was_done(tmp_path: Path) -> None:
     def decide(made: ByHand, busy: Set[str]) -> Sequence[Write]:
         made.report.waiting["NoFreeCards"] = 2
         made.report.oldest = 12.5
-        log: dict[str, str | int | float] = {"link": "NVLink", "bandwidth": 150.0, "share": 0.75}
         waiting = [one for one in made.pods.values() if one.unbound and one.unbound.is_gated]
-        return [opening(one, result="pinned", log=log) for one in waiting if one.key not in busy]
+        return [opening(one, result="pinned", link="NVLink", given_up=50.0) for one in waiting if one.key not in busy]
 
     async def test() -> None:
         async with site(tmp_path, waiting("one")) as found:
@@ -257,8 +256,8 @@ def test_a_pod_that_was_only_observed_counts_by_what_was_lost(tmp_path: Path) ->
             return ()
         made.report.oldest = 1.0  # once for each that decides; what is decided on trial comes to nothing
         return (
-            about("one", result="better-possible", log={"lost": 140.0}),
-            about("one", result="same", log={"lost": 0.0}),
+            about("one", result="better-possible", given_up=140.0),
+            about("one", result="same"),
         )
 
     async def test() -> None:

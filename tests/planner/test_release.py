@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 
 from tests.kube.stand_in import Line, Received, status
-from tests.planner.server import GATE, PlacingServer, pod
-from tests.planner.site import Site, site
+from tests.planner.server import GATE, OWN, PlacingServer, pod
+from tests.planner.site import ByHand, Site, nothing, site, until
 from webhook.kube.api_server import ApiServer
 from webhook.kube.errors import ApiError
+from webhook.kube.leader_lease import LeaderLease
 from webhook.kube.pod_patches import PodPatches
 from webhook.model import names
 from webhook.place.placed import Placed, format_placed
 from webhook.planner import release as module
+from webhook.planner.pause import pause
 from webhook.planner.release import Release, Released, Step
 
 PODS = "/api/v1/pods"
@@ -192,3 +194,29 @@ def test_where_pods_cannot_be_listed_it_says_so(tmp_path: Path) -> None:
     server.refuse = lambda _: 403
     with pytest.raises(ApiError, match="list pods without a node: no"):
         released(tmp_path, server)
+
+
+def test_a_planner_that_is_paused_leads_no_more_and_no_pod_waits_for_it(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with site(tmp_path) as found:
+            planner = found.program(lambda _: ByHand(nothing))
+            planner.open()
+            await until(lambda: planner.leadership.leads)
+            lease = LeaderLease(found.session, namespace=OWN, name=names.PLANNER_LEASE, seconds=5.0)
+            assert await pause(lease)
+            await planner.leadership.look()
+            assert not planner.leadership.leads
+            assert found.server.lease["holderIdentity"] == "no planner"
+            await planner.close()
+            assert found.server.lease["holderIdentity"] == "no planner"
+
+    asyncio.run(work())
+
+
+def test_there_is_nothing_to_pause_where_no_planner_ever_led(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with site(tmp_path) as found:
+            lease = LeaderLease(found.session, namespace=OWN, name=names.PLANNER_LEASE, seconds=5.0)
+            assert not await pause(lease)
+
+    asyncio.run(work())

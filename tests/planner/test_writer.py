@@ -302,6 +302,17 @@ def _answer_lost(found: Desk) -> Act:
     return act
 
 
+def test_what_another_leader_did_in_the_same_way_is_not_done_twice(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with desk(tmp_path) as found:
+            write = opening(found.record, result="released", event=PodEvent("Released", "x"))
+            await found.make(write)
+            await found.make(write)
+            assert (found.fates(), found.counts.results) == ({"done": 1, "refused": 1}, {"released": 1})
+
+    asyncio.run(test())
+
+
 def test_while_the_api_server_is_away_the_pod_is_busy_and_afterwards_it_is_known(tmp_path: Path) -> None:
     async def test() -> None:
         async with desk(tmp_path) as found:

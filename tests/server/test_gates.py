@@ -183,6 +183,17 @@ def test_while_a_planner_lives_nothing_is_asked_for(tmp_path: Path) -> None:
     assert world.api.lists == 0
 
 
+def test_a_planner_is_waited_for_as_long_as_its_lease_lasts(tmp_path: Path) -> None:
+    impatient = policy(placement={"mode": "on", "releaseSeconds": 1})
+    world = World()
+    world.put()
+    lead(world.site, at=world.site.wall)
+    world.site.pass_time(14)
+    assert look(world, tmp_path, rules=impatient) == {}
+    world.site.pass_time(1)
+    assert look(world, tmp_path, rules=impatient) == {"planner-silent": 1}
+
+
 def test_a_planner_that_came_back_unseen_is_seen_before_anything_is_opened(tmp_path: Path) -> None:
     world = World()
     world.put()

@@ -490,7 +490,7 @@ def test_the_facts_stay_the_same_value_while_nothing_changes() -> None:
     assert site.state.cluster() == ClusterFacts(hami=Version(2, 10, 0), has_planner=True)
 
 
-@pytest.mark.parametrize("holder", [None, ""])
+@pytest.mark.parametrize("holder", [None, "", "no planner"])
 def test_a_lease_without_a_holder_is_no_planner_until_one_takes_it(holder: str | None) -> None:
     site = filled()
     lead(site, at=START, holder=holder)

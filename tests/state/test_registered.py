@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from webhook.model.errors import FormatError
-from webhook.state.registered import AskedAbout, asked_about
+from webhook.state.registered import AskedAbout, asked_about, namespace_of
 
 INSTALL = Path(__file__).parents[2] / "deploy" / "install.yaml"
 HERE = "system:serviceaccount:hami-system:hami-scheduler"
@@ -57,3 +57,23 @@ def test_without_a_webhook_for_bindings_no_binding_reaches_it(configuration: dic
 def test_something_else_is_a_sentence() -> None:
     with pytest.raises(FormatError, match=r"^registration of the webhook: expected a MutatingWebhookConfiguration"):
         asked_about({"webhooks": "all"}, [HERE])
+
+
+@pytest.mark.parametrize(
+    ("clients", "namespace"),
+    [
+        ([{"service": {"namespace": "gpu", "name": "a"}}], "gpu"),
+        ([{"url": "https://a"}, {"service": {"namespace": "gpu", "name": "a"}}], "gpu"),
+        ([{"url": "https://a"}], ""),
+        ([None], ""),
+        ([], ""),
+    ],
+)
+def test_the_namespace_of_the_webhook_is_that_of_its_service(clients: list[Any], namespace: str) -> None:
+    webhooks = [{"name": "a", "clientConfig": client} for client in clients]
+    assert namespace_of({"webhooks": webhooks}) == namespace
+
+
+def test_a_registration_that_is_none_names_no_namespace() -> None:
+    with pytest.raises(FormatError, match="expected a MutatingWebhookConfiguration"):
+        namespace_of({"webhooks": 1})

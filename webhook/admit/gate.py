@@ -9,7 +9,7 @@ from webhook.catalogue.entry import Message
 from webhook.catalogue.placement import GATE_OF_ITS_OWN
 from webhook.model import names
 from webhook.model.choices import Placement
-from webhook.model.pod import Pod, PodSpec
+from webhook.model.pod import Pod, has_entries
 
 
 def hold(pod: Pod, patch: PodPatch) -> None:
@@ -40,4 +40,5 @@ def is_touched(pod: Pod) -> bool:
 
 
 def _is_held(pod: Pod) -> bool:
-    return names.PLACE_GATE in (pod.spec or PodSpec()).scheduling_gates
+    spec = pod.spec
+    return spec is not None and has_entries(spec.scheduling_gates_json) and names.PLACE_GATE in spec.scheduling_gates

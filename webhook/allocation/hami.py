@@ -14,6 +14,7 @@ from webhook.model import names
 from webhook.model.errors import FormatError, LimitError
 
 _END = ";"
+_FIELDS = 4
 _MIG_LIST = "a list of MIG instances in JSON, each with gpuUUID"
 _MIG_FIX = "Delete the annotation if the pod's GPUs are not in MIG mode"
 _UNNAMED_PROFILE = "mig"
@@ -28,6 +29,19 @@ def parse_hami(text: str, source: str, limits: AllocationLimits = BY_LENGTH) -> 
         LimitError: there are too many segments or devices.
     """
     return Allocation(segments=read_segments(text.removesuffix(_END), source, limits) if text else ())
+
+
+def counted_cards(text: str) -> tuple[str, ...]:
+    """UUIDs of the cards that HAMi counts as used by a pod with this list of devices, each once.
+
+    HAMi reads it less strictly than it is read here for what containers are told: numbers may be anything, but a device
+    with fewer than four fields voids the list (pkg/device/devices.go, DecodeContainerDevices).
+    """
+    pieces = [piece for segment in text.split(_END) for piece in segment.split(":") if "," in piece]
+    devices = [piece.split(",", _FIELDS) for piece in pieces]
+    if any(len(fields) < _FIELDS for fields in devices):
+        return ()
+    return tuple(dict.fromkeys(uuid for fields in devices if (uuid := fields[0].partition("[")[0])))
 
 
 def format_hami(allocation: Allocation) -> str:

@@ -47,7 +47,7 @@ SCHEDULER_REFUSED = Entry(
 )
 TRIED_OFTEN = Entry(
     "GT630",
-    "{attempts} choices were not taken, so the scheduler chooses for itself",
+    "the scheduler took none of the cards that were chosen ({attempts} in turn), so it chooses for itself",
     "The message of the condition PodScheduled says what the scheduler misses",
     _PAGE,
 )
@@ -73,6 +73,12 @@ GROUP_WITHOUT_CARDS = Entry(
     "GT634",
     "the {size} pods of group {group} need {count} free cards {wanted}: {evidence}",
     _FREE,
+    _PAGE,
+)
+WAITS_FOR_ITS_TURN = Entry(
+    "GT636",
+    "there are cards for the pod; pods that the scheduler has to bind before it: {count}",
+    "Wait. If HAMi's scheduler is down or slow, see its log; placement.inFlight says how many it may have at a time",
     _PAGE,
 )
 BETTER_CARDS_WERE_FREE = Entry(

@@ -44,17 +44,34 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     port: Annotated[
         int, typer.Option(metavar="PORT", min=0, max=65535, help="Plain port of metrics and probes.")
     ] = 8080,
+    extender_port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT", min=0, max=65535, help="HTTPS port of the scheduler extender; without it there is none."
+        ),
+    ] = None,
+    extender_tls: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Certificate of the extender: tls.crt and tls.key.")
+    ] = None,
+    extender_client_ca: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Authority of the certificates that schedulers show it.")
+    ] = None,
 ) -> None:
     """Choose the cards of waiting pods, while this replica holds the Lease."""
     if context.invoked_subcommand is not None:
         return
     if not namespace:
         raise typer.BadParameter(f"expected a name, or the variable {names.AGENT_NAMESPACE}", param_hint="--namespace")
+    extender = (extender_port, extender_tls, extender_client_ca)
+    if None in extender and extender != (None, None, None):
+        raise typer.BadParameter(
+            "expected --extender-port, --extender-tls and --extender-client-ca together", param_hint="--extender-port"
+        )
     from functools import partial
 
     from webhook.cli.inputs import read_settings
     from webhook.planner.decisions import PlaceDecisions
-    from webhook.planner.run import PlannerSettings, run
+    from webhook.planner.run import MakeCompanion, PlannerSettings, run
 
     settings, policy = read_settings(config)
     planner = PlannerSettings(
@@ -66,7 +83,16 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         host=host,
         port=port,
     )
-    run(planner, partial(PlaceDecisions, policy))
+    companion: MakeCompanion | None = None
+    if extender_port is not None and extender_tls and extender_client_ca:
+        from webhook.extender.run import Extender, ExtenderSettings
+
+        companion = partial(
+            Extender,
+            ExtenderSettings(host=host, port=extender_port, tls=extender_tls, client_authority=extender_client_ca),
+            policy,
+        )
+    run(planner, partial(PlaceDecisions, policy), companion)
 
 
 @place.command()
@@ -75,6 +101,14 @@ def release(
         bool, typer.Option("--all", help="All pods; required, so that nobody does it by mistake.")
     ] = False,
     namespace: Annotated[str, typer.Option(metavar="NAMESPACE", help="Only the pods of this namespace.")] = "",
+    planner_namespace: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMESPACE",
+            envvar=names.AGENT_NAMESPACE,
+            help="Where the planner runs: it is paused for five minutes, and new pods do not wait.",
+        ),
+    ] = "",
     kubeconfig: KubeconfigOption = None,
 ) -> None:
     """Open the gate of every waiting pod, and remove the planner's pins from pods without a node.
@@ -89,20 +123,32 @@ def release(
     import socket
 
     from webhook.kube.api_server import SECONDS, ApiServer
+    from webhook.kube.leader_lease import LeaderLease
     from webhook.kube.pod_patches import PodPatches
     from webhook.kube.session import connect
-    from webhook.planner.release import Release
+    from webhook.planner.leadership import WRITES_SECONDS
+    from webhook.planner.pause import pause
+    from webhook.planner.release import Release, merged
 
     session = connect(kubeconfig, user_agent=names.PLANNER_USER_AGENT, seconds=SECONDS)
 
-    async def work() -> "list[Released]":
+    async def release_all() -> "list[Released]":
         try:
             pods = PodPatches(session, field_manager=names.PLANNER_FIELD_MANAGER)
-            return await Release(pods, ApiServer(session), instance=socket.gethostname()).all(namespace)
+            work = Release(pods, ApiServer(session), instance=socket.gethostname())
+            if not planner_namespace or namespace:
+                return await work.all(namespace)
+            lease = LeaderLease(session, namespace=planner_namespace, name=names.PLANNER_LEASE, seconds=SECONDS)
+            is_paused = await pause(lease)
+            found = await work.all()
+            if is_paused:  # until then the planner that led may have pinned more
+                await asyncio.sleep(WRITES_SECONDS)
+                found = merged(found, await work.all())
+            return found
         finally:
             await session.close()
 
-    _print(asyncio.run(work()))
+    _print(asyncio.run(release_all()))
 
 
 def _print(found: "Sequence[Released]") -> None:

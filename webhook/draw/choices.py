@@ -1,83 +1,153 @@
-"""Which GPUs a job would get, as text, and why just these."""
+"""Which GPUs a job gets, in sentences and tables, and what speaks for just these."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from webhook.draw.terminal import worth
+from webhook.draw.columns import columns
+from webhook.draw.sentences import counted, listed
+from webhook.draw.terminal import CLASSES, link_class, worth_lines
 from webhook.topology.planning.plan import NodeShare, Plan
-from webhook.topology.selection.request import Constraints, Weights
+from webhook.topology.selection.request import Constraints
 from webhook.topology.selection.select import Choice
+from webhook.topology.sets import GpuSet
 
-# The terms of a score, in words.
-_TERMS = {
-    "weakest": "weakest pair",
-    "narrowest": "narrowest GPU",
-    "mean": "mean pair",
-    "link": "class",
-    "numa": "NUMA nodes",
-    "memory": "memory",
-    "domains": "spread",
-}
+_HEADINGS = ("node", "GPUs", "links", "weakest pair", "ring", "network", "NUMA")
+_NAMED = 3
+"""Nodes that a sentence names."""
 
 
-def chosen_text(node: str, choice: Choice, asked: Constraints, weights: Weights) -> Text:
-    """The choice on one node: the set, what it is worth, and what spoke for it.
+def chosen_text(node: str, choice: Choice, asked: Constraints) -> Text:
+    """The choice on one node: the set, what it is worth, and what speaks for it.
 
     Args:
         node: Its name.
         choice: What was chosen.
         asked: What the set should meet.
-        weights: Of the terms of its score; those that do not count are left out.
     """
-    text = Text().append(node, style="bold").append("  ").append_text(worth(choice.chosen))
-    for name, value in _reasons(choice, asked, weights):
-        _append(text, name, value)
-    return text
+    chosen = choice.chosen
+    text = Text(f"A job of {counted(len(chosen.gpus), 'GPU')} gets ")
+    text.append(listed(f"GPU{index}" for index in chosen.gpus), style="bold").append(" of node ")
+    text.append(node, style="bold").append(".\n")
+    text.append_text(link_class(chosen.link)).append(f": {CLASSES[chosen.link]}.").append_text(worth_lines(chosen))
+    return text.append_text(_paragraph(_reasons(choice, asked)))
 
 
 def plan_text(found: Plan, asked: Constraints) -> Text:
-    """The choice on several nodes: the whole of it, then each node in the order of the ring."""
-    nodes = len(found.shares)
-    text = Text().append(f"{_counted(found.count, 'GPU')} on {_counted(nodes, 'node')}", style="bold")
-    if found.count > 1:
-        text.append(f"  ring about {found.ring_bandwidth:.4g} GB/s, all-reduce about {found.all_reduce:.4g} GB/s")
-    for share in found.shares:
-        text.append("\n\n").append_text(chosen_text(share.node, share.choice, asked, Weights()))
-        if nodes > 1:
-            _append(text, "network", _way(share))
-    return text
+    """The choice on one node or several: the whole of it, then each node in the order of the ring."""
+    if len(found.shares) == 1:
+        (share,) = found.shares
+        return chosen_text(share.node, share.choice, asked)
+    given = listed(f"{len(share.choice.gpus)} of node {share.node}" for share in found.shares)
+    text = Text(f"A job of {counted(found.count, 'GPU')} gets {given}.\n")
+    text.append(
+        f"A ring over all of them carries about {found.ring_bandwidth:.4g} GB/s, an all-reduce about "
+        f"{found.all_reduce:.4g} GB/s: {_narrowest(found)}.\n\n"
+    )
+    text.append_text(columns(_HEADINGS, [_row(share) for share in found.shares]))
+    text.append_text(_paragraph(map(_way, found.shares)))
+    return text.append_text(_paragraph(_of_all(found, asked)))
 
 
-def _append(text: Text, name: str, value: str) -> None:
-    text.append(f"\n  {name:<13}", style="dim").append(value)
+def _paragraph(sentences: Iterator[str]) -> Text:
+    """One sentence in each line, after an empty line; nothing if there are none."""
+    lines = list(sentences)
+    return Text("\n\n" + "\n".join(lines) if lines else "")
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _reasons(choice: Choice, asked: Constraints, weights: Weights) -> Iterator[tuple[str, str]]:
+def _reasons(choice: Choice, asked: Constraints) -> Iterator[str]:
+    chosen = choice.chosen
     unmet = {shortfall.constraint for shortfall in choice.unmet}
     met = [constraint.value for constraint in asked.asked if constraint not in unmet]
     if met:
-        yield "meets", ", ".join(met)
-    yield "score", f"{choice.score:.2f} of 1: {', '.join(_terms(choice, weights))}"
-    if round(choice.loss, 2):
-        yield "loss", f"{choice.loss:.0%} of the ring bandwidth that the best set of this size has on the idle node"
+        yield f"They meet {listed(met)}."
+    if chosen.weakest:
+        weakest = round(choice.terms.weakest, 2)
+        if weakest == 1:
+            yield "No pair of GPUs of this node is faster than their weakest pair."
+        else:
+            yield f"Their weakest pair has {weakest:.0%} of the bandwidth of the best pair of this node."
+        yield _loss(choice)
     if not choice.exact:
-        yield "search", "not all sets were tried, there are too many: a better one may exist"
+        yield "Not all sets were tried, there are too many: a better one may exist."
 
 
-def _terms(choice: Choice, weights: Weights) -> Iterator[str]:
-    """Each term with its share in the score: the products add up to it."""
-    for name, words in _TERMS.items():
-        weight = getattr(weights, name) / weights.total
-        if weight:
-            yield f"{words} {getattr(choice.terms, name):.2f} x {weight:.2f}"
+def _loss(choice: Choice) -> str:
+    count = len(choice.gpus)
+    if round(choice.loss, 2):
+        return (
+            f"The best {count} GPUs of the idle node have more: {choice.loss:.0%} of their ring bandwidth is lost here."
+        )
+    return f"No {count} GPUs of this node have faster rings, even if all are free."
+
+
+def _of_all(found: Plan, asked: Constraints) -> Iterator[str]:
+    """What holds for the sets of all nodes."""
+    unmet = {shortfall.constraint for share in found.shares for shortfall in share.choice.unmet}
+    met = [constraint.value for constraint in asked.asked if constraint not in unmet]
+    if met:
+        yield f"They meet {listed(met)} on each node."
+    lossy = [share for share in found.shares if round(share.choice.loss, 2)]
+    for share in lossy:
+        lost = f"{share.choice.loss:.0%} of the ring bandwidth of the best {len(share.choice.gpus)} GPUs is lost"
+        yield f"Of node {share.node} {lost}, because others hold some."
+    if not all(share.choice.exact for share in found.shares):
+        yield "Not all sets were tried, there are too many: a better one may exist."
+
+
+def _row(share: NodeShare) -> Sequence[str]:
+    chosen = share.choice.chosen
+    return (
+        share.node,
+        ranges(chosen.gpus),
+        str(chosen.link),
+        _weakest(chosen),
+        _speed(chosen.ring_bandwidth) if chosen.weakest else "",
+        _speed(share.network),
+        ", ".join(map(str, chosen.numa_nodes)),
+    )
+
+
+def ranges(indices: Sequence[int]) -> str:
+    """``0-3, 6`` for ascending indices."""
+    runs: list[list[int]] = []
+    for index in indices:
+        if runs and runs[-1][-1] == index - 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+
+
+def _weakest(chosen: GpuSet) -> str:
+    return _speed(chosen.bandwidth) if chosen.weakest else ""
+
+
+def _speed(bandwidth: float) -> str:
+    return f"{bandwidth:.4g} GB/s"
+
+
+def _narrowest(found: Plan) -> str:
+    """Which parts of the way hold the ring back."""
+    networks = {share.node: round(share.network, 3) for share in found.shares}
+    sets = {share.node: share.choice.chosen for share in found.shares}
+    links = {node: round(chosen.ring_bandwidth, 3) for node, chosen in sets.items() if chosen.weakest}
+    least = min(*networks.values(), *links.values())
+    slow_networks = [node for node, bandwidth in networks.items() if bandwidth == least]
+    slow_links = [node for node, bandwidth in links.items() if bandwidth == least]
+    parts = [f"the network{'s' if len(slow_networks) > 1 else ''} of {_nodes(slow_networks)}"] if slow_networks else []
+    parts += [f"the links of {_nodes(slow_links)}"] if slow_links else []
+    return f"{listed(parts)} {'carry' if slow_links or len(slow_networks) > 1 else 'carries'} no more"
+
+
+def _nodes(names: Sequence[str]) -> str:
+    """``node a``, ``nodes a and b``, ``8 nodes``."""
+    if len(names) > _NAMED:
+        return f"{len(names)} nodes"
+    return f"node{'s' if len(names) > 1 else ''} {listed(names)}"
 
 
 def _way(share: NodeShare) -> str:
     path = share.path
-    way = f"{share.network:.4g} GB/s per direction, GPUs in the order {'-'.join(map(str, path.gpus))}"
-    return way + (f", in through {path.entry_nic}, out through {path.exit_nic}" if path.entry_nic else "")
+    way = f"The ring passes node {share.node} in the order {'-'.join(map(str, path.gpus))}"
+    return f"{way}, in through {path.entry_nic} and out through {path.exit_nic}." if path.entry_nic else f"{way}."

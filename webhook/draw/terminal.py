@@ -31,7 +31,7 @@ _LEGEND = (
     ("SYS", "the link between NUMA nodes"),
 )
 _STATE_STYLES = {HealthState.HEALTHY: "green", HealthState.DEGRADED: "bold red", HealthState.ABSENT: "yellow"}
-_CLASSES = {
+CLASSES = {
     LinkClass.SINGLE: "one GPU, nothing to link",
     LinkClass.NVSWITCH: "every pair is linked through NVSwitches",
     LinkClass.NVLINK: "every pair has NVLinks of its own",
@@ -83,9 +83,19 @@ def worth(chosen: GpuSet, in_mig_mode: Sequence[int] = ()) -> Text:
         chosen: The set.
         in_mig_mode: Those of its GPUs that are.
     """
-    text = Text().append(names(chosen.gpus), style="bold")
-    text.append(f"  {chosen.link}", style=f"bold {_style(chosen.link)}")
-    text.append(f": {_CLASSES[chosen.link]}")
+    text = Text().append(names(chosen.gpus), style="bold").append("  ").append_text(link_class(chosen.link))
+    text.append(f": {CLASSES[chosen.link]}")
+    return text.append_text(worth_lines(chosen, in_mig_mode))
+
+
+def link_class(link: LinkClass) -> Text:
+    """A link class in its colour."""
+    return Text(str(link), style=f"bold {_style(link)}")
+
+
+def worth_lines(chosen: GpuSet, in_mig_mode: Sequence[int] = ()) -> Text:
+    """The properties alone."""
+    text = Text()
     for name, value in properties(chosen, in_mig_mode):
         text.append(f"\n  {name:<13}", style="dim").append(value)
     return text

@@ -1,9 +1,12 @@
 """All that is known of a pod that is to be explained."""
 
+from datetime import datetime
+
 import msgspec
 
 from webhook.allocation.read import DIALECTS, allocated_node
 from webhook.config import AdmitPolicy
+from webhook.explain.standing import PlannerSigns, Standing
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
@@ -28,6 +31,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is not known how old what the agent published is."""
     group_problem: str = ""
     """Why the other pods of the group could not be read."""
+    is_configured: bool = True
+    """Whether the configuration is that of the cluster, and not all defaults for want of it."""
 
 
 class BindingReviews(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +70,10 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     reading: Reading = Reading()
     reviews: BindingReviews | None = None
     """``None`` where there is no cluster to ask."""
+    standing: Standing = Standing()
+    planner: PlannerSigns = PlannerSigns()
+    asked_at: datetime | None = None
+    """``None`` where the pod is as some file has it, and nobody knows since when."""
 
     @property
     def peers_here(self) -> tuple[Pod, ...]:

@@ -13,6 +13,7 @@ from webhook.explain.findings import Finding, Group, Reach, Report, Verdict
 from webhook.explain.links import ALLOCATION, LINKS, links
 from webhook.explain.opting import INJECTED, OPTED_IN, PREPARED, opting
 from webhook.explain.peers import peers
+from webhook.explain.placement import PLACEMENT, placement
 from webhook.explain.reviews import REVIEWED
 from webhook.explain.variables import variables
 from webhook.explain.words import listed
@@ -25,6 +26,7 @@ _GROUPS: tuple[tuple[str, _Conditions, bool], ...] = (
     ("Injection", opting, False),
     ("Resource claims", claims, False),
     ("Cards and HAMi's library", cards, True),
+    ("Placement", placement, False),
     ("Allocation and links", links, False),
     ("Variables", variables, True),
     ("Peers", peers, True),
@@ -32,8 +34,9 @@ _GROUPS: tuple[tuple[str, _Conditions, bool], ...] = (
 )
 """Title, conditions, and whether they matter only where NVLink has something to join."""
 
-_PREPARATION = frozenset({OPTED_IN, INJECTED, PREPARED, REVIEWED})
-"""What the webhook does can be done by hand, and what it wrote at the Binding is a condition of its own."""
+_PREPARATION = frozenset({OPTED_IN, INJECTED, PREPARED, REVIEWED, PLACEMENT})
+"""What the webhook does can be done by hand, and what it wrote at the Binding is a condition of its own. However its
+cards were chosen, other conditions judge them."""
 
 
 def explain(evidence: Evidence) -> Report:

@@ -76,6 +76,15 @@ PLANNER = (
 publish, chooses cards while it holds its Lease, and writes the choice on the pod. HAMi's version, which the Deployments
 tell, decides what its allocations mean. No role can limit what it patches on a pod; an admission policy can."""
 
+PLAN = (
+    Permission(Scope.CLUSTER, "", "pods", ("list",)),
+    Permission(Scope.CLUSTER, "", "nodes", ("list",)),
+    Permission(Scope.CLUSTER, "", "configmaps", ("list",)),
+    Permission(Scope.CLUSTER, "coordination.k8s.io", "leases", ("list",)),
+)
+"""What ``gpu-topology topology plan --kubeconfig`` does, as the person who calls it. Without pods or nodes there is no
+answer; without ConfigMaps or Leases only HAMi tells of links."""
+
 EXPLAIN = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list")),
     Permission(Scope.CLUSTER, "", "namespaces", ("get",)),
@@ -86,4 +95,5 @@ EXPLAIN = (
     Permission(Scope.CLUSTER, "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("get",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "deviceclasses", ("list",)),
 )
-"""What ``gpu-topology explain`` does, as the person who calls it; without what is not allowed it says less."""
+"""What ``gpu-topology explain`` does, as the person who calls it; without what is not allowed it says less. The Leases
+are those of agents, and the planner's in the namespace that the MutatingWebhookConfiguration names."""

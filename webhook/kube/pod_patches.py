@@ -1,11 +1,13 @@
 """Changes of single pods, and what the API server says of them: each answer is the whole pod, for a mirror."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from urllib.parse import quote
 
 import msgspec
 
 from webhook.kube.errors import Malformed, NotFound
+from webhook.kube.pages import pages
 from webhook.kube.pods import POD_BYTES
 from webhook.kube.session import JSON, Session
 from webhook.kube.status import failure
@@ -15,24 +17,7 @@ from webhook.model.patch import Operation
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 
-PAGE_PODS = 100
-PAGE_BYTES = 64 * 1024 * 1024
-
 _encode = msgspec.json.Encoder().encode
-
-
-class _ListMeta(msgspec.Struct, rename="camel"):
-    continue_: str | None = msgspec.field(default=None, name="continue")
-
-
-class _Page(msgspec.Struct):
-    """A ``PodList``, its pods as they came."""
-
-    metadata: _ListMeta
-    items: list[msgspec.Raw] | None
-
-
-_PAGE = msgspec.json.Decoder(_Page)
 
 
 class PodPatches:
@@ -84,22 +69,11 @@ class PodPatches:
             Expired: the list was interrupted for too long; what comes is no longer to be had.
         """
         place = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
-        what, following = "list pods without a node", ""
-        while True:
-            path = f"/api/v1{place}/pods?fieldSelector=spec.nodeName%3D&limit={PAGE_PODS}{following}"
-            answer = await self._session.get(what, path, limit=PAGE_BYTES, seconds=self._seconds)
-            if answer.status != 200:
-                raise failure(what, answer)
-            try:
-                page = _PAGE.decode(answer.body)
-                pods = [read_versioned(each, all_namespaces=True) for each in page.items or ()]
-            except ValueError as error:
-                raise Malformed(f"{what}: expected a list of pods, found none: {error}") from None
-            for pod in pods:
-                yield pod
-            if not page.metadata.continue_:
-                return
-            following = f"&continue={quote(page.metadata.continue_, safe='')}"
+        what = "list pods without a node"
+        async with aclosing(pages(self._session, what, f"/api/v1{place}/pods?fieldSelector=spec.nodeName%3D")) as found:
+            async for page in found:
+                for document in page.items:
+                    yield _read(what, document)
 
     async def _ask(
         self, what: str, method: str, path: str, body: object = None, content_type: str = JSON
@@ -110,10 +84,14 @@ class PodPatches:
         )
         if not 200 <= answer.status < 300:
             raise failure(what, answer)
-        try:
-            return read_versioned(answer.body, all_namespaces=True)
-        except ValueError as error:
-            raise Malformed(f"{what}: expected a pod, found none: {error}") from None
+        return _read(what, answer.body)
+
+
+def _read(what: str, document: bytes | msgspec.Raw) -> VersionedObject:
+    try:
+        return read_versioned(document, all_namespaces=True)
+    except ValueError as error:
+        raise Malformed(f"{what}: expected a pod, found none: {error}") from None
 
 
 def _path(namespace: str, name: str) -> str:

@@ -49,6 +49,12 @@ pkg/storage/cacher/cache_watcher.go), so nothing is kept of it."""
 _PUBLISHED = f"labelSelector={names.NODE.replace('/', '%2F')}"
 
 
+ALL_CONFIG_MAPS = Resource("configmaps", "/api/v1/configmaps", _PUBLISHED, all_namespaces=True)
+"""The agents' ConfigMaps, in whichever namespace they are."""
+ALL_LEASES = Resource("leases", "/apis/coordination.k8s.io/v1/leases", _PUBLISHED, all_namespaces=True)
+"""The agents' Leases, in whichever namespace they are."""
+
+
 def config_maps(namespace: str) -> Resource:
     """The agents' ConfigMaps."""
     return Resource("configmaps", f"/api/v1/namespaces/{namespace}/configmaps", _PUBLISHED)

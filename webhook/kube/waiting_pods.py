@@ -1,25 +1,23 @@
 """Pods that wait for the planner, and the planner's Lease, as they are at this moment; and the patch of one pod."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
-from urllib.parse import quote
 
 import msgspec
 
-from webhook.kube.errors import AnswerTooLong, ApiError, Malformed
+from webhook.kube.errors import ApiError, Malformed
+from webhook.kube.pages import pages
 from webhook.kube.pod_patches import PodPatches
 from webhook.kube.resources import planner_lease, waiting_pods
 from webhook.kube.session import Session
-from webhook.kube.status import Answer, failure
+from webhook.kube.status import Answer
 from webhook.kube.versioned import VersionedObject, read_versioned
 from webhook.model import names
 from webhook.model.patch import Operation
 
-PAGE_PODS = 50
-PAGE_BYTES = 16 * 1024 * 1024
-LEASE_BYTES = 1024 * 1024
 NO_LONGER_SO = frozenset({404, 409, 422})
 """The pod is gone, or is not what the tests of the patch expect: JSON Patch fails with 422 in every way."""
 
@@ -31,18 +29,6 @@ class PodsPage(NamedTuple):
     """When the API server answered, by its own clock, which also dates the creation of objects."""
     documents: list[msgspec.Raw]
     """The pods, as JSON."""
-
-
-class _ListMeta(msgspec.Struct, rename="camel"):
-    continue_: str | None = msgspec.field(default=None, name="continue")
-
-
-class _List(msgspec.Struct):
-    metadata: _ListMeta
-    items: list[msgspec.Raw] | None
-
-
-_LIST = msgspec.json.Decoder(_List)
 
 
 class WaitingPods:
@@ -68,21 +54,10 @@ class WaitingPods:
         Raises:
             ApiError: the API server does not give them.
         """
-        what, resource, following, limit = "list waiting pods", waiting_pods(), "", PAGE_PODS
-        while True:
-            path = f"{resource.path}?{resource.query}&limit={limit}{following}"
-            try:
-                answer = await self._session.get(what, path, limit=PAGE_BYTES)
-            except AnswerTooLong:
-                if limit == 1:
-                    raise
-                limit //= 2
-                continue
-            found = _read_list(what, answer)
-            yield PodsPage(self._answered_at(answer), found.items or [])
-            if not found.metadata.continue_:
-                return
-            following = f"&continue={quote(found.metadata.continue_, safe='')}"
+        resource = waiting_pods()
+        async with aclosing(pages(self._session, "list waiting pods", f"{resource.path}?{resource.query}")) as found:
+            async for page in found:
+                yield PodsPage(self._answered_at(page.answer), page.items)
 
     async def lease(self) -> VersionedObject | None:
         """The planner's Lease; ``None`` if there is none.
@@ -91,8 +66,8 @@ class WaitingPods:
             ApiError: the API server does not give it.
         """
         what = f"get Lease {names.PLANNER_LEASE}"
-        answer = await self._session.get(what, f"{self._lease.path}?{self._lease.query}&limit=1", limit=LEASE_BYTES)
-        items = _read_list(what, answer).items
+        async with aclosing(pages(self._session, what, f"{self._lease.path}?{self._lease.query}")) as found:
+            items = [item async for page in found for item in page.items]
         try:
             return read_versioned(items[0]) if items else None
         except ValueError as error:
@@ -118,12 +93,3 @@ class WaitingPods:
         except ValueError:
             return self._now()
         return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-def _read_list(what: str, answer: Answer) -> _List:
-    if answer.status != 200:
-        raise failure(what, answer)
-    try:
-        return _LIST.decode(answer.body)
-    except msgspec.MsgspecError as error:
-        raise Malformed(f"{what}: expected a list, found none: {error}") from None

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from webhook.model.timestamp import parse_timestamp
+
 LEAST_SECONDS = 600
 MISSED_ROUNDS = 3
 """So many intervals may pass without a sign of life, at least, before the agent counts as gone."""
@@ -35,13 +37,7 @@ def renewed_at(lease: Mapping[str, Any]) -> datetime | None:
     """
     spec = lease.get("spec")
     text = spec.get("renewTime") if isinstance(spec, Mapping) else None
-    if not isinstance(text, str):
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-        return found.astimezone(UTC) if found.tzinfo else None
-    except (ValueError, OverflowError):
-        return None
+    return parse_timestamp(text) if isinstance(text, str) else None
 
 
 def lasts(lease: Mapping[str, Any]) -> float:

@@ -54,6 +54,8 @@ PLACE_GATE = PREFIX + "place"
 PLACEMENT = PREFIX + "placement"
 PLACED_CONDITION = PREFIX + "Placed"
 PLANNER_LEASE = "gpu-topology-place"
+PLANNER_PAUSED = "no planner"
+"""The holder of that Lease where no planner is to lead for a while."""
 PLANNER_CONTROLLER = PREFIX + "planner"
 PLANNER_FIELD_MANAGER = "gpu-topology-planner"
 

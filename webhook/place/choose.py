@@ -1,6 +1,6 @@
 """Which node and which of its free cards a pod gets."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
@@ -40,9 +40,15 @@ class Chosen:
         """Of the ring bandwidth that the best set of this size has on such a node if all is free."""
         return 1.0 - self.choice.loss
 
+    @property
+    def given_up(self) -> float:
+        """GB/s per direction that the rings of that set have more."""
+        ring = self.choice.chosen.ring_bandwidth
+        return ring / self.share - ring if self.share else 0.0
+
 
 @dataclass(frozen=True, slots=True)
-class _Ranked:
+class Ranked:
     """What one stock has for a pod."""
 
     rank: tuple[float, ...]
@@ -65,7 +71,7 @@ class Chooser:
     def __init__(self, world: World, not_counted: frozenset[str]) -> None:
         self._world = world
         self._not_counted = not_counted
-        self._known: dict[CardsAsked, dict[Stock, _Ranked | None]] = {}
+        self._known: dict[CardsAsked, dict[Stock, Ranked | None]] = {}
         """What each stock has for pods that ask the same. Stocks come and go with single pods; most stay."""
         self.looks = 0
         """At so many stocks it was looked anew; whoever counts begins with 0."""
@@ -119,25 +125,25 @@ class Chooser:
                 continue
             key = (node.build, frozenset(node.uuids))
             if key not in found:
-                ranked = _rank(Stock(*key), asked)
+                ranked = rank_of(Stock(*key), asked)
                 found[key] = _grade(ranked.choice, asked) if ranked else None
         return max((grade for grade in found.values() if grade), default=None)
 
-    def _ranked(self, asked: CardsAsked) -> Iterator[_Ranked]:
+    def _ranked(self, asked: CardsAsked) -> Iterator[Ranked]:
         self._world.refresh()
         known, found = self._known_for(asked), []
         for stock in self._world.stocks:
             try:
                 ranked = known[stock]
             except KeyError:
-                ranked = known[stock] = _rank(stock, asked)
+                ranked = known[stock] = rank_of(stock, asked)
                 self.looks += 1
             if ranked:
                 found.append(ranked)
         found.sort(key=_by_rank, reverse=True)
         yield from found
 
-    def _known_for(self, asked: CardsAsked) -> dict[Stock, _Ranked | None]:
+    def _known_for(self, asked: CardsAsked) -> dict[Stock, Ranked | None]:
         known = self._known.pop(asked, {})
         if len(self._known) >= _ASKED_KEPT:
             del self._known[next(iter(self._known))]  # the one that was not asked for the longest time
@@ -157,7 +163,7 @@ def grade_of(chosen: Chosen, asked: CardsAsked) -> Grade:
     return _grade(chosen.choice, asked)
 
 
-def _rank(stock: Stock, asked: CardsAsked) -> _Ranked | None:
+def rank_of(stock: Stock, asked: CardsAsked) -> Ranked | None:
     """What a stock has for a pod; None if that is too little."""
     usable = _usable(stock, asked)
     if len(usable) < asked.count:
@@ -166,14 +172,25 @@ def _rank(stock: Stock, asked: CardsAsked) -> _Ranked | None:
     if asked.one_numa_node and any(unmet.constraint is Constraint.SAME_NUMA for unmet in choice.unmet):
         return None
     left = len(stock.free) - asked.count
-    damage = _damage(stock, choice.gpus)
-    by_policy: Mapping[NodePolicy, tuple[float, ...]] = {
-        NodePolicy.BEST_FIT: (-damage, -left),
-        NodePolicy.PACK: (-left, -damage),
-        NodePolicy.SPREAD: (left, -damage),
-    }
-    rank = (float(not choice.unmet), *_grade(choice, asked), *by_policy[asked.node_policy])
-    return _Ranked(rank, stock, choice)
+    rest = preference(asked.node_policy, damage=_damage(stock, choice.gpus), left=left)
+    return Ranked((float(not choice.unmet), *_grade(choice, asked), *rest), stock, choice)
+
+
+def preference(policy: NodePolicy, *, damage: float, left: int) -> tuple[float, float]:
+    """How nodes with equally good sets are ranked; the greater, the better.
+
+    Args:
+        policy: Of the pod.
+        damage: GB/s that others lose.
+        left: Cards that stay free on the node.
+    """
+    match policy:
+        case NodePolicy.PACK:
+            return -left, -damage
+        case NodePolicy.SPREAD:
+            return left, -damage
+        case _:
+            return -damage, -left
 
 
 def _constraints(asked: CardsAsked) -> Constraints:

@@ -13,8 +13,8 @@ from webhook.place.choose import Chosen, is_satisfying
 from webhook.place.memory import Followed
 from webhook.place.pinned import pin_of, placement_of, written_pin
 from webhook.place.pins import release, rest
-from webhook.place.placed import Placed
-from webhook.place.pod import PodRecord, UnboundPod
+from webhook.place.placed import Placed, read_placed
+from webhook.place.pod import PodCondition, PodRecord, UnboundPod
 from webhook.place.reasons import PlaceReason
 from webhook.place.round import NotPlaceable, Round, Scene
 from webhook.place.tell import bound_write, changed_write, chosen_write
@@ -22,9 +22,6 @@ from webhook.place.write import Write
 
 _UNSCHEDULABLE = "Unschedulable"
 """Of the condition ``PodScheduled``: a scheduling cycle found no node (k8s.io/api core/v1, types.go)."""
-_NO_ANSWER = ("", "SchedulingGated", "SchedulerError")
-"""The same where no cycle came to an end: the second is the API server's, and stays when the gate is open; with the
-third HAMi did not answer, or its node was locked."""
 
 
 class FollowedPods:
@@ -53,6 +50,7 @@ class FollowedPods:
             for write in self._choose_again(pod, unbound, found, this, others_move=others_move):
                 others_move = True
                 yield write
+            this.releasing.add(found.placed.node)  # the write may fail
         for pod, unbound in resting:
             yield from self._wake(pod, unbound, this)
 
@@ -66,13 +64,22 @@ class FollowedPods:
             yield bound_write(after, pin, self._scene.memory.see(after, this.now))
 
     def _is_on_its_way(self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round) -> bool:
-        """Where the scheduler has looked at no pod since, it is away: another choice would not help."""
-        is_awaited = unbound.scheduled.reason in _NO_ANSWER and not found.is_overtaken
-        is_late = this.now - found.since >= self._scene.settings.pin_seconds and not is_awaited
-        if pod.held or pod.key in this.busy or not (_is_refused(unbound, found) or is_late):
-            _stays(found, this)
-            return True
-        return False
+        if pod.key not in this.busy and self._is_refused(pod, unbound.scheduled, found, this.now):
+            return False
+        _stays(found, this)
+        return True
+
+    def _is_refused(self, pod: PodRecord, scheduled: PodCondition, found: Followed, now: float) -> bool:
+        """Whether the scheduler does not take what was chosen.
+
+        A second refusal in the same words changes nothing on the pod, and HAMi's allocation of an earlier attempt stays
+        on it after a refusal. Both count when the planner has been patient. A scheduler that finds neither a node nor
+        none, because HAMi or its lock is in the way, refuses the pod only if it binds others meanwhile.
+        """
+        is_late = now - found.since >= self._scene.settings.pin_seconds
+        if scheduled.reason != _UNSCHEDULABLE:
+            return is_late and found.is_overtaken
+        return is_late or (scheduled != found.before and not pod.held)
 
     def _choose_again(
         self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round, *, others_move: bool
@@ -82,7 +89,7 @@ class FollowedPods:
         Where ``others_move`` in this round, the cards that they had are free in the next.
         """
         scene, placed = self._scene, found.placed
-        taken = any(scene.world.holders(uuid) - {pod.key} for uuid in placed.cards)
+        taken = any(scene.world.holders(uuid, placed.node) - {pod.key} for uuid in placed.cards)
         refused = placed.refused if taken else tuple(dict.fromkeys((*placed.refused, placed.node)))
         waited = scene.memory.see(pod, this.now)
         asked = self._asked(pod)
@@ -90,6 +97,10 @@ class FollowedPods:
             _stays(found, this)
             return
         chosen = None
+        if scene.settings.mode is not PlacementMode.ON:
+            message = said.NOT_PLACEABLE.say(why="placement is off")
+            yield changed_write(pod, PlaceReason.SWITCHED_OFF, message, release(pod), result="released", waited=waited)
+            return
         if asked and placed.attempt < scene.settings.attempts:
             with scene.world.without(pod):
                 chosen = scene.chooser.best(pod, asked.cards, closed=this.closed_to(pod).union(refused))
@@ -97,8 +108,7 @@ class FollowedPods:
             if chosen.node.name in this.releasing:
                 _stays(found, this)
                 return
-            said_of_it = shorten(unbound.scheduled.message) if _is_refused(unbound, found) else "no answer"
-            message = said.SCHEDULER_REFUSED.say(node=placed.node, said=said_of_it)
+            message = said.SCHEDULER_REFUSED.say(node=placed.node, said=shorten(unbound.scheduled.message))
             again = this.placed(chosen, placed.attempt + 1, refused)
             yield self._repin(pod, chosen, again, this, refused=message)
         elif others_move and asked and placed.attempt < scene.settings.attempts:
@@ -116,8 +126,8 @@ class FollowedPods:
         """A pod that holds no cards: perhaps there are some for it now. Looked for once in ``pinSeconds``."""
         scene = self._scene
         since = scene.memory.rested.setdefault(pod.uid, this.now)
-        pinned = written_pin(pod)
-        is_users = not pinned and not {names.PLACED, names.USE_GPU_UUID}.isdisjoint(unbound.pod.annotations)
+        before = read_placed(unbound.pod.annotations)
+        is_users = not written_pin(pod) and names.USE_GPU_UUID in unbound.pod.annotations
         is_on = scene.settings.mode is PlacementMode.ON
         is_time = this.now - since >= scene.settings.pin_seconds
         if is_users or not is_on or not is_time or unbound.scheduled.reason != _UNSCHEDULABLE:
@@ -129,9 +139,9 @@ class FollowedPods:
         if chosen and chosen.node.name in this.releasing:
             return
         scene.memory.rested[pod.uid] = this.now
-        if asked and chosen and _will_do(chosen, asked):
-            placed = this.placed(chosen, pinned.attempt + 1 if pinned else 1)
-            yield self._repin(pod, chosen, placed, this)
+        attempt = before.attempt + 1 if before else 1
+        if asked and chosen and _will_do(chosen, asked) and (asked.waits or attempt <= scene.settings.attempts):
+            yield self._repin(pod, chosen, this.placed(chosen, attempt), this)
 
     def _repin(
         self, pod: PodRecord, chosen: Chosen, placed: Placed, this: Round, *, refused: Message | None = None
@@ -158,8 +168,3 @@ def _stays(found: Followed, this: Round) -> None:
     """A pod is on its way to the node that was chosen."""
     this.in_flight += 1
     this.releasing.add(found.placed.node)
-
-
-def _is_refused(unbound: UnboundPod, found: Followed) -> bool:
-    """Whether the scheduler found no node since the pod was pinned."""
-    return unbound.scheduled.reason == _UNSCHEDULABLE and unbound.scheduled != found.before

@@ -109,7 +109,7 @@ class Intents:
     def hold(self, pod: PodRecord, node: PlaceNode, uuids: tuple[str, ...]) -> None:
         """Count cards and room of a node as taken by a pod."""
         self.drop(pod.key)
-        intent = msgspec.structs.replace(pod, node=node.name, held=uuids, group="", unbound=None)
+        intent = msgspec.structs.replace(pod, node=node.name, held=uuids, held_on=node.name, group="", unbound=None)
         self._held[pod.key] = intent
         self._world.pod_changed(_name(pod.key), None, intent)
 

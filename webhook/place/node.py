@@ -73,6 +73,8 @@ def read_node(document: bytes | bytearray | memoryview, name: str, before: NodeR
         found = _DECODER.decode(document)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ManifestError(f"Node {name}: {shape_problem(error)}") from None
+    except RecursionError:
+        raise ManifestError(f"Node {name}: it is nested too deeply") from None
     metadata, spec = found.metadata, found.spec or _Spec()
     registered = _registered(metadata.annotations or {}, name)
     cordoned = {uuid.strip() for uuid in (metadata.annotations or {}).get(names.HAMI_DEVICE_CORDON, "").split(",")}

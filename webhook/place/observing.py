@@ -74,8 +74,15 @@ def _write(pod: PodRecord, node: PlaceNode, given: GpuSet, better: Chosen | None
         )
         log["text"] = str(message)
         event = PodEvent(reason, message.advice)
-    result = "better-possible" if better else "same"
-    return Write(namespace=pod.namespace, name=pod.name, uid=pod.uid, event=event, result=result, log=log)
+    return Write(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        event=event,
+        result="better-possible" if better else "same",
+        given_up=lost,
+        log=log,
+    )
 
 
 def _labels(gpus: tuple[int, ...]) -> str:

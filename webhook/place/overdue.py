@@ -1,12 +1,13 @@
 """Whether a waiting pod has waited long enough for a planner that does not come."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from webhook.model import names
 from webhook.model.choices import OnViolation
 from webhook.model.errors import FormatError
 from webhook.model.options import Options, parse_option
 from webhook.model.pod import Metadata, Namespace, Pod
+from webhook.model.timestamp import parse_timestamp
 
 _OPTION = "on-violation"
 _KEY = names.PREFIX + _OPTION
@@ -24,7 +25,7 @@ def is_overdue(pod: Pod, namespace: Namespace, defaults: Options, *, at: datetim
     """
     if not pod.is_pending or _denies(pod, namespace, defaults):
         return False
-    created = _time((pod.metadata or Metadata()).creation_timestamp)
+    created = parse_timestamp((pod.metadata or Metadata()).creation_timestamp)
     return created is not None and at - created >= timedelta(seconds=seconds)
 
 
@@ -41,11 +42,3 @@ def _denies(pod: Pod, namespace: Namespace, defaults: Options) -> bool:
             except FormatError:
                 continue
     return defaults.on_violation is OnViolation.DENY
-
-
-def _time(text: str | None) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text or "")
-        return found.astimezone(UTC) if found.tzinfo else None
-    except (ValueError, OverflowError):
-        return None

@@ -7,9 +7,12 @@ from webhook.place.pod import PodRecord
 
 
 def pin_of(pod: PodRecord) -> Placed | None:
-    """The planner's choice for a pod without a node, as long as its cards are held for it; else None."""
+    """The planner's choice for a pod without a node, as long as its cards are held for it; else None.
+
+    The label says that they are. Users cannot set it, where they might write the annotations of a choice.
+    """
     placed = written_pin(pod)
-    return placed if placed and placement_of(pod) != Placement.RELEASED else None
+    return placed if placed and placement_of(pod) in (Placement.WAITING, Placement.PINNED) else None
 
 
 def written_pin(pod: PodRecord) -> Placed | None:

@@ -44,7 +44,7 @@ def let_go(pod: PodRecord) -> tuple[Operation, ...]:
 def release(pod: PodRecord) -> tuple[Operation, ...]:
     """Leave the choice to HAMi: our gate is opened, and a pin of ours goes.
 
-    What was chosen stays on record, which keeps the planner from choosing for the pod again.
+    What was chosen stays on record, and with it how often the planner has chosen for the pod.
     """
     unbound = _unbound(pod)
     return (

@@ -5,20 +5,19 @@ from sys import intern
 
 import msgspec
 
-from webhook.allocation.limit import AllocationLimits
-from webhook.allocation.read import read_allocation
+from webhook.allocation.hami import counted_cards
 from webhook.model import names
-from webhook.model.errors import FormatError, LimitError, ManifestError
+from webhook.model.errors import ManifestError
 from webhook.model.pod import Fields, Pod, Quantity
 from webhook.model.shape import shape_problem
 from webhook.place.amounts import Amounts, greatest, read_amounts, total
 from webhook.place.group import group_of
 from webhook.place.scheduling import NodeNeeds, node_needs
 
-_LIMITS = AllocationLimits(segments=128, devices=256)
-_FAMILY = "hami"
 _AMOUNTS_KEPT = 4096
 _SCHEDULED = "PodScheduled"
+_POD_LEVEL = ("cpu", "memory")
+"""Besides huge pages: k8s.io/component-helpers resource/helpers.go, IsSupportedPodLevelResource."""
 
 
 class PodCondition(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -74,6 +73,8 @@ class PodRecord(msgspec.Struct, frozen=True):
     held: tuple[str, ...]
     """UUIDs of the GPUs that HAMi counts as its own, whole or in part: HAMi counts every pod that has not ended and
     carries a node and a list of devices (pkg/scheduler/scheduler.go, onAddPod)."""
+    held_on: str
+    """The node on which HAMi counts them. The list of a pod that names GPUs of another node takes none of those."""
     group: str
     """The pods that work together, as ``label=value``; empty: it works alone."""
     unbound: UnboundPod | None
@@ -114,6 +115,7 @@ class _Spec(Fields):
     containers: list[_Container] | None = None
     init_containers: list[_Container] | None = None
     overhead: dict[str, Quantity] | None = None
+    resources: _Resources | None = None
     scheduling_gates: list[_Gate] | None = None
     priority: int | None = None
     node_selector: msgspec.Raw = msgspec.Raw()
@@ -155,6 +157,8 @@ def read_pod(document: bytes | bytearray | memoryview, name: str, before: PodRec
         record = _record(found, document)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ManifestError(f"pod {name}: {shape_problem(error)}") from None
+    except RecursionError:
+        raise ManifestError(f"pod {name}: it is nested too deeply") from None
     return before if before == record else record
 
 
@@ -170,7 +174,8 @@ def _record(found: _Pod, document: bytes | bytearray | memoryview) -> PodRecord:
         node=intern("" if ended else spec.node_name or chosen),
         is_bound=bool(spec.node_name),
         amounts={} if ended else _amounts(spec),
-        held=() if ended or not chosen else _held(annotations, metadata.name),
+        held_on=intern(chosen),
+        held=() if ended or not chosen else _held(annotations),
         group=intern(group_of(metadata.labels or {})),
         unbound=_unbound(found, document) if _is_of_interest(found) and not ended else None,
     )
@@ -199,13 +204,8 @@ def _unbound(found: _Pod, document: bytes | bytearray | memoryview) -> UnboundPo
     )
 
 
-def _held(annotations: dict[str, str], name: str) -> tuple[str, ...]:
-    """What cannot be read is nothing, as for HAMi."""
-    try:
-        allocation = read_allocation(annotations, family=_FAMILY, holder=name, limits=_LIMITS)
-    except (FormatError, LimitError):
-        return ()
-    return tuple(dict.fromkeys(intern(device.uuid) for device in allocation.devices))
+def _held(annotations: dict[str, str]) -> tuple[str, ...]:
+    return tuple(map(intern, counted_cards(annotations.get(names.HAMI_DEVICES_ALLOCATED, ""))))
 
 
 def _amounts(spec: _Spec) -> Amounts:
@@ -221,7 +221,14 @@ def _amounts(spec: _Spec) -> Amounts:
         if container.restart_policy == "Always":
             restartable.append(asked)
     running = total((*restartable, *map(_asked, spec.containers or ())))
-    return _shared(tuple(sorted(total((greatest((running, *peaks)), read_amounts(spec.overhead))).items())))
+    needed = {**greatest((running, *peaks)), **_of_the_whole_pod(spec.resources)}
+    return _shared(tuple(sorted(total((needed, read_amounts(spec.overhead))).items())))
+
+
+def _of_the_whole_pod(resources: _Resources | None) -> Amounts:
+    """Requests that the pod makes for all its containers, from Kubernetes 1.34 on."""
+    asked = read_amounts(resources.requests if resources else None)
+    return {name: amount for name, amount in asked.items() if name in _POD_LEVEL or name.startswith("hugepages-")}
 
 
 @lru_cache(_AMOUNTS_KEPT)

@@ -74,7 +74,8 @@ class Scene:
         unbound, nodes = pod.unbound, self.world.nodes.values()
         if unbound is None or not unbound.is_gated or len(self.world.nodes) <= SAMPLED_FROM:
             return []
-        if sum(1 for node in nodes if not node.refusal(unbound.needs)) <= SAMPLED_FROM:
+        fit = (node for node in nodes if not node.refusal(unbound.needs))
+        if next(islice(fit, SAMPLED_FROM, None), None) is None:
             return []
         others = (node for node in self.chooser.ranked_nodes(pod, cards) if node is not chosen.node)
         hosts = [node.host_name for node in (chosen.node, *islice(others, SAMPLED_FROM - 1))]

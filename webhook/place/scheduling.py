@@ -5,6 +5,7 @@ the scheduler from a node, its refusal says so, and the planner chooses another.
 Sources: k8s.io/component-helpers scheduling/corev1 (nodeaffinity, helpers.go); pkg/scheduler/framework/plugins.
 """
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -18,6 +19,7 @@ _T = TypeVar("_T")
 _SHAPES_KEPT = 4096
 MOST_EXPRESSIONS = 512
 """Of the node affinity of a pod; one with more is taken for one that matches no node."""
+_INTEGER = re.compile(r"[+-]?[0-9]{1,64}")
 _SCHEDULED_OFF = ("NoSchedule", "NoExecute")
 
 
@@ -162,11 +164,18 @@ def _holds(expression: _Expression, value: str | None) -> bool:
 
 
 def _compares(operator: str, value: str | None, values: frozenset[str]) -> bool:
-    try:
-        found, bound = int(value or ""), int(*values) if len(values) == 1 else int("")
-    except ValueError:
+    found, bound = _integer(value or ""), _integer(*values) if len(values) == 1 else None
+    if found is None or bound is None:
         return False
     return found > bound if operator == "Gt" else found < bound
+
+
+def _integer(text: str) -> int | None:
+    """As Go reads it: strconv.ParseInt with base 10 and 64 bits."""
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
 
 
 class Shortage(NamedTuple):
@@ -177,7 +186,7 @@ class Shortage(NamedTuple):
 
 
 def shortage(needed: Amounts, allocatable: Amounts, used: Amounts, pods: int) -> Shortage | None:
-    """What a node lacks for a pod; None if it has room.
+    """What a node lacks for a pod; None if it has room: pkg/scheduler/framework/plugins/noderesources, fitsRequest.
 
     Args:
         needed: By the pod.
@@ -185,10 +194,10 @@ def shortage(needed: Amounts, allocatable: Amounts, used: Amounts, pods: int) ->
         used: By its pods together.
         pods: How many they are.
     """
-    if PODS in allocatable and pods >= allocatable[PODS]:
+    if pods >= allocatable.get(PODS, 0):
         return Shortage(PODS, 0)
     for name, amount in needed.items():
         left = allocatable.get(name, 0) - used.get(name, 0)
-        if amount > left:
+        if 0 < amount > left:
             return Shortage(name, max(left, 0))
     return None

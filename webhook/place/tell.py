@@ -48,6 +48,8 @@ def chosen_write(  # noqa: PLR0913 - what there is to say
         if refused
         else PodEvent(PlaceReason.PINNED, message.advice, is_warning=False),
         result="pinned" if placed.attempt == 1 else "repinned",
+        link=placed.link,
+        given_up=chosen.given_up,
         log={
             **_log(PlaceReason.PINNED, message, waited),
             "node": placed.node,

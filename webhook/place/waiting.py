@@ -77,7 +77,8 @@ class WaitingPods:
         if group in this.groups:
             this.count(PlaceReason.NO_FREE_CARDS, waited)
             return
-        if present < asked.group_size and waited < self._scene.settings.full_seconds:
+        has_begun = any(mate.node or pin_of(mate) for mate in world.mates(pod))
+        if present < asked.group_size and not has_begun and waited < self._scene.settings.full_seconds:
             name = pod.group.partition("=")[2]
             message = said.GROUP_INCOMPLETE.say(present=present, size=asked.group_size, group=name)
             yield from self._wait(pod, PlaceReason.GROUP_INCOMPLETE, message, waited, this)
@@ -129,7 +130,7 @@ class WaitingPods:
     def _let_go(self, pod: PodRecord, pinned: Placed, waited: float, this: Round) -> Iterator[Write]:
         """Open the gate of a pod that holds its cards, when it is its turn."""
         if this.in_flight >= self._scene.settings.in_flight or pinned.node in this.releasing:
-            this.count(PlaceReason.SOON, waited)
+            yield from self._queue(pod, waited, this)
             return
         this.in_flight += 1
         this.releasing.add(pinned.node)
@@ -166,11 +167,19 @@ class WaitingPods:
             this.in_flight += 1
             this.releasing.add(chosen.node.name)
             scene.memory.pinned(pod, placed, this.now)
-        else:
-            this.count(PlaceReason.SOON, waited)
         if is_turn or holds:
             narrowed = scene.narrowed(pod, chosen, cards)
             yield chosen_write(pod, chosen, placed, waited, opens=is_turn, narrowed=narrowed)
+        else:
+            yield from self._queue(pod, waited, this)
+
+    def _queue(self, pod: PodRecord, waited: float, this: Round) -> Iterator[Write]:
+        """There are cards for the pod, and it is not its turn. Where that takes long, the pod says so."""
+        if waited < TELL_SECONDS:
+            this.count(PlaceReason.SOON, waited)
+        else:
+            message = said.WAITS_FOR_ITS_TURN.say(count=this.in_flight)
+            yield from self._wait(pod, PlaceReason.SOON, message, waited, this)
 
     def _without_cards(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
         """No node on which the pod can run has enough free cards."""

@@ -82,12 +82,17 @@ class PlaceNode:
             self._refusals[needs] = found
         return found
 
-    def shortage(self, pod: PodRecord, given_up: frozenset[str]) -> str:
-        """Of which resource too little is left for a pod; empty if there is room. HAMi counts those of ``given_up``."""
+    def shortage(self, pod: PodRecord, not_counted: frozenset[str]) -> str:
+        """Of which resource too little is left for a pod; empty if there is room.
+
+        Args:
+            pod: Without a node.
+            not_counted: Resources that kube-scheduler leaves to HAMi.
+        """
         record = self.record
         if record is None:
             return "is unknown"
-        needed = {name: amount for name, amount in pod.amounts.items() if name not in given_up}
+        needed = {name: amount for name, amount in pod.amounts.items() if name not in not_counted}
         lack = shortage(needed, record.allocatable, self.used, self.pods)
         return f"has {lack.left} of {lack.resource} left" if lack else ""
 
@@ -193,9 +198,12 @@ class World:
         keys = self.groups.get((pod.namespace, pod.group), set()) if pod.group else set()
         return [self.pods[key] for key in sorted(keys) if key != pod.key]
 
-    def holders(self, uuid: str) -> frozenset[str]:
-        """The keys of the pods that hold a card."""
-        return frozenset(self._holders.get(uuid, ()))
+    def holders(self, uuid: str, node: str) -> frozenset[str]:
+        """The keys of the pods that hold a card of a node."""
+        return frozenset(key for key in self._holders.get(uuid, ()) if self._holds(self.pods[key], uuid, node))
+
+    def _holds(self, pod: PodRecord, uuid: str, node: str) -> bool:
+        return pod.held_on in ("", node) or uuid in pinned_cards(pod)
 
     def node_with(self, uuids: tuple[str, ...]) -> PlaceNode | None:
         """The node that has all of these cards, free or not; None if there is none."""
@@ -228,7 +236,7 @@ class World:
         node = self.nodes.get(name)
         if node is None or node.build is None or not node.uuids:
             return None
-        return Stock(node.build, frozenset(i for i, uuid in node.uuids.items() if not self._holders.get(uuid)))
+        return Stock(node.build, frozenset(i for i, uuid in node.uuids.items() if not self.holders(uuid, name)))
 
     def _take_out(self, name: str, stock: Stock) -> None:
         listed = self.stocks[stock]

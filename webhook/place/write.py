@@ -33,6 +33,11 @@ class Write:
     result: str = ""
     """What happens to the pod, for a counter: ``pinned``, ``repinned``, ``released``, ``refused``, ``given-up``,
     ``taken`` or ``missed``; empty: nothing to count."""
+    link: str = ""
+    """The link class of the cards that were chosen, if any."""
+    given_up: float = 0.0
+    """GB/s per direction that rings over the best set of such a node have more than those over the chosen cards; in
+    mode ``observe`` what the weakest pair of the best free set has more than that of the cards that HAMi gave."""
     log: Mapping[str, str | int | float] = field(default_factory=dict)
     """Members of a line of the log; empty: no line."""
 

@@ -44,13 +44,12 @@ class Counts:
         """A write was made."""
         if write.result in OBSERVED:
             self.observed[write.result] += 1
-            _add(self.lost, _number(write, "lost"))
+            _add(self.lost, write.given_up)
         elif write.result:
             self.results[write.result] += 1
         if write.result in CHOSEN:
-            self.links[str(write.log.get("link", ""))] += 1
-            bandwidth, share = _number(write, "bandwidth"), _number(write, "share")
-            _add(self.given_up, bandwidth / share - bandwidth if share > 0.0 else 0.0)
+            self.links[write.link] += 1
+            _add(self.given_up, write.given_up)
 
     def opened(self, created: str, at: datetime) -> None:
         """The gate of a pod with this ``creationTimestamp`` was opened."""
@@ -59,11 +58,6 @@ class Counts:
         except (ValueError, TypeError):  # none, or one without a zone: the API server writes neither
             return
         self.gated_seconds.add(max(0.0, seconds))
-
-
-def _number(write: Write, member: str) -> float:
-    found = write.log.get(member)
-    return float(found) if isinstance(found, int | float) else 0.0
 
 
 def _add(spread: Spread, value: float) -> None:

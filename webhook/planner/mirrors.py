@@ -1,7 +1,7 @@
 """What the planner knows of the cluster: mirrors of pods, nodes, namespaces and what agents publish.
 
-Whoever decides follows them: it hears of all nodes, then of all pods, then of what changes. Topologies are brought up
-to date between two decisions, however often a node was written meanwhile.
+Whoever decides or answers questions follows them, and hears of all nodes, then of all pods, then of what changes.
+Topologies are brought up to date between two decisions, however often a node was written meanwhile.
 """
 
 from collections.abc import Callable
@@ -57,11 +57,11 @@ class KeptNode(NamedTuple):
 
 
 class _Status(msgspec.Struct):
-    phase: str = ""
+    phase: str | None = None
 
 
 class _Phased(msgspec.Struct):
-    status: _Status = msgspec.field(default_factory=_Status)
+    status: _Status | None = None
 
 
 _PHASED = msgspec.json.Decoder(_Phased)
@@ -90,7 +90,7 @@ class Mirrors:
         self._max_age = max_age
         self._wake = wake
         self._clock = clock
-        self._follower: Follower | None = None
+        self._followers: list[Follower] = []
         self._names: dict[str, str] = {}
         """The names of nodes, by those of their ConfigMaps."""
         self._changed: set[str] = set()
@@ -162,7 +162,7 @@ class Mirrors:
                 return f"{cache.kind}: the cluster has more than can be kept"
             silent = self._clock() - (cache.confirmed or 0.0)
             if silent > (FAILING_SECONDS if cache.problem else SILENT_SECONDS):
-                return cache.problem or f"{cache.kind}: nothing was heard of them for {silent:.0f} s"
+                return cache.problem or f"{cache.kind}: nothing was heard of them for {SILENT_SECONDS:.0f} s"
         return ""
 
     def report(self) -> tuple[CacheReport, ...]:
@@ -175,19 +175,23 @@ class Mirrors:
 
     def take_pod(self, pod: VersionedObject) -> None:
         """The pod is like that, as an answer of the API server beside the watch said."""
-        if _PHASED.decode(pod.document).status.phase in _FINISHED:
+        status = _PHASED.decode(pod.document).status
+        if status and status.phase in _FINISHED:
             self.pods.drop(pod)
         else:
             self.pods.put(pod)
 
-    def follow(self, follower: Follower | None) -> None:
-        """Tell this one from now on, and of all that is known already; ``None``: nobody."""
-        self._follower = follower
-        if follower is not None:
-            for name, (record, topology) in self._told.items():
-                follower.node_changed(name, record, topology)
-            for key, pod in self.pods.values().items():
-                follower.pod_changed(key, None, pod)
+    def follow(self, follower: Follower) -> None:
+        """Tell this one from now on, and of all that is known already."""
+        self._followers.append(follower)
+        for name, (record, topology) in self._told.items():
+            follower.node_changed(name, record, topology)
+        for key, pod in self.pods.values().items():
+            follower.pod_changed(key, None, pod)
+
+    def leave(self, follower: Follower) -> None:
+        """Tell this one no more; said twice it changes nothing."""
+        self._followers = [each for each in self._followers if each is not follower]
 
     def refresh(self) -> None:
         """Bring the topologies up to date, and tell of the nodes that changed."""
@@ -205,14 +209,17 @@ class Mirrors:
         if kept is None:
             self._published.forget(config_map_name(name))
             self._annotated.forget(name)
-            if self._told.pop(name, None) and self._follower:
-                self._follower.node_changed(name, None, None)
+            if self._told.pop(name, None):
+                self._tell_node(name, None, None)
             return
         before, topology = self._told.get(name), self._topology(name, kept.record)
         if before is None or before[0] is not kept.record or before[1] is not topology:
             self._told[name] = kept.record, topology
-            if self._follower:
-                self._follower.node_changed(name, kept.record, topology)
+            self._tell_node(name, kept.record, topology)
+
+    def _tell_node(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
+        for follower in self._followers:
+            follower.node_changed(name, record, topology)
 
     def _topology(self, name: str, record: NodeRecord) -> NodeTopology | None:
         """The one to rely on, as a Binding would; what HAMi says is only read where it may count."""
@@ -258,8 +265,8 @@ class Mirrors:
         self._wake()
 
     def _pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
-        if self._follower:
-            self._follower.pod_changed(key, before, after)
+        for follower in self._followers:
+            follower.pod_changed(key, before, after)
         self._wake()
 
 

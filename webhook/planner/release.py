@@ -1,7 +1,7 @@
 """Lets all pods go that wait for the planner or are limited to its choice, for when no planner will look after them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -85,7 +85,7 @@ class Release:
             found |= {f"{one.namespace}/{one.name}": one for one in these}
             if not any(not one.problem for one in these):
                 break
-        return sorted(found.values(), key=lambda one: (one.namespace, one.name))
+        return merged(found.values())
 
     async def _pass(self, namespace: str) -> list[Released]:
         tasks: list[asyncio.Task[Released | None]] = []
@@ -135,6 +135,12 @@ class Release:
         )
         with suppress(ApiError):
             await self._server.create_event(manifest)
+
+
+def merged(*passes: Iterable[Released]) -> list[Released]:
+    """What became of each pod in the end, by namespace and name."""
+    found = {(one.namespace, one.name): one for these in passes for one in these}
+    return [found[key] for key in sorted(found)]
 
 
 def _is_ours(pod: VersionedObject) -> bool:

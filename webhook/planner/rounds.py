@@ -159,4 +159,4 @@ class Rounds:
         if self._decisions is not None:
             self._decisions = None
             self.report = None
-            self._mirrors.follow(None)
+            self._mirrors.leave(self)

@@ -5,11 +5,12 @@ import signal
 import socket
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import uvloop
 from prometheus_client.core import Metric
@@ -62,12 +63,29 @@ class PlannerSettings:
     port: int
 
 
-def run(settings: PlannerSettings, make: MakeDecisions) -> None:
+class Companion(Protocol):
+    """Answers from the mirrors of a planner, on its loop, whether or not that one leads."""
+
+    async def open(self) -> None:
+        """Begin."""
+
+    async def close(self) -> None:
+        """End."""
+
+    def families(self) -> Iterator[Metric]:
+        """Its metrics. In any thread."""
+
+
+MakeCompanion = Callable[[Mirrors, Log], Companion]
+
+
+def run(settings: PlannerSettings, make: MakeDecisions, companion: MakeCompanion | None = None) -> None:
     """Plan until SIGTERM or SIGINT: then writes that are on their way get a few seconds, and the Lease is given back.
 
     Args:
         settings: Where to.
         make: Makes what decides.
+        companion: Makes what runs beside it; None: nothing does.
 
     Raises:
         ConfigError: there is no way to an API server.
@@ -78,27 +96,49 @@ def run(settings: PlannerSettings, make: MakeDecisions) -> None:
     log = Log(sys.stdout.fileno())
     take_over_logging(log)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, make, session, log))
+        runner.run(_serve(settings, make, companion, session, log))
 
 
-async def _serve(settings: PlannerSettings, make: MakeDecisions, session: Session, log: Log) -> None:
+async def _serve(
+    settings: PlannerSettings, make: MakeDecisions, companion: MakeCompanion | None, session: Session, log: Log
+) -> None:
     stop, heart = asyncio.Event(), Heartbeat()
     loop = asyncio.get_running_loop()
     for each in STOP_SIGNALS:
         loop.add_signal_handler(each, partial(_stop, stop, log, each))
     heart.start(loop)
-    program = Program(settings, make, session, log)
-    endpoints = Endpoints(
-        program.families, illness=partial(_illness, heart), failure=lambda: program.waiting_for, bug=program.bug
-    )
-    serve(endpoints, settings.host, settings.port)
-    log.say("info", "started", version=__version__, probes=f"http://{settings.host}:{settings.port}")
     async with AsyncExitStack() as stack:
         stack.push_async_callback(session.close)
-        stack.push_async_callback(program.close)
+        program = Program(settings, make, session, log)
+        beside = companion(program.mirrors, log) if companion else None
+        endpoints = Endpoints(
+            partial(_families, program, beside),
+            illness=partial(_illness, heart),
+            failure=lambda: program.waiting_for,
+            bug=program.bug,
+        )
+        serve(endpoints, settings.host, settings.port)
+        log.say("info", "started", version=__version__, probes=f"http://{settings.host}:{settings.port}")
+        stack.push_async_callback(_close, program, beside)
         program.open()
+        if beside:
+            await beside.open()
         await stop.wait()
     log.say("info", "stopped")
+
+
+async def _close(program: "Program", beside: Companion | None) -> None:
+    """Both at the same time, since each takes some seconds."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(program.close())
+        if beside:
+            group.create_task(beside.close())
+
+
+def _families(program: "Program", beside: Companion | None) -> Iterator[Metric]:
+    yield from program.families()
+    if beside:
+        yield from beside.families()
 
 
 class Program:

@@ -221,7 +221,8 @@ class Writer:
             self._mirrors.pods.absent(write.key)
             return Fate.STALE
         self._mirrors.take_pod(found)
-        if has_effect(found.document, write.patch):
+        may_be_made = isinstance(error, ApiServerAway | Malformed)  # no answer says that it was not
+        if may_be_made and has_effect(found.document, write.patch):
             return Fate.DONE
         return Fate.STALE if queued.version != found.version else self._refused(write, error)
 

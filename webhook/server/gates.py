@@ -168,7 +168,9 @@ class GateOpener:
         return Cause.PLANNER_SILENT if self._is_silent() else None
 
     def _is_silent(self) -> bool:
-        return self._state.planner_silence >= self._policy.placement.release_seconds
+        # A planner that is alive renews its Lease every few seconds, which may be more than releaseSeconds.
+        silence, enough = self._state.planner_silence, self._policy.placement.release_seconds
+        return not self._state.has_planner and silence >= enough
 
     async def _open_if_overdue(self, document: msgspec.Raw, at: datetime, cause: Cause) -> None:
         try:

@@ -8,9 +8,9 @@ from webhook.config import AdmitPolicy
 from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.model.pod import MalformedPod, Namespace, Pod
 from webhook.model.review import Request, decode_review, encode_reply
+from webhook.server.body import BadRequest
 from webhook.server.counts import Counts
 from webhook.server.log import ReviewLog
-from webhook.server.reviews import BadRequest
 from webhook.state import State
 
 _NOT_A_CREATE = Outcome(kind=Kind.SKIP, reason=Reason.NOT_A_CREATE)

@@ -7,7 +7,6 @@ listeners close.
 
 import asyncio
 import signal
-import socket
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -20,14 +19,15 @@ from webhook import __version__
 from webhook.config import Config, ServerSettings
 from webhook.heartbeat import Heartbeat
 from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import GpuTopologyError
 from webhook.server.app import create_ops_app
 from webhook.server.connections import Connections, Limits, Phase
-from webhook.server.listener import BACKLOG, Server, server_config
+from webhook.server.listener import BACKLOG, Server, bind, server_config
 from webhook.server.ops import OpsThread
 from webhook.server.reviews import Reviews
 from webhook.server.vitals import Vitals
 from webhook.state import State
+
+_OPTIONS = "--host, --port and --ops-port"
 
 
 class Background(Protocol):
@@ -91,7 +91,9 @@ class _Runner:
         self._listening = False
         """Whether reviews are taken. It is set after the line ``started`` is in the log, and readiness follows it."""
         self._heart = Heartbeat()
-        self._sockets = tuple(bind(settings.host, port) for port in (settings.port, settings.ops_port))
+        self._sockets = tuple(
+            bind(settings.host, port, options=_OPTIONS) for port in (settings.port, settings.ops_port)
+        )
         closed = reviews.counts.closed
         limits = _limits(settings)
         self.tls = Server(
@@ -219,24 +221,6 @@ async def _cancel(*tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A socket at that address, which takes connections only once a server listens there.
-
-    Raises:
-        GpuTopologyError: the address cannot be had.
-    """
-    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host, port))
-    except OSError as error:
-        bound.close()
-        raise GpuTopologyError(
-            f"cannot listen on {host} port {port}: {error.strerror}. Choose others with --host, --port and --ops-port"
-        ) from None
-    return bound
 
 
 def _limits(settings: ServerSettings) -> Limits:

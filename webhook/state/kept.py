@@ -183,14 +183,15 @@ def planner_reader(
     learn of it late ourselves, pods wait once more for a planner that is gone, for as long as the Lease lasts.
 
     A leader that stops gives its Lease back: it takes its name off and renews it a last time (client-go
-    tools/leaderelection, release). Such a renewal lasts for no time.
+    tools/leaderelection, release). Such a renewal lasts for no time, and one in the name of no planner neither.
     """
     read_any = lease_reader(clock=clock, wall=wall, heard=heard)
 
     def read(document: Document, name: str, before: Heartbeat | None) -> Heartbeat:
         found = read_any(document, name, before)
         spec = _decode(document, _Lease, f"Lease {name}").spec
-        lasts = min(found.lasts, LONGEST_LEASE) if spec and spec.holder_identity else 0.0
+        is_led = spec is not None and spec.holder_identity not in (None, "", names.PLANNER_PAUSED)
+        lasts = min(found.lasts, LONGEST_LEASE) if is_led else 0.0
         is_seen = before is not None and before.renewed != found.renewed and found.age < inf
         return found._replace(lasts=lasts, age=0.0 if is_seen else found.age)
 

@@ -17,8 +17,17 @@ class _Condition(msgspec.Struct):
     expression: str = ""
 
 
+class _Service(msgspec.Struct):
+    namespace: str = ""
+
+
+class _Client(msgspec.Struct):
+    service: _Service | None = None
+
+
 class _Webhook(msgspec.Struct, rename="camel"):
     name: str = ""
+    client_config: _Client | None = None
     match_conditions: list[_Condition] | None = None
 
 
@@ -43,16 +52,30 @@ def asked_about(configuration: Mapping[str, Any], accounts: Iterable[str]) -> As
     Raises:
         FormatError: it is none.
     """
-    try:
-        webhooks = msgspec.convert(configuration, _Configuration).webhooks or []
-    except msgspec.ValidationError as error:
-        source = "registration of the webhook"
-        raise FormatError(source, expected="a MutatingWebhookConfiguration", found=str(error)) from None
+    webhooks = _webhooks(configuration)
     registered = next((webhook for webhook in webhooks if webhook.name == BINDINGS_WEBHOOK), None)
     found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
     for account in sorted(accounts):
         found[registered is not None and _is_asked(registered, account)].append(account)
     return AskedAbout(asked=tuple(found[True]), passed_by=tuple(found[False]), unclear=tuple(found[None]))
+
+
+def namespace_of(configuration: Mapping[str, Any]) -> str:
+    """The namespace of the Service by which API servers reach the webhook; empty where they reach it by a URL.
+
+    Raises:
+        FormatError: it is no MutatingWebhookConfiguration.
+    """
+    clients = (webhook.client_config for webhook in _webhooks(configuration))
+    return next((client.service.namespace for client in clients if client and client.service), "")
+
+
+def _webhooks(configuration: Mapping[str, Any]) -> list[_Webhook]:
+    try:
+        return msgspec.convert(configuration, _Configuration).webhooks or []
+    except msgspec.ValidationError as error:
+        source = "registration of the webhook"
+        raise FormatError(source, expected="a MutatingWebhookConfiguration", found=str(error)) from None
 
 
 def _is_asked(webhook: _Webhook, account: str) -> bool | None:

@@ -101,6 +101,16 @@ app.kubernetes.io/component: {{ .component }}
 {{- if hasKey (dig "placement" dict .Values.config) "mode" }}
 {{- fail "config.placement.mode: placement.mode sets it. Leave it out" }}
 {{- end }}
+{{- with .Values.placement.extender }}
+{{- if .enabled }}
+{{- if eq (include "gpu-topology.placement" $) "off" }}
+{{- fail "placement.extender.enabled: expected placement.mode observe or on, because the planner is the extender, found off" }}
+{{- end }}
+{{- if or (empty .tlsSecret) (empty .clientAuthoritySecret) }}
+{{- fail "placement.extender: expected tlsSecret and clientAuthoritySecret, because schedulers and the extender show each other certificates, found one or none" }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- /* Whether pods may wait behind our gate when the release is removed: "true" or empty. They may although the mode is

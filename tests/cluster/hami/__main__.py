@@ -15,6 +15,7 @@ from kubernetes.client import CoreV1Api
 from tests.cluster.control_plane import Binaries, ControlPlane
 from tests.cluster.controller_manager import running_controller_manager
 from tests.cluster.hami.cluster import running_cluster
+from tests.cluster.hami.planning import placing
 from tests.cluster.hami.scheduler import USER, Programs
 from tests.cluster.installation import registered
 from tests.cluster.processes import NotRunningError
@@ -33,13 +34,18 @@ from tests.server.conftest import until
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
 HOW_TO = """
-A control plane with HAMi {release} and two replicas of the webhook; no container ever runs. In another terminal:
+A control plane with HAMi {release}, two replicas of the webhook, and the planner. No container ever runs.
+In another terminal:
 
   export KUBECONFIG={kubeconfig}
   PATH="$PATH:{kubectl.parent}"  # a kubectl, if you have none
   kubectl apply -f examples/workloads/03-pd-prefill.yaml -f examples/workloads/04-pd-decode.yaml
   kubectl get pods -n inference -o yaml | grep gpu.topology
   {command} explain --kubeconfig $KUBECONFIG inference/POD
+
+The planner chooses the cards of pods of whole cards. What it chose, and what waiting pods wait for:
+  kubectl get pods -A -o custom-columns='POD:.metadata.name,PLACED:.metadata.annotations.gpu\\.topology/placed'
+  kubectl get events -A --field-selector reportingComponent=gpu.topology/planner
 
 There is no kubelet: pods stay Pending, also those with a node, and end by force: kubectl delete pod --force POD
 HAMi is the only scheduler: pods without GPUs get no node. RayJobs and the like are not installed; for those
@@ -76,6 +82,7 @@ def main(arguments: list[str]) -> int:
             _create_namespaces(cluster.control_plane)
             cluster.ours.learn()
             stack.enter_context(registered(cluster.ours, cluster.ours.registration(scheduler=USER)))
+            stack.enter_context(placing(cluster.ours, directory))
             said = {
                 "release": release,
                 "kubeconfig": cluster.control_plane.kubeconfig,

@@ -3,7 +3,7 @@
 import json
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +48,12 @@ class Planner:
 
 @contextmanager
 def running_planner(
-    ours: Installation, directory: Path, name: str = "planner", settings: Mapping[str, int] | None = None
+    ours: Installation,
+    directory: Path,
+    name: str = "planner",
+    *,
+    settings: Mapping[str, int] | None = None,
+    options: Sequence[str | Path] = (),
 ) -> Iterator[Planner]:
     """One replica, from the moment on when it is ready; stopped in the end, so that pods wait no more.
 
@@ -57,6 +62,7 @@ def running_planner(
         directory: Takes its log.
         name: Of the replica.
         settings: Of the section ``placement``, where it has others than the webhook.
+        options: More of the command line.
     """
     with ExitStack() as stack:
         port = stack.enter_context(reserved_port())
@@ -66,7 +72,7 @@ def running_planner(
         file.write_text(json.dumps(config), encoding="utf-8")
         command: list[str | Path] = [sys.executable, "-m", "webhook", "place", "--namespace", NAMESPACE]
         command += ["--config", file, "--kubeconfig", ours.planner]
-        command += ["--pod-name", name, "--host", "127.0.0.1", "--port", str(port)]
+        command += ["--pod-name", name, "--host", "127.0.0.1", "--port", str(port), *options]
         program = stack.enter_context(running(name, command, directory / f"{name}.log"))
         planner = Planner(program, port)
         program.wait_until(lambda: _is_ready(port))
@@ -76,9 +82,15 @@ def running_planner(
 
 
 @contextmanager
-def placing(ours: Installation, directory: Path, settings: Mapping[str, int] | None = None) -> Iterator[Planner]:
-    """A planner that leads, and a webhook that has pods wait for it."""
-    with running_planner(ours, directory, settings=settings) as planner:
+def placing(
+    ours: Installation,
+    directory: Path,
+    *,
+    settings: Mapping[str, int] | None = None,
+    options: Sequence[str | Path] = (),
+) -> Iterator[Planner]:
+    """A planner that leads, and a webhook that has pods wait for it; the rest as in :func:`running_planner`."""
+    with running_planner(ours, directory, settings=settings, options=options) as planner:
         planner.program.wait_until(planner.leads)
         until(lambda: is_gated(ours), "pods that wait for the planner")
         yield planner

@@ -190,7 +190,7 @@ def running_hami(
                 kubeconfig,
                 directory,
                 name="hami-scheduler",
-                extenders=[_extender(url)],
+                extenders=[extender_of(url)],
             )
         )
         command = hami_command(programs.hami_scheduler, directory, port, is_fast=is_fast)
@@ -286,7 +286,7 @@ def _device_config(*, overwrite_env: bool) -> dict[str, Any]:
     }
 
 
-def _extender(url: str) -> dict[str, Any]:
+def extender_of(url: str) -> dict[str, Any]:
     """How kube-scheduler asks HAMi's scheduler."""
     return {
         "urlPrefix": url,

@@ -41,10 +41,10 @@ PATIENT = {"pinSeconds": 60}
 def planners(cluster: Cluster, tmp_path: Path, registration: None) -> Iterator[tuple[Planner, Planner]]:  # noqa: ARG001 - comes first
     """Two replicas, the first of which leads."""
     ours = cluster.ours
-    with running_planner(ours, tmp_path, "first", PATIENT) as first:
+    with running_planner(ours, tmp_path, "first", settings=PATIENT) as first:
         first.program.wait_until(first.leads)
         until(lambda: holds_pods_back(ours), "pods that wait for the planner")
-        with running_planner(ours, tmp_path, "second", PATIENT) as second:
+        with running_planner(ours, tmp_path, "second", settings=PATIENT) as second:
             yield first, second
     until(lambda: not holds_pods_back(ours), "pods that wait for no planner")
 

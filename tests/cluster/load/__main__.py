@@ -10,14 +10,17 @@ Exit codes: 0 every pod was stored as it should be, 1 one was not, or a program 
 
 import argparse
 import sys
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from tests.cluster.command import run_command
 from tests.cluster.control_plane import Binaries
+from tests.cluster.hami.planning import placing
 from tests.cluster.installation import registered
 from tests.cluster.load.cluster import running_cluster
 from tests.cluster.load.measure import measure
+from tests.cluster.load.nodes import make_ready
 from tests.cluster.load.plan import Plan
 from tests.cluster.load.report import report
 
@@ -30,6 +33,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--rate", type=float, default=usual.rate, help="pods a second")
     parser.add_argument("--seconds", type=float, default=usual.seconds)
     parser.add_argument("--direct", action="store_true", help="one replica, without the stand-in for the Service")
+    parser.add_argument("--planner", action="store_true", help="beside a planner, for which the pods wait")
     return run_command("load", partial(_measure, Plan(**vars(parser.parse_args(arguments)))))
 
 
@@ -37,7 +41,10 @@ def _measure(plan: Plan, binaries: Binaries, directory: Path) -> int:
     print(f"Creating {plan.nodes:,} nodes with their topologies ...", flush=True)
     with running_cluster(binaries, directory, plan.nodes) as cluster:
         print(f"Creating {plan.pods:,} pods twice, {plan.rate:g} a second ...", flush=True)
-        with registered(cluster.ours, plan.registration(cluster.ours)):
+        with registered(cluster.ours, plan.registration(cluster.ours)), ExitStack() as stack:
+            if plan.planner:
+                make_ready(cluster.ours.control_plane)
+                stack.enter_context(placing(cluster.ours, directory))
             found = measure(plan, cluster)
         report(found, cluster)
         return 1 if found.faults else 0

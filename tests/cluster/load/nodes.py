@@ -9,7 +9,7 @@ from typing import Any
 from kubernetes.client import CoreV1Api
 
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.hami.nodes import node_manifest
+from tests.cluster.hami.nodes import node_manifest, untaint
 from tests.cluster.installation import NAMESPACE
 from tests.cluster.load.client import Request, Sent, send
 from tests.topology.machines import h20
@@ -37,6 +37,15 @@ def create_nodes(control_plane: ControlPlane, topologies: Sequence[NodeTopology]
     stored = {node["metadata"]["name"]: node for node in json.loads(answer.data)["items"]}
     published = [each for topology in topologies for each in _published(topology, stored[topology.node])]
     _all_taken(send(control_plane, published, float("inf")))
+
+
+def make_ready(control_plane: ControlPlane) -> None:
+    """The nodes lose the taint of new nodes, so that pods may run there."""
+    with control_plane.client() as client:
+        admin = CoreV1Api(client)
+        answer: Any = admin.list_node(_preload_content=False)
+        for node in json.loads(answer.data)["items"]:
+            untaint(admin, node["metadata"]["name"])
 
 
 def _published(topology: NodeTopology, node: dict[str, Any]) -> Iterator[Request]:

@@ -18,12 +18,14 @@ class Plan:
     Attributes:
         rate: Pods a second.
         direct: Whether the API server asks the first replica, and not the Service.
+        planner: Whether a planner chooses cards for the pods meanwhile.
     """
 
     nodes: int = 2000
     rate: float = 200.0
     seconds: float = 30.0
     direct: bool = False
+    planner: bool = False
 
     @property
     def pods(self) -> int:

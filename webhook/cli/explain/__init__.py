@@ -66,7 +66,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     policy = overruled(policy, given)
     registration = settings.certificates.webhook_configuration
     with _look(wanted, _Files(file, recursive), state, kubeconfig, registration) as known:
-        report = judge(evidence_of(known, policy, node=node, topology=topology))
+        report = judge(evidence_of(known, policy, node=node, topology=topology, is_configured=config is not None))
     typer.echo(as_json(report) if output is Output.JSON else as_text(report), nl=False)
     if report.fails:
         raise typer.Exit(UNMET)

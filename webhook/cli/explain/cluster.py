@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from webhook.cli.complaint import complain
 from webhook.cli.explain.known import Known, read_pod
 from webhook.explain.evidence import BindingReviews, Reading
+from webhook.explain.standing import NO_SIGNS, PlannerSigns, planner_signs
 from webhook.kube.api_server import ApiServer, Object, connect_objects
 from webhook.kube.errors import ApiRefused, NotFound
 from webhook.manifest.pods import to_json
@@ -21,13 +22,13 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import GpuTopologyError
 from webhook.model.lease import lasts, renewed_at
 from webhook.model.node_names import node_label
-from webhook.model.pod import Namespace, Pod
+from webhook.model.pod import Namespace, Pod, PodSpec
 from webhook.model.version import Version
 from webhook.printable import printable
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.state.detected import claimed_resources, hami_version, scheduler_accounts
 from webhook.state.published import topology_of_config_map, topology_of_node
-from webhook.state.registered import asked_about
+from webhook.state.registered import asked_about, namespace_of
 
 _T = TypeVar("_T")
 _SOURCE = "the cluster"
@@ -57,6 +58,16 @@ def known_from_cluster(namespace: str, name: str, kubeconfig: Path | None, *, re
             yield _known(_Cluster(api, runner), namespace, name, registration)
         finally:
             runner.run(api.close())
+
+
+class _Registered(NamedTuple):
+    """The MutatingWebhookConfiguration of the webhook."""
+
+    name: str
+    found: Object | None
+    """``None``: there is none, or it could not be read."""
+    problem: str
+    """Why it could not be read; empty if it could."""
 
 
 class _Cluster:
@@ -94,15 +105,19 @@ def _known(cluster: _Cluster, namespace: str, name: str, registration: str) -> K
     pod = read_pod(document, source)
     around, problem = _namespace(cluster, namespace)
     schedulers, not_listed = _schedulers(cluster)
+    facts, registered = _facts(cluster, pod, schedulers), _registered(cluster, registration)
+    planner = _planner(cluster, registered) if _may_wait(pod) else NO_SIGNS
     return Known(
         document=document,
         pod=pod,
         namespace=around,
-        cluster=_facts(cluster, pod, schedulers),
+        cluster=msgspec.structs.replace(facts, has_planner=planner.is_alive is True),
         group=lambda group: _group(cluster, pod, group),
         node=lambda node: _node(cluster, node),
         namespace_problem=problem,
-        reviews=_reviews(cluster, registration, schedulers, not_listed),
+        reviews=_reviews(registered, schedulers, not_listed),
+        planner=planner,
+        asked_at=datetime.now(UTC),
     )
 
 
@@ -157,13 +172,16 @@ def _hami(schedulers: bytes | None) -> Version | None:
     return hami_version(schedulers) if schedulers is not None and scheduler_accounts(schedulers) else None
 
 
-def _reviews(cluster: _Cluster, registration: str, schedulers: bytes | None, not_listed: str) -> BindingReviews:
+def _registered(cluster: _Cluster, name: str) -> _Registered:
+    read, problem = _try(lambda: (cluster.ask(cluster.api.mutating_webhooks(name)),), None)
+    return _Registered(name, read[0] if read else None, "" if read else problem or _NO_ANSWER)
+
+
+def _reviews(registered: _Registered, schedulers: bytes | None, not_listed: str) -> BindingReviews:
     """Whether the API server asks the webhook about the Bindings of these Deployments."""
-    read, problem = _try(lambda: (cluster.ask(cluster.api.mutating_webhooks(registration)),), None)
-    if schedulers is None or read is None:
-        problems = (not_listed, "" if read else problem or _NO_ANSWER)
-        return BindingReviews(configuration=registration, problem="; ".join(filter(None, problems)))
-    (found,) = read
+    registration, found, unread = registered
+    if schedulers is None or unread:
+        return BindingReviews(configuration=registration, problem="; ".join(filter(None, (not_listed, unread))))
     if found is None:
         return BindingReviews(configuration=registration, is_registered=False)
     about, problem = _try(lambda: asked_about(found, scheduler_accounts(schedulers)), None)
@@ -172,6 +190,29 @@ def _reviews(cluster: _Cluster, registration: str, schedulers: bytes | None, not
     return BindingReviews(
         configuration=registration, asked=about.asked, passed_by=about.passed_by, unclear=about.unclear
     )
+
+
+def _may_wait(pod: Pod) -> bool:
+    """Whether it matters to the pod that a planner is alive: it has no node, and the webhook has prepared it."""
+    spec = pod.spec or PodSpec()
+    is_ours = names.INJECTED in pod.annotations or names.PLACEMENT in pod.labels
+    return not spec.node_name and (is_ours or names.PLACE_GATE in spec.scheduling_gates)
+
+
+def _planner(cluster: _Cluster, registered: _Registered) -> PlannerSigns:
+    """Whether a planner is alive, by its Lease in the namespace of the webhook, which the registration names."""
+    if registered.problem or registered.found is None:
+        there_is_none = f"there is no MutatingWebhookConfiguration {registered.name}, which names its namespace"
+        return PlannerSigns(problem=registered.problem or there_is_none)
+    configuration = registered.found
+    namespace, problem = _try(lambda: namespace_of(configuration), "")
+    if not namespace:
+        by_url = f"MutatingWebhookConfiguration {registered.name} names no Service, and so no namespace"
+        return PlannerSigns(problem=problem or by_url)
+    read, problem = _try(lambda: (cluster.ask(cluster.api.lease(namespace, names.PLANNER_LEASE)),), None)
+    if read is None:
+        return PlannerSigns(problem=problem or _NO_ANSWER)
+    return planner_signs(read[0], f"{namespace}/{names.PLANNER_LEASE}", at=datetime.now(UTC))
 
 
 def _group(cluster: _Cluster, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | None, str]:

@@ -8,6 +8,7 @@ from typing import Any
 from webhook.cli.explain.known import Known, read_pod
 from webhook.cli.manifests import ManifestFile
 from webhook.explain.evidence import Reading
+from webhook.explain.standing import NO_SIGNS, PlannerSigns
 from webhook.manifest.documents import read_yaml
 from webhook.manifest.manifest import Manifest
 from webhook.manifest.pods import to_json
@@ -50,6 +51,7 @@ def known_from_files(wanted: tuple[str, str] | None, files: Sequence[ManifestFil
         cluster=directory.cluster() if directory else ClusterFacts(),
         group=lambda group: (_group([other for _, other in listed], pod, group), ""),
         node=lambda node: _node(directory, state, node),
+        planner=_planner(directory, state),
     )
 
 
@@ -59,6 +61,14 @@ def _node(directory: DirectoryState | None, state: Path | None, node: str) -> tu
     shown = printable(str(state))
     show = f"--state {shlex.quote(shown)} --node {shlex.quote(printable(node))}"
     return directory.node(node), Reading(node_teller=f"state directory {shown}", show=show)
+
+
+def _planner(directory: DirectoryState | None, state: Path | None) -> PlannerSigns:
+    if directory is None:
+        return NO_SIGNS
+    is_alive = directory.cluster().has_planner
+    said = "names one" if is_alive else "names none"
+    return PlannerSigns(is_alive=is_alive, said=f"cluster.yaml of state directory {printable(str(state))} {said}")
 
 
 def _namespace(directory: DirectoryState | None, name: str) -> Namespace:

@@ -3,12 +3,14 @@
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 
 from webhook.cli.manifests import STANDARD_INPUT
 from webhook.config import AdmitPolicy
 from webhook.explain.evidence import BindingReviews, Evidence, Reading, containers_with_env_from, group_of, node_of
+from webhook.explain.standing import NO_SIGNS, PlannerSigns, standing_of
 from webhook.manifest.pods import decode_pod, in_namespace
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Namespace, Pod
@@ -35,6 +37,10 @@ class Known:
     """Why the namespace could not be read; empty if it was not tried."""
     reviews: BindingReviews | None = None
     """Whose Bindings the webhook is asked about; ``None`` where there is no cluster to ask."""
+    planner: PlannerSigns = NO_SIGNS
+    """Whether a planner is alive."""
+    asked_at: datetime | None = None
+    """When the cluster was asked; ``None`` where there is none."""
 
 
 def read_pod(document: bytes, source: str) -> Pod:
@@ -46,7 +52,7 @@ def read_pod(document: bytes, source: str) -> Pod:
     return in_namespace(decode_pod(document, source), DEFAULT_NAMESPACE)
 
 
-def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str | None) -> Evidence:
+def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str | None, is_configured: bool) -> Evidence:
     """Everything that is judged.
 
     Args:
@@ -54,6 +60,7 @@ def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str |
         policy: The configuration.
         node: Where the pod is; empty: where it says.
         topology: File with the topology of that node.
+        is_configured: Whether ``policy`` is that of the cluster, and not all defaults for want of it.
 
     Raises:
         GpuTopologyError: a topology cannot be read.
@@ -73,8 +80,14 @@ def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str |
         env_from=containers_with_env_from(known.document),
         reviews=known.reviews,
         reading=msgspec.structs.replace(
-            reading, namespace_problem=known.namespace_problem, group_problem=group_problem
+            reading,
+            namespace_problem=known.namespace_problem,
+            group_problem=group_problem,
+            is_configured=is_configured,
         ),
+        standing=standing_of(known.document),
+        planner=known.planner,
+        asked_at=known.asked_at,
     )
 
 

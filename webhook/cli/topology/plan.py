@@ -1,7 +1,8 @@
 """``gpu-topology topology plan``: which GPUs a job would get, on one node or several."""
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -43,6 +44,9 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     gpus: Annotated[int, typer.Option(parser=_count, metavar="COUNT", help="How many GPUs the job needs.")],
     file: File = None,
     state: State = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of a cluster: which of its free GPUs the job would get now.")
+    ] = None,
     node: Node = None,
     busy: Annotated[
         list[str] | None,
@@ -70,7 +74,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
 ) -> None:
-    """Say which GPUs a job would get: those of one node, or of all nodes of a state directory.
+    """Say which GPUs a job would get: those of one node, of all nodes of a state directory, or of a cluster as it is.
 
     Ends with exit code 1 if too few are free, or if a constraint cannot be met; then the nearest choice is printed.
     """
@@ -83,11 +87,13 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         "--network-bandwidth": network_bandwidth,
     }
     check_source(file, state)
+    if kubeconfig is not None and (file is not None or state is not None):
+        raise typer.BadParameter("give either a cluster or files", param_hint="--kubeconfig")
     _check_bandwidth("--min-bandwidth", min_bandwidth, zero=True)
     if network_bandwidth is not None:
         _check_bandwidth("--network-bandwidth", network_bandwidth, zero=False)
     constraints = Constraints(require_nvlink=require_nvlink, min_bandwidth=min_bandwidth, same_numa=same_numa)
-    if state is None or node is not None:
+    if kubeconfig is None and (state is None or node is not None):
         _refuse("this is for several nodes: --state without --node", over_nodes)
         from webhook.topology.selection.request import Policy, Request
 
@@ -97,7 +103,6 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         request = Request(count=gpus, policy=Policy(policy or "best-fit"), constraints=constraints, busy=held)
         _plan_on_one(topology, request, output)
         return
-    _refuse("on several nodes best-fit chooses the GPUs; see --node-policy", {"--policy": policy})
     from webhook.topology.planning import plan as planning
 
     asked = planning.PlanRequest(
@@ -108,10 +113,16 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         min_gpus_per_node=min_gpus_per_node or 1,
         network_bandwidth=network_bandwidth,
     )
-    topologies = list(read_nodes(state).values())
-    held_by_node = _busy(busy or [], topologies)
-    _print_notes(topologies)
-    _plan_on_several(topologies, held_by_node, asked, output)
+    if kubeconfig is not None:
+        if policy in (GpuPolicy.FIRST_FIT, GpuPolicy.PACK):
+            raise typer.BadParameter("in a cluster best-fit and spread choose the GPUs", param_hint="--policy")
+        _plan_in_cluster(kubeconfig, node or "", policy or GpuPolicy.BEST_FIT, asked, busy or [], output)
+    elif state is not None:
+        _refuse("on several nodes best-fit chooses the GPUs; see --node-policy", {"--policy": policy})
+        topologies = list(read_nodes(state).values())
+        held_by_node = _busy(busy or [], topologies)
+        _print_notes(topologies)
+        _plan_on_several(topologies, held_by_node, asked, output)
 
 
 def _refuse(why: str, options: Mapping[str, object]) -> None:
@@ -173,7 +184,7 @@ def _plan_on_one(topology: "NodeTopology", request: "Request", output: Output) -
     if output is Output.JSON:
         _print_document(choice_document(topology, found))
     else:
-        _print_text(chosen_text(topology.node, found, request.constraints, request.scored_by))
+        _print_text(chosen_text(topology.node, found, request.constraints))
     _report_unmet({topology.node: found})
 
 
@@ -198,6 +209,36 @@ def _plan_on_several(
     else:
         _print_text(plan_text(found, request.constraints))
     _report_unmet({share.node: share.choice for share in found.shares})
+
+
+def _plan_in_cluster(
+    kubeconfig: Path, node: str, policy: GpuPolicy, request: "PlanRequest", busy: Sequence[str], output: Output
+) -> None:
+    from webhook.cli.topology.live import read_world
+    from webhook.cli.topology.plan_document import plan_document
+    from webhook.draw.occupancy import survey_text
+    from webhook.model.errors import GpuTopologyError
+    from webhook.place.survey import Job, survey, take
+    from webhook.topology.selection.request import Policy
+
+    world = read_world(kubeconfig)
+    known = {name: each.topology for name, each in world.nodes.items() if each.topology}
+    if node and node not in known:
+        raise GpuTopologyError(f"node {node}: nothing is known of its GPUs, or there is no such node")
+    take(world, {name: _uuids(known[name], held) for name, held in _busy(busy, list(known.values())).items() if held})
+    found = survey(world, Job(request=request, policy=Policy(policy), node=node))
+    if output is Output.TEXT:
+        _print_text(survey_text(found, request.constraints))
+    if found.plan is None:
+        raise GpuTopologyError(found.reason)
+    _print_notes(list(found.topologies.values()))
+    if output is Output.JSON:
+        _print_document(plan_document(dict(found.topologies), found.plan))
+    _report_unmet({share.node: share.choice for share in found.plan.shares})
+
+
+def _uuids(topology: "NodeTopology", held: Collection[int | str]) -> list[str]:
+    return [gpu.uuid for gpu in topology.gpus if gpu.index in held]
 
 
 def _print_notes(topologies: Sequence["NodeTopology"]) -> None:

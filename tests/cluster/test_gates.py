@@ -1,0 +1,283 @@
+"""Gates and the planner's Lease at a real API server, with no more than the permissions that the webhook needs."""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import uvloop
+from kubernetes.client import CoordinationV1Api, CoreV1Api, EventsV1Api, V1Lease, V1LeaseSpec, V1ObjectMeta
+
+from tests.cluster.accounts import permitted, without
+from tests.cluster.control_plane import ControlPlane
+from tests.judge import policy
+from webhook.kube.errors import Denied
+from webhook.kube.permissions import WEBHOOK, Permission, Scope
+from webhook.kube.session import connect
+from webhook.kube.waiting_pods import WaitingPods
+from webhook.log import Log
+from webhook.model import names
+from webhook.model.choices import Placement
+from webhook.model.pod import Pod
+from webhook.place.gate import find_gate, open_gate
+from webhook.server.caches import ClusterCaches
+from webhook.server.gates import GateOpener
+from webhook.server.live import LiveCluster
+
+pytestmark = pytest.mark.cluster
+
+OURS, KUEUE = "gpu.topology/place", "kueue.x-k8s.io/admission"
+ON = policy(placement={"mode": "on", "releaseSeconds": 1})
+DENY = {"gpu.topology/on-violation": "deny"}
+NO_AGENTS = tuple(each for each in WEBHOOK if each.scope is not Scope.TOPOLOGIES)
+"""Of the Leases in the namespace of these tests, this lets the webhook see the planner's."""
+DEADLINE_S = 90.0
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@dataclass(frozen=True)
+class Site:
+    """The namespace of the webhook and of its pods, and a service account for it."""
+
+    admin: CoreV1Api
+    namespace: str
+    kubeconfig: Path
+
+    def create(self, name: str, *gates: str, annotations: dict[str, str] | None = None) -> dict[str, Any]:
+        """A pod that waits."""
+        metadata = {"name": name, "labels": {"gpu.topology/placement": "waiting"}, "annotations": annotations}
+        spec = {
+            "schedulingGates": [{"name": gate} for gate in gates or (OURS,)],
+            "containers": [{"name": "main", "image": "example.com/train"}],
+        }
+        body: Any = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        self.admin.create_namespaced_pod(self.namespace, body)
+        return self.pod(name)
+
+    def pod(self, name: str) -> dict[str, Any]:
+        answer: Any = self.admin.read_namespaced_pod(name, self.namespace, _preload_content=False)
+        found: dict[str, Any] = json.loads(answer.data)
+        return found
+
+    def gates(self, name: str) -> list[str]:
+        return [gate["name"] for gate in self.pod(name)["spec"].get("schedulingGates", [])]
+
+    def delete(self, name: str) -> None:
+        self.admin.delete_namespaced_pod(name, self.namespace, grace_period_seconds=0)
+
+    def lead(self, name: str = names.PLANNER_LEASE) -> None:
+        """A planner takes its Lease, for five minutes."""
+        spec = V1LeaseSpec(holder_identity="p", lease_duration_seconds=300, renew_time=datetime.now(UTC))
+        body = V1Lease(metadata=V1ObjectMeta(name=name), spec=spec)
+        CoordinationV1Api(self.admin.api_client).create_namespaced_lease(self.namespace, body)
+
+    def events(self) -> list[Any]:
+        return list(EventsV1Api(self.admin.api_client).list_namespaced_event(self.namespace).items)
+
+
+MakeSite = Callable[[tuple[Permission, ...]], Site]
+
+
+@pytest.fixture
+def make_site(admin: CoreV1Api, control_plane: ControlPlane, namespace: str) -> Iterator[MakeSite]:
+    """Makes a service account for the webhook with these permissions; no pod is left for the next test to find."""
+    yield lambda permissions: Site(admin, namespace, permitted(admin, control_plane, namespace, "webhook", permissions))
+    admin.delete_collection_namespaced_pod(namespace, grace_period_seconds=0)
+
+
+@pytest.fixture
+def site(make_site: MakeSite) -> Site:
+    """A webhook with exactly the permissions of the list."""
+    return make_site(WEBHOOK)
+
+
+@asynccontextmanager
+async def replica(site: Site) -> AsyncIterator[tuple[ClusterCaches, GateOpener]]:
+    """A replica of the webhook, which looks for pods only when it is told to."""
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+    live, log = LiveCluster(site.kubeconfig, seconds=60.0), Log(descriptor)
+    caches = live.caches(site.namespace, site.namespace, ON, log)
+    await caches.open()
+    try:
+        yield caches, live.gates(caches, site.namespace, ON, log)
+    finally:
+        await caches.close()
+        await live.close()
+        os.close(descriptor)
+
+
+@asynccontextmanager
+async def knowing(site: Site) -> AsyncIterator[tuple[ClusterCaches, GateOpener]]:
+    """The same, once it is ready."""
+    async with replica(site) as (caches, gates):
+        await until(lambda: caches.state.ready, lambda: caches.state.waiting_for)
+        yield caches, gates
+
+
+async def until(condition: Callable[[], Any], what: Callable[[], object]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, what()
+        await asyncio.sleep(0.02)
+
+
+async def look_until(gates: GateOpener, condition: Callable[[], Any]) -> None:
+    """Rounds until something is so: the API server tells its time in whole seconds."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not await asyncio.to_thread(condition):
+        assert time.monotonic() < deadline
+        await gates.look()
+        await asyncio.sleep(0.1)
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    uvloop.run(test)
+
+
+def test_without_a_planner_pods_that_warn_are_let_go_and_others_wait_on(site: Site) -> None:
+    site.create("denies", annotations=DENY)
+    site.create("train", KUEUE, OURS)
+    site.create("other", OURS, "example.org/quota")
+
+    async def test() -> None:
+        async with knowing(site) as (caches, gates):
+            await look_until(gates, lambda: not {OURS} & {*site.gates("train"), *site.gates("other")})
+            assert dict(gates.opened) == {"planner-silent": 2}
+            assert caches.errors == {}
+            await gates.look()
+            assert dict(gates.opened) == {"planner-silent": 2}
+
+    run(test())
+    assert (site.gates("train"), site.gates("other"), site.gates("denies")) == ([KUEUE], ["example.org/quota"], [OURS])
+    labels = [site.pod(name)["metadata"]["labels"]["gpu.topology/placement"] for name in ("train", "denies")]
+    assert labels == ["released", "waiting"]
+    told = {(event.regarding.name, event.reason, event.action) for event in site.events()}
+    assert told == {("train", "Released", "Release"), ("other", "Released", "Release")}
+
+
+def test_of_two_replicas_one_opens_each_gate(site: Site) -> None:
+    pods = [f"pod-{number}" for number in range(10)]
+    for name in pods:
+        site.create(name)
+
+    async def test() -> None:
+        async with knowing(site) as (_, first), knowing(site) as (_, second):
+
+            async def both() -> None:
+                await asyncio.gather(first.look(), second.look())
+
+            deadline = time.monotonic() + DEADLINE_S
+            while any([await asyncio.to_thread(site.gates, name) for name in pods]):
+                assert time.monotonic() < deadline
+                await both()
+            assert sum((first.opened + second.opened).values()) == len(pods)
+
+    run(test())
+
+
+def test_a_pod_that_took_the_name_of_another_is_not_opened_by_its_patch(site: Site) -> None:
+    gate = find_gate(msgspec.json.decode(json.dumps(site.create("train-0")), type=Pod))
+    assert gate is not None
+    site.delete("train-0")
+    site.create("train-0")
+
+    async def test() -> None:
+        session = connect(site.kubeconfig, user_agent="test", seconds=60.0)
+        pods, operations = WaitingPods(session, site.namespace), open_gate(gate, Placement.RELEASED)
+        assert not await pods.patch(site.namespace, "train-0", operations)
+        await asyncio.to_thread(site.delete, "train-0")
+        assert not await pods.patch(site.namespace, "train-0", operations)
+        await session.close()
+
+    run(test())
+
+
+def test_a_pod_that_lost_its_labels_is_opened_too(site: Site) -> None:
+    site.create("train")
+    site.admin.patch_namespaced_pod("train", site.namespace, {"metadata": {"labels": None}})
+    gate = find_gate(msgspec.json.decode(json.dumps(site.pod("train")), type=Pod))
+    assert gate is not None
+    assert not gate.has_labels
+
+    async def test() -> None:
+        session = connect(site.kubeconfig, user_agent="test", seconds=60.0)
+        pods = WaitingPods(session, site.namespace)
+        assert await pods.patch(site.namespace, "train", open_gate(gate, Placement.RELEASED))
+        await session.close()
+
+    run(test())
+    assert site.gates("train") == []
+    assert site.pod("train")["metadata"]["labels"] == {"gpu.topology/placement": "released"}
+
+
+def test_a_planner_is_seen_by_its_lease_with_a_role_that_names_it_alone(make_site: MakeSite) -> None:
+    site = make_site(NO_AGENTS)
+    site.lead("gpu-topology-node-1")
+
+    async def test() -> None:
+        async with replica(site) as (caches, _):
+            state = caches.state
+            await until(lambda: state.planners.filled, lambda: state.planners.problem)
+            assert not state.has_planner
+            await asyncio.to_thread(site.lead)
+            await until(lambda: state.has_planner, lambda: state.planners.problem)
+            assert list(state.planners.values()) == [names.PLANNER_LEASE]
+            leases = CoordinationV1Api(site.admin.api_client)
+            await asyncio.to_thread(leases.delete_namespaced_lease, names.PLANNER_LEASE, site.namespace)
+            await until(lambda: not state.has_planner, lambda: "the end of the Lease")
+
+    run(test())
+
+
+def test_while_a_planner_lives_no_gate_is_opened(site: Site) -> None:
+    site.create("train")
+    site.lead()
+
+    async def test() -> None:
+        async with knowing(site) as (caches, gates):
+            await until(lambda: caches.state.has_planner, lambda: caches.state.planners.problem)
+            await asyncio.sleep(2)
+            await gates.look()
+            assert dict(gates.opened) == {}
+
+    run(test())
+    assert site.gates("train") == [OURS]
+
+
+def test_without_the_permission_to_patch_pods_it_is_said(make_site: MakeSite) -> None:
+    site = make_site(without(WEBHOOK, Scope.CLUSTER, "pods", "patch"))
+    site.create("train")
+
+    async def test() -> None:
+        async with knowing(site) as (_, gates):
+            with pytest.raises(Denied, match='cannot patch resource "pods"'):
+                await look_until(gates, lambda: False)
+
+    run(test())
+
+
+@pytest.mark.parametrize("verb", ["list", "watch"])
+def test_a_lease_that_may_not_be_read_is_no_planner(make_site: MakeSite, verb: str) -> None:
+    site = make_site(without(NO_AGENTS, Scope.OWN_NAMESPACE, "leases", verb))
+    site.lead()
+
+    async def test() -> None:
+        async with replica(site) as (caches, _):
+            problem = f'cannot {verb} resource "leases"'
+            await until(lambda: problem in caches.state.planners.problem, lambda: caches.state.planners.problem)
+            assert not caches.state.has_planner or verb == "watch"  # a list alone tells of one moment
+
+    run(test())

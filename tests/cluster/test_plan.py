@@ -1,0 +1,149 @@
+"""``gpu-topology topology plan --kubeconfig`` at a real API server, as a person with no more rights than it needs."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes.client import CoreV1Api
+
+from tests.cli.command import Done, gpu_topology
+from tests.cluster.accounts import permitted, without
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.hami.nodes import create_node, node_manifest
+from tests.cluster.registration import created, gpu_container, gpu_pod
+from tests.cluster.test_explain import publish
+from tests.topology.machines import a100_pcie_bridged
+from webhook.kube.permissions import PLAN, Permission, Scope
+from webhook.topology.model import NodeTopology
+
+pytestmark = pytest.mark.cluster
+
+
+@dataclass(frozen=True)
+class Site:
+    """A node of four A100 with two bridged pairs, and a person."""
+
+    control_plane: ControlPlane
+    admin: CoreV1Api
+    namespace: str
+    topology: NodeTopology
+    kubeconfig: Path
+
+    @property
+    def node(self) -> str:
+        return self.topology.node
+
+    def hold(self, name: str, *cards: int) -> None:
+        """A pod with these cards, as HAMi gives them."""
+        pod = gpu_pod(name, {}, gpu_container(gpus=len(cards)))
+        devices = "".join(f"{self.topology.gpus[card].uuid},NVIDIA,40960,100:" for card in cards)
+        given = {"hami.io/vgpu-node": self.node, "hami.io/vgpu-devices-allocated": f"{devices};"}
+        pod["metadata"]["annotations"] = given
+        created(self.control_plane, self.namespace, pod)
+
+    def plan(self, gpus: int, *options: str) -> Done:
+        return gpu_topology(
+            "topology", "plan", "--gpus", str(gpus), "--kubeconfig", self.kubeconfig, "--node", self.node, *options
+        )
+
+
+MakeSite = Callable[[tuple[Permission, ...]], Site]
+
+
+@pytest.fixture
+def make_site(admin: CoreV1Api, control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[MakeSite]:
+    """Makes a node, what its agent published, and a person with these permissions."""
+    nodes = []
+
+    def make(permissions: tuple[Permission, ...]) -> Site:
+        found = a100_pcie_bridged()
+        gpus = tuple(replace(gpu, uuid=f"GPU-{namespace}.{gpu.index}") for gpu in found.gpus)
+        topology = replace(found, node=f"node-of-{namespace}", gpus=gpus)
+        create_node(admin, topology)
+        nodes.append(topology.node)
+        status: Any = {"status": node_manifest(topology)["status"]}
+        admin.patch_node_status(topology.node, status)
+        publish(control_plane, namespace, topology, tmp_path / "agent.log")
+        kubeconfig = permitted(admin, control_plane, namespace, "person", permissions)
+        return Site(control_plane, admin, namespace, topology, kubeconfig)
+
+    yield make
+    for node in nodes:
+        admin.delete_node(node)
+
+
+@pytest.fixture
+def site(make_site: MakeSite) -> Site:
+    """A person with exactly the permissions of the list."""
+    return make_site(PLAN)
+
+
+def test_a_job_would_get_the_free_pair_that_is_linked(site: Site) -> None:
+    site.hold("slice", 3)
+    done = site.plan(2)
+    assert (done.code, done.err) == (0, ""), done.err
+    assert done.out.startswith(f"A job of 2 GPUs gets GPU0 and GPU1 of node {site.node}.\nNVLink: every pair")
+    row = next(line for line in done.out.splitlines() if line.startswith(site.node))
+    assert row.split("  ") == [site.node, "3 of 4: 0-2", "0, 1 (NVLink, 240 GB/s)", f"{site.namespace}/slice", "chosen"]
+    site.hold("pair", 0, 1)
+    done = site.plan(2)
+    assert (done.code, f"{site.node}  1 of 4: 2" in done.out) == (1, True)
+    assert done.err == "gpu-topology: no node has 2 free GPUs that the job could get\n"
+
+
+def test_what_cannot_be_met_now_ends_with_1_and_says_what_is_in_the_way(site: Site) -> None:
+    site.hold("slice", 3)
+    site.hold("other", 0)
+    done = site.plan(2, "--require-nvlink")
+    assert done.code == 1
+    assert done.out.startswith(f"A job of 2 GPUs gets GPU1 and GPU2 of node {site.node}.\n")
+    assert done.err.startswith(f"gpu-topology: node {site.node}: require-nvlink is not met: ")
+    found = json.loads(site.plan(2, "-o", "json").out)
+    assert (found["count"], found["met"], found["nodes"][0]["gpus"]) == (2, True, [1, 2])
+
+
+def test_a_node_that_the_job_cannot_have_says_why(site: Site) -> None:
+    cordoned: Any = {"spec": {"unschedulable": True}}
+    site.admin.patch_node(site.node, cordoned)
+    done = site.plan(2)
+    assert (done.code, "is cordoned" in done.out) == (1, True)
+
+
+def test_a_pod_that_waits_is_told_of(site: Site) -> None:
+    pod = gpu_pod("waiting", {}, **{"gpu.topology/placement": "waiting"})
+    pod["spec"]["schedulingGates"] = [{"name": "gpu.topology/place"}]
+    created(site.control_plane, site.namespace, pod)
+    done = site.plan(2)
+    assert f"{site.namespace}/waiting" in done.out
+    assert "for cards already and would come before it at the same priority: " in done.out
+
+
+@pytest.mark.parametrize("resource", ["pods", "nodes"])
+def test_without_pods_or_nodes_there_is_no_answer(make_site: MakeSite, resource: str) -> None:
+    done = make_site(without(PLAN, Scope.CLUSTER, resource, "list")).plan(2)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"gpu-topology: list {resource}: {resource} is forbidden: ")
+    assert done.err.endswith(f"(403). Have the permission to list {resource}\n")
+
+
+@pytest.mark.parametrize("resource", ["configmaps", "leases"])
+def test_without_what_the_agents_say_only_hami_tells_of_links(make_site: MakeSite, resource: str) -> None:
+    done = make_site(without(PLAN, Scope.CLUSTER, resource, "list")).plan(2)
+    assert f"gpu-topology: left out: list {resource}: {resource}" in done.err
+    assert f"Without {resource} only HAMi's annotations tell of links\n" in done.err
+    assert "240 GB/s" not in done.out
+
+
+def test_a_config_map_that_no_node_owns_is_not_believed(site: Site) -> None:
+    name = f"gpu-topology-{site.node}"
+    unowned: Any = {"metadata": {"ownerReferences": None}}
+    site.admin.patch_namespaced_config_map(name, site.namespace, unowned)
+    assert "240 GB/s" not in site.plan(2).out
+
+
+def test_what_was_taken_away_is_all_that_is_needed() -> None:
+    assert [one.resource for one in PLAN] == ["pods", "nodes", "configmaps", "leases"]
+    assert {one.verbs for one in PLAN} == {("list",)}

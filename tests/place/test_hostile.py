@@ -1,0 +1,178 @@
+"""What users may write onto their pods to mislead the planner, or to keep it from its work."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.place.cluster import GATE, PlacedCluster, named
+from tests.topology.machines import a100_pcie_bridged, h20
+from webhook.place.placed import MOST_CARDS, Placed, format_placed, read_placed
+
+PLACED = "gpu.topology/placed"
+PIN = "nvidia.com/use-gpuuuid"
+GOOD = Placed(
+    node="a", cards=("GPU-a.0",), link="NVLink", bandwidth=1.5, share=0.5, attempt=2, at="2026-11-22T12:00:00Z"
+)
+
+
+def test_what_was_chosen_is_read_back_from_one_line() -> None:
+    full = Placed(
+        **{name: getattr(GOOD, name) for name in GOOD.__struct_fields__} | {"gave_up": ("x",), "refused": ("b",)}
+    )
+    for placed in (GOOD, full):
+        text = format_placed(placed)
+        assert "\n" not in text
+        assert read_placed({PLACED: text}) == placed
+    assert json.loads(format_placed(full))["gaveUp"] == ["x"]
+    assert "gaveUp" not in format_placed(GOOD)
+
+
+def changed(**members: Any) -> str:
+    """The annotation with other members."""
+    return json.dumps(json.loads(format_placed(GOOD)) | members)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "[]",
+        "{}",
+        "{",
+        '"text"',
+        changed(cards=[]),
+        changed(cards="GPU-a.0"),
+        changed(cards=[1]),
+        changed(cards=["GPU-a.0"] * (MOST_CARDS + 1)),
+        changed(attempt=0),
+        changed(attempt=-1),
+        changed(attempt="2"),
+        changed(attempt=None),
+        changed(bandwidth="fast"),
+        changed(node=None),
+        changed(refused=[[]]),
+        changed(gaveUp="x" * 40_000),
+        "[" * 30_000,
+        '{"node": ' * 3_000,
+    ],
+)
+def test_what_the_planner_cannot_have_written_is_nothing(text: str) -> None:
+    assert read_placed({PLACED: text}) is None
+    assert read_placed({}) is None
+
+
+@pytest.mark.parametrize("text", [changed(more=1), changed(attempt=10**30), changed(cards=["GPU-a.0"] * MOST_CARDS)])
+def test_what_a_later_planner_may_write_is_read(text: str) -> None:
+    assert read_placed({PLACED: text}) is not None
+
+
+def cluster() -> PlacedCluster:
+    """Two nodes."""
+    return PlacedCluster(named(a100_pcie_bridged(), "a"), named(h20(), "b"))
+
+
+def forged(cards: list[str], **members: Any) -> dict[str, str]:
+    """A pin that a user wrote."""
+    return {PIN: ",".join(cards), PLACED: changed(cards=cards, **members)}
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        forged(["GPU-elsewhere"], node="nowhere"),
+        forged(["GPU-a.0", "GPU-b.0"]),
+        forged(["GPU-a.0"] * 200),
+        forged(["GPU-a.0"], attempt=10**30),
+        forged(["GPU-a.0"], refused=["a", "b"]),
+        {PLACED: "x" * 200_000},
+        {PLACED: format_placed(GOOD)},
+        {PIN: ""},
+        {PIN: ",".join(f"GPU-b.{index}" for index in range(8))},
+        {"gpu.topology/min-bandwidth": "x" * 100_000},
+        {"gpu.topology/group-size": "9" * 5000, "gpu.topology/group": "g"},
+        {"nvidia.com/use-gputype": "," * 100_000},
+        {"nvidia.com/numa-bind": "perhaps"},
+        {"hami.io/vgpu-node": "b"},
+        {"hami.io/vgpu-node": "b" * 100_000, "hami.io/vgpu-devices-allocated": ":,;" * 50_000},
+    ],
+)
+@pytest.mark.parametrize("gated", [True, False])
+def test_whatever_stands_on_a_pod_the_planner_goes_on(annotations: dict[str, str], gated: bool) -> None:
+    found = cluster()
+    found.create("odd", 1, annotations=annotations, gated=gated)
+    for _ in range(12):
+        found.round()
+        found.refuse("odd", f"at {found.now}")
+        found.now += 61
+    found.create("next", 8)
+    found.round()
+    assert len(found.pinned("next")) == 8
+    assert found.round() == []
+
+
+def test_a_list_of_devices_takes_no_cards_of_another_node() -> None:
+    found = cluster()
+    every = "".join(f"GPU-{node}.{index},NVIDIA,1,1:" for node in "ab" for index in range(8))
+    found.create(
+        "forger", 1, gated=False, annotations={"hami.io/vgpu-node": "a", "hami.io/vgpu-devices-allocated": every}
+    )
+    found.create("train", 8)
+    found.create("pair", 2, options={"require-nvlink": "true"}, nodeSelector={"kubernetes.io/hostname": "a"})
+    found.round()
+    assert len(found.cards("train")) == 8
+    assert found.why("pair")[0] == "NoFreeCards"
+
+
+def test_a_pod_that_hami_had_chosen_cards_for_keeps_those_that_it_is_pinned_to_now() -> None:
+    found = cluster()
+    ghost = {"hami.io/vgpu-node": "a", "hami.io/vgpu-devices-allocated": "GPU-a.0,NVIDIA,1,1:;"}
+    pinned = forged([f"GPU-b.{index}" for index in range(8)], node="b")
+    found.create("ghost", 8, gated=False, annotations={**ghost, **pinned}, labels={"gpu.topology/placement": "pinned"})
+    found.create("train", 8)
+    found.round()
+    assert (found.pinned("train"), found.why("train")[0]) == ((), "NoFreeCards")
+
+
+def test_pods_without_labels_annotations_and_times_are_placed() -> None:
+    found = cluster()
+    pod = found.create("bare", 2)
+    for key in ("labels", "annotations", "creationTimestamp"):
+        del pod["metadata"][key]
+    found.tell("bare")
+    found.round()
+    assert (found.cards("bare"), found.label("bare"), found.gates("bare")) == (["b:0", "b:1"], "pinned", [])
+
+
+def test_thousands_of_terms_match_no_node() -> None:
+    found = cluster()
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["a"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term] * 5000}}
+    found.create("odd", 1, affinity={"nodeAffinity": required})
+    found.create("next", 1)
+    found.round()
+    assert found.why("odd")[0] == "NoNode"
+    assert len(found.pinned("next")) == 1
+
+
+def test_the_greatest_priority_comes_first_and_the_least_last() -> None:
+    found = PlacedCluster(named(a100_pcie_bridged(), "a"))
+    for name, priority in (("least", -(2**31)), ("none", None), ("most", 2**31 - 1)):
+        found.create(name, 4, priority=priority)
+    for name in ("most", "none", "least"):
+        found.round()
+        assert [each for each in found.pods if found.pinned(each)] == [name]
+        found.delete(name)
+
+
+def test_a_pod_of_the_same_name_begins_anew() -> None:
+    found = cluster()
+    found.create("train", 16, options={"on-violation": "deny"})
+    found.round()
+    found.now += 1000
+    found.delete("train")
+    found.create("train", 8, schedulingGates=[{"name": GATE}])
+    (write,) = found.round()
+    assert write.uid == found.pods["train"]["metadata"]["uid"]
+    assert write.log["waited"] == 0.0

@@ -1,0 +1,222 @@
+"""Whose turn it is: pods that are pinned anew, that were let go, and what is told of those that wait."""
+
+import pytest
+
+from tests.place.cluster import BEGIN, PlacedCluster, named
+from tests.topology.machines import a100_pcie_bridged, h20
+from webhook.place.write import Write
+
+LET_GO = {"gpu.topology/placement": "released"}
+
+
+def let_go(cluster: PlacedCluster, *names: str, gpus: int = 8) -> None:
+    """Pods past the gate that hold no cards, and that the scheduler refused."""
+    for name in names:
+        cluster.create(name, gpus, gated=False, labels=LET_GO)
+        cluster.refuse(name)
+    cluster.round()
+
+
+def patched(writes: list[Write]) -> list[str]:
+    """The names of the pods that are changed."""
+    return sorted(write.name for write in writes if write.patch)
+
+
+@pytest.mark.parametrize(("in_flight", "pinned"), [(1, ["p0"]), (2, ["p0", "p1"]), (9, ["p0", "p1", "p2"])])
+def test_pods_that_were_let_go_are_pinned_as_many_at_once_as_others(in_flight: int, pinned: list[str]) -> None:
+    cluster = PlacedCluster(*(named(h20(), name) for name in "abc"), settings={"inFlight": in_flight})
+    let_go(cluster, "p0", "p1", "p2", "p3")
+    cluster.now += 60
+    assert patched(cluster.round()) == pinned
+    assert patched(cluster.round()) == []
+    cluster.schedule()
+    cluster.round()
+    assert len([name for name in cluster.pods if cluster.pinned(name)]) == min(3, 2 * in_flight)
+
+
+def test_of_pods_that_were_let_go_one_goes_to_each_node() -> None:
+    cluster = PlacedCluster(named(h20(), "a"))
+    let_go(cluster, "p0", "p1", gpus=2)
+    cluster.now += 60
+    assert patched(cluster.round()) == ["p0"]
+    assert patched(cluster.round()) == []
+    cluster.schedule()
+    assert patched(cluster.round()) == ["p1"]
+
+
+def test_pods_that_were_let_go_are_looked_at_once_in_a_while() -> None:
+    cluster = PlacedCluster(named(a100_pcie_bridged(), "a"))
+    cluster.create("all", 4, gated=False)
+    cluster.give("all", "a", tuple(f"GPU-a.{index}" for index in range(4)))
+    let_go(cluster, "p0", gpus=2)
+    cluster.now += 60
+    assert patched(cluster.round()) == []
+    cluster.delete("all")
+    cluster.now += 59
+    assert patched(cluster.round()) == []
+    cluster.now += 1
+    assert patched(cluster.round()) == ["p0"]
+
+
+@pytest.mark.parametrize("mode", ["observe", "off"])
+def test_without_placement_pods_that_were_let_go_are_left_alone(mode: str) -> None:
+    cluster = PlacedCluster(named(h20(), "a"), settings={"mode": mode})
+    let_go(cluster, "p0")
+    cluster.now += 1000
+    assert patched(cluster.round()) == []
+
+
+def test_a_pod_that_the_scheduler_has_not_refused_is_left_to_it() -> None:
+    cluster = PlacedCluster(named(h20(), "a"))
+    cluster.create("p0", 8, gated=False, labels=LET_GO)
+    cluster.round()
+    cluster.now += 1000
+    assert patched(cluster.round()) == []
+
+
+def test_a_pod_that_is_pinned_anew_waits_until_another_has_left_the_way_to_its_node() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    cluster.create("eight", 8)
+    cluster.round()
+    cluster.create("pair", 2)
+    cluster.round()
+    assert (cluster.cards("eight")[0][0], cluster.cards("pair")[0][0]) == ("a", "b")
+    cluster.delete("eight")
+    cluster.create("next", 2)
+    cluster.pods["next"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "a"}
+    cluster.tell("next")
+    cluster.round()
+    assert cluster.cards("next")[0][0] == "a"
+    cluster.refuse("pair", "volumes")
+    assert patched(cluster.round()) == []
+    cluster.give("next", "a", cluster.pinned("next"))
+    assert patched(cluster.round()) == ["pair"]
+    assert cluster.cards("pair")[0][0] == "a"
+
+
+def test_a_node_that_a_pod_leaves_takes_no_other_before_the_write_is_done() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    cluster.create("first", 2)
+    cluster.round()
+    left = cluster.cards("first")[0][0]
+    cluster.refuse("first", "volumes")
+    cluster.create("second", 2, nodeSelector={"kubernetes.io/hostname": left})
+    writes = cluster.planner.decide(cluster.now, BEGIN)
+    assert patched(writes) == ["first"]
+    for write in writes:
+        cluster.apply(write)
+    assert patched(cluster.round()) == ["second"]
+
+
+def refused_and_bound(*, bound_first: bool) -> PlacedCluster:
+    """A pod that was refused and is pinned anew at 10 s; another, pinned at 0 s or 20 s, is bound at 59 s."""
+    cluster = PlacedCluster(*(named(h20(), name) for name in "abc"))
+    cluster.create("other" if bound_first else "refused", 8)
+    cluster.round()
+    if bound_first:
+        cluster.create("refused", 8)
+        cluster.round()
+    cluster.now += 10
+    cluster.refuse("refused")
+    cluster.round()
+    cluster.now += 10
+    if not bound_first:
+        cluster.create("other", 8)
+        cluster.round()
+    cluster.now += 39
+    cluster.give("other", cluster.cards("other")[0][0], cluster.pinned("other"))
+    cluster.round()
+    return cluster
+
+
+def test_patience_begins_anew_when_hami_binds_a_pod_that_was_pinned_before() -> None:
+    cluster = refused_and_bound(bound_first=True)
+    cluster.now += 59
+    assert patched(cluster.round()) == []
+    cluster.now += 1
+    assert patched(cluster.round()) == ["refused"]
+
+
+def test_patience_begins_anew_only_once_when_hami_binds_pods_that_were_pinned_later() -> None:
+    cluster = refused_and_bound(bound_first=False)
+    cluster.now += 10
+    cluster.create("third", 8)
+    cluster.round()
+    cluster.now += 49
+    cluster.give("third", cluster.cards("third")[0][0], cluster.pinned("third"))
+    assert patched(cluster.round()) == []
+    cluster.now += 1
+    assert patched(cluster.round()) == ["refused"]
+
+
+def test_the_same_reason_is_told_again_only_after_half_a_minute() -> None:
+    cluster = PlacedCluster(named(a100_pcie_bridged(), "a"))
+    for index in range(3):
+        cluster.create(f"s{index}", 1, gated=False)
+        cluster.give(f"s{index}", "a", (f"GPU-a.{index}",))
+    cluster.create("train", 4, options={"on-violation": "deny"})
+    cluster.round()
+    assert cluster.why("train")[1].endswith("a has GPU3")
+    cluster.delete("s2")
+    cluster.now += 29
+    assert cluster.round() == []
+    cluster.now += 1
+    (write,) = cluster.round()
+    assert (write.event, write.log, write.patch) == (None, {}, ())
+    assert cluster.why("train")[1].endswith("a has GPU2, GPU3")
+
+
+def test_another_reason_is_told_at_once() -> None:
+    cluster = PlacedCluster(named(a100_pcie_bridged(), "a"))
+    cluster.create("train", 5, options={"on-violation": "deny"})
+    cluster.round()
+    cluster.add_node(named(h20(), "b"), unschedulable=True)
+    (write,) = cluster.round()
+    assert write.event is not None
+    assert cluster.why("train")[0] == "NoFreeCards"
+
+
+@pytest.mark.parametrize(
+    ("given", "result"), [(("GPU-a.0", "GPU-a.1"), "taken"), (("GPU-a.2", "GPU-a.1"), "missed"), ((), "missed")]
+)
+def test_it_is_told_when_hami_gave_other_cards(given: tuple[str, ...], result: str) -> None:
+    cluster = PlacedCluster(named(a100_pcie_bridged(), "a"))
+    cluster.create("train", 2)
+    cluster.round()
+    assert cluster.pinned("train") == ("GPU-a.0", "GPU-a.1")
+    cluster.give("train", "a", given)
+    (write,) = cluster.round()
+    assert (write.result, write.event is None) == (result, result == "taken")
+
+
+def test_a_node_that_is_too_small_is_not_kept() -> None:
+    cluster = PlacedCluster(
+        named(a100_pcie_bridged(), "small"), named(h20(), "large"), settings={"reserveSeconds": 100}
+    )
+    cluster.create("six", 6, gated=False)
+    cluster.give("six", "large", tuple(f"GPU-large.{index}" for index in range(6)))
+    cluster.create("eight", 8, options={"on-violation": "deny"})
+    cluster.round()
+    cluster.now += 100
+    cluster.create("two", 2)
+    cluster.round()
+    assert cluster.cards("two") == ["small:0", "small:1"]
+
+
+def test_the_rest_of_a_group_gets_what_is_kept_for_it_and_others_do_not() -> None:
+    cluster = PlacedCluster(named(h20(), "a"))
+    cluster.create("g0", 4, options={"group-size": "3"}, labels={"gpu.topology/group": "g"})
+    cluster.round()
+    assert cluster.pinned("g0") == ()
+    cluster.now += 60
+    cluster.round()
+    assert len(cluster.pinned("g0")) == 4
+    cluster.schedule()
+    cluster.create("other", 4)
+    cluster.round()
+    assert cluster.pinned("other") == ()
+    cluster.create("g1", 4, options={"group-size": "3"}, labels={"gpu.topology/group": "g"})
+    cluster.round()
+    cluster.now += 60
+    cluster.round()
+    assert len(cluster.pinned("g1")) == 4

@@ -1,0 +1,62 @@
+"""The ASGI application of the extender: two paths, and errors of HTTP for what is no question."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+
+from webhook.extender.answers import Answers
+from webhook.extender.complaints import Complaints
+from webhook.extender.counts import Counts
+from webhook.model.extender import FILTER_PATH, PRIORITIZE_PATH, MalformedQuestion
+from webhook.model.outcome import MESSAGE_LIMIT
+from webhook.printable import fitted
+from webhook.server.asgi import Receive, Scope, Send
+from webhook.server.body import JSON, TEXT, BadRequest, read_body, send_answer
+
+BODY_BYTES = 16 * 1024 * 1024
+"""Of one question. 15,000 names of nodes are 4 MiB at most; whole nodes are some 15 KiB each."""
+
+
+class ExtenderApplication:
+    """Hands questions over, one after the other for the time that each takes.
+
+    Args:
+        answers: Takes them.
+        counts: Takes what is no question.
+        complaints: The same in words.
+    """
+
+    def __init__(self, answers: Answers, *, counts: Counts, complaints: Complaints) -> None:
+        self._paths: dict[str, Callable[[bytes], Awaitable[bytes]]] = {
+            FILTER_PATH: answers.filter,
+            PRIORITIZE_PATH: answers.prioritize,
+        }
+        self._counts = counts
+        self._complaints = complaints
+        self.draining = False
+        """While set, every answer asks the scheduler to close its connection, so that the stop loses no question."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI entry."""
+        try:
+            status, kind, body = 200, JSON, await self._answer(scope, receive)
+        except (BadRequest, MalformedQuestion) as error:
+            status = error.status if isinstance(error, BadRequest) else 400
+            kind, body = TEXT, fitted(str(error), MESSAGE_LIMIT).encode()
+            self._counts.rejected[str(status),] += 1
+            self._complaints.say("rejected", status=str(status), text=str(error))
+        except asyncio.CancelledError:  # the server has let go of the connection: no client waits for the answer
+            return
+        await send_answer(send, status, kind, body, closes=self.draining)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> bytes:
+        answer = self._paths.get(scope["path"])
+        if answer is None:
+            raise BadRequest(404, f"expected {FILTER_PATH} or {PRIORITIZE_PATH}, found {scope['path']}")
+        if scope["method"] != "POST":
+            raise BadRequest(405, f"{scope['path']}: expected POST, found {scope['method']}")
+        body = await read_body(scope, receive, BODY_BYTES)
+        began = perf_counter()
+        found = await answer(body)
+        self._counts.seconds.add(perf_counter() - began)
+        return found

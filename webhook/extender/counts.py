@@ -1,0 +1,91 @@
+"""What the extender has answered, in plain numbers, and as metrics: docs/observability.md."""
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import StrEnum
+
+from prometheus_client.core import Metric
+
+from webhook.exposition import Spread, counter, gauge
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""Upper bounds of buckets. kube-scheduler waits for five seconds unless it is told otherwise."""
+
+
+class Verb(StrEnum):
+    """What is asked for."""
+
+    FILTER = "filter"
+    PRIORITIZE = "prioritize"
+
+
+class Result(StrEnum):
+    """What became of a question."""
+
+    JUDGED = "judged"
+    LEFT_ALONE = "left-alone"
+    """The pod is none of ours to judge, so all nodes passed."""
+    NOT_READY = "not-ready"
+    """Too little was known of the cluster, so all nodes passed; as with all that follow."""
+    MALFORMED = "malformed"
+    """The pod cannot be read."""
+    LATE = "late"
+    """There was not enough time for all nodes; the rest passed."""
+    BUG = "bug"
+
+
+class Counts:
+    """All that is counted. One thread writes, those of scrapes read."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, str]] = Counter()
+        """By verb and result."""
+        self.removed: Counter[str] = Counter()
+        """Nodes that did not pass, by the code of the message."""
+        self.rejected: Counter[tuple[str]] = Counter()
+        """Requests that are no questions, by the status of the answer."""
+        self.closed: Counter[tuple[str, str]] = Counter()
+        """Connections that were ended, by port and cause."""
+        self.seconds = Spread(SECONDS)
+        """From the arrival of a question to its answer."""
+
+
+def families(counts: Counts, *, certificate_ends: float | None) -> Iterator[Metric]:
+    """The metrics.
+
+    Args:
+        counts: What they are made of.
+        certificate_ends: When the certificate ends, in seconds since 1970.
+    """
+    requests = counts.requests.copy()
+    yield counter(
+        "extender_requests",
+        "Questions of schedulers, by what became of them; except judged and left-alone, something was wrong.",
+        ("verb", "result"),
+        {(str(verb), str(result)): requests.get((verb, result), 0) for verb in Verb for result in Result},
+    )
+    yield counter(
+        "extender_nodes_removed",
+        "Nodes that a pod did not get, by the code of the message.",
+        ("code",),
+        {(code,): count for code, count in sorted(counts.removed.copy().items())},
+    )
+    yield counter(
+        "extender_rejected",
+        "Requests that are no questions of a scheduler.",
+        ("status",),
+        dict(sorted(counts.rejected.copy().items())),
+    )
+    yield counter(
+        "extender_closed_connections",
+        "Connections of the extender's port that were ended, by cause.",
+        ("cause",),
+        {(cause,): count for (_, cause), count in sorted(counts.closed.copy().items())},
+    )
+    yield counts.seconds.metric("extender_seconds", "Seconds from the arrival of a question to its answer.")
+    yield gauge(
+        "extender_certificate_expiry_timestamp_seconds",
+        "When the certificate of the extender ends, in seconds since 1970.",
+        (),
+        {} if certificate_ends is None else {(): certificate_ends},
+    )

@@ -1,0 +1,120 @@
+"""Puts the extender together and runs it beside a planner, on a port of its own with TLS and client certificates."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from prometheus_client.core import Metric
+
+from certs.context import LiveContext
+from certs.files import FileKeeper
+from certs.log import CertificateLog
+from webhook.config import AdmitPolicy
+from webhook.extender.answers import Answers
+from webhook.extender.application import BODY_BYTES, ExtenderApplication
+from webhook.extender.complaints import Complaints
+from webhook.extender.counts import Counts, families
+from webhook.extender.knowledge import Knowledge
+from webhook.log import Log
+from webhook.planner.mirrors import Mirrors
+from webhook.server.connections import Connections, Limits
+from webhook.server.listener import Server, bind, server_config
+
+PORT_NAME = "extender"
+DRAIN_SECONDS = 3.0
+"""How long questions are still answered when the program is to end, each with ``Connection: close``: Go's client sends
+no POST a second time that a closing connection has lost."""
+LIMITS = Limits(
+    connections=64,
+    unfinished_bytes=2 * BODY_BYTES,
+    header_bytes=8 * 1024,
+    body_bytes=BODY_BYTES,
+    handshake_seconds=10.0,
+    header_seconds=10.0,
+    body_seconds=10.0,
+    answer_seconds=10.0,
+    idle_seconds=120.0,
+)
+"""A scheduler asks one question after the other, and keeps its connection for 90 s."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExtenderSettings:
+    """What the command line says."""
+
+    host: str
+    port: int
+    tls: Path
+    """Directory with ``tls.crt`` and ``tls.key``."""
+    client_authority: Path
+    """PEM, of the certificates that schedulers show."""
+
+
+class Extender:
+    """Answers schedulers from the mirrors of a planner.
+
+    Args:
+        settings: Where to listen.
+        policy: The configuration.
+        mirrors: What is known of the cluster.
+        log: Takes what happens.
+
+    Raises:
+        BundleError: certificates cannot be used.
+        GpuTopologyError: the port is taken.
+    """
+
+    def __init__(self, settings: ExtenderSettings, policy: AdmitPolicy, mirrors: Mirrors, log: Log) -> None:
+        self._log = log
+        self._settings = settings
+        self.counts = counts = Counts()
+        complaints = Complaints(log)
+        live = LiveContext(demands_clients=True)
+        self._files = FileKeeper(
+            live,
+            CertificateLog(log.say),
+            directory=settings.tls,
+            client_authority=settings.client_authority,
+            authority_setting="--extender-client-ca",
+        )
+        self._files.look()
+        knowledge = Knowledge(mirrors, bug=self._bug, clock=monotonic)
+        answers = Answers(knowledge, policy, mirrors.namespace, counts=counts, complaints=complaints)
+        self._application = ExtenderApplication(answers, counts=counts, complaints=complaints)
+        self._server = Server(
+            server_config(self._application, live.listening),
+            Connections(LIMITS, PORT_NAME, counts.closed, monotonic),
+            bind(settings.host, settings.port, options="--host and --extender-port"),
+            self._closed,
+        )
+        self._serving: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Begin. Until the mirrors are filled all nodes pass."""
+        await self._files.open()
+        self._serving = asyncio.create_task(self._server.serve())
+        while not self._server.started and not self._serving.done():
+            await asyncio.sleep(0.005)
+        settings = self._settings
+        self._log.say("info", "extender", listening=f"https://{settings.host}:{settings.port}")
+
+    async def close(self) -> None:
+        """Let schedulers go to other replicas, and end."""
+        if self._serving is not None:
+            self._application.draining = True
+            await asyncio.wait({self._serving}, timeout=DRAIN_SECONDS)
+            self._server.should_exit = True
+            await self._serving
+        await self._files.close()
+
+    def families(self) -> Iterator[Metric]:
+        """The metrics. In any thread."""
+        return families(self.counts, certificate_ends=self._files.served.certificate_ends)
+
+    def _closed(self, causes: Mapping[str, int]) -> None:
+        self._log.say("warning", "closed", port=PORT_NAME, causes=dict(causes))
+
+    def _bug(self, traceback: str) -> None:
+        self._log.say("error", "bug", traceback=traceback)

@@ -1,0 +1,111 @@
+"""Questions of kube-scheduler to an extender, and the answers: its extender protocol, version 1.
+
+Go writes the names of the members as they are in its types: kube-scheduler extender/v1/types.go has no JSON tags. With
+``nodeCacheCapable`` a question has the names of nodes; without, it has whole nodes, and so has the answer. Of those
+only the names are read.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from webhook.model.errors import GpuTopologyError
+from webhook.model.pod import is_present
+from webhook.model.shape import shape_problem
+
+FILTER_PATH, PRIORITIZE_PATH = "/scheduler/filter", "/scheduler/prioritize"
+
+
+class MalformedQuestion(GpuTopologyError):
+    """The body of a request is no question of a scheduler."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderQuestion:
+    """A pod, and the nodes that come into question."""
+
+    pod: msgspec.Raw
+    """JSON."""
+    nodes: Sequence[str]
+    """Their names."""
+    documents: Mapping[str, msgspec.Raw] | None
+    """The nodes as they were sent, by name; None: only their names were."""
+
+
+class _Arguments(msgspec.Struct, gc=False):
+    pod: msgspec.Raw = msgspec.field(name="Pod", default=msgspec.Raw())
+    nodes: msgspec.Raw = msgspec.field(name="Nodes", default=msgspec.Raw())
+    names: list[str] | None = msgspec.field(name="NodeNames", default=None)
+
+
+class _NodeList(msgspec.Struct, gc=False):
+    items: list[msgspec.Raw] | None = None
+
+
+class _Metadata(msgspec.Struct, gc=False):
+    name: str
+
+
+class _Node(msgspec.Struct, gc=False):
+    metadata: _Metadata
+
+
+class _Filtered(msgspec.Struct, gc=False):
+    nodes: _NodeList | None = msgspec.field(name="Nodes")
+    names: list[str] | None = msgspec.field(name="NodeNames")
+    failed: Mapping[str, str] = msgspec.field(name="FailedNodes")
+    unresolvable: Mapping[str, str] = msgspec.field(name="FailedAndUnresolvableNodes")
+    error: str = msgspec.field(name="Error", default="")
+
+
+class _HostPriority(msgspec.Struct, gc=False):
+    host: str = msgspec.field(name="Host")
+    score: int = msgspec.field(name="Score")
+
+
+_ARGUMENTS = msgspec.json.Decoder(_Arguments)
+_NODES = msgspec.json.Decoder(_NodeList)
+_NODE = msgspec.json.Decoder(_Node)
+
+
+def decode_question(body: bytes) -> ExtenderQuestion:
+    """The question in the body of a request. The pod is not looked at.
+
+    Raises:
+        MalformedQuestion: there is none, or its nodes cannot be told.
+    """
+    try:
+        found = _ARGUMENTS.decode(body)
+        if found.names is not None or not is_present(found.nodes):
+            return ExtenderQuestion(found.pod, found.names or [], None)
+        listed = _NODES.decode(found.nodes).items or []
+        documents = {_NODE.decode(node).metadata.name: node for node in listed}
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise MalformedQuestion(f"request body: {shape_problem(error)}") from None
+    except RecursionError:
+        raise MalformedQuestion("request body: expected ExtenderArgs, found JSON that is nested too deep") from None
+    return ExtenderQuestion(found.pod, list(documents), documents)
+
+
+def encode_filtered(
+    question: ExtenderQuestion, passed: Iterable[str], failed: Mapping[str, str], unresolvable: Mapping[str, str]
+) -> bytes:
+    """The answer to ``filter``.
+
+    Args:
+        question: What was asked.
+        passed: The names of the nodes that the pod may get.
+        failed: By name of the others, why not.
+        unresolvable: The same of those where it would not help if other pods went.
+    """
+    kept = list(passed)
+    if question.documents is None:
+        return msgspec.json.encode(_Filtered(None, kept, failed, unresolvable))
+    nodes = _NodeList([question.documents[name] for name in kept])
+    return msgspec.json.encode(_Filtered(nodes, None, failed, unresolvable))
+
+
+def encode_scores(scores: Mapping[str, int]) -> bytes:
+    """The answer to ``prioritize``, from scores of 0 to 10 by the names of nodes."""
+    return msgspec.json.encode([_HostPriority(name, score) for name, score in scores.items()])

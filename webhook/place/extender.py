@@ -1,0 +1,270 @@
+"""Which nodes kube-scheduler may give to a pod, and how good their cards are: the answers of the scheduler extender.
+
+A node passes unless it is known that it cannot do: what is not known is the scheduler's to decide, and HAMi's. Nothing
+is held for a pod, and nothing is remembered from one question to the next.
+
+On nodes that HAMi has registered, the free cards are known. On those of a plain device plugin only their number is: the
+kubelet does not say which ones a pod has. There a node passes if some set of so many of its cards would do.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import inf
+from typing import NamedTuple
+
+from webhook.catalogue import extender as said
+from webhook.catalogue.entry import Message
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.errors import FormatError
+from webhook.model.outcome import Refused
+from webhook.model.pod import MalformedPod, Namespace, Pod
+from webhook.place.asked import CardsAsked, read_asked
+from webhook.place.choose import preference, rank_of
+from webhook.place.evidence import wanted
+from webhook.place.pod import PodRecord
+from webhook.place.world import PlaceNode, Stock, World
+from webhook.request.resources import ContainerRequest, PodRequests, read_requests
+from webhook.topology.model import MigMode, NodeTopology
+from webhook.topology.planning.fleet import Build
+from webhook.topology.selection.request import Constraint
+from webhook.topology.selection.score import LINK_VALUES
+from webhook.topology.sets import LinkClass
+
+BEST, WORST = 10, 1
+"""Scores: the extender protocol goes from 0 to 10 (kube-scheduler extender/v1/types.go, MaxExtenderPriority). Nodes of
+which nothing is known have 0."""
+_FAMILY = "hami"
+_INIT = "/spec/initContainers/"
+_DIGITS = 3
+
+
+class LeftAlone(Exception):
+    """A pod that is none of ours to judge; the text says why."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """What a pod asks of a node's cards."""
+
+    pod: PodRecord
+    cards: CardsAsked
+    denies: bool
+    """Whether it may only run where its requirements are met."""
+    resource: str
+    """The name under which it asks for cards."""
+    listed: frozenset[str] | None
+    """UUIDs of the only cards that HAMi may give it; None: any."""
+    not_listed: frozenset[str]
+    """UUIDs of cards that HAMi may not give it."""
+
+    def may_have(self, uuid: str) -> bool:
+        """Whether HAMi may give it this card."""
+        return (self.listed is None or uuid in self.listed) and uuid not in self.not_listed
+
+
+class Verdict(NamedTuple):
+    """What is known of one node for one pod."""
+
+    refusal: Message | None = None
+    """Why the pod cannot run there; None: it passes."""
+    lasts: bool = False
+    """Whether no pod that goes would change that."""
+    rank: tuple[float, ...] | None = None
+    """How good its cards are, the greater the better; None: not known."""
+
+
+UNKNOWN = Verdict()
+
+
+def read_question(record: PodRecord, policy: AdmitPolicy, namespaces: Callable[[str], Namespace]) -> Question:
+    """What a pod asks.
+
+    Args:
+        record: Without a node.
+        policy: The configuration.
+        namespaces: Gives what is known of a namespace.
+
+    Raises:
+        LeftAlone: it was not injected, asks for no whole cards of HAMi's, or what it asks cannot be read.
+    """
+    if record.unbound is None or names.INJECTED not in record.unbound.pod.annotations:
+        raise LeftAlone("the pod has a node, or was not injected")
+    pod = record.unbound.pod
+    try:
+        requests = read_requests(pod, policy.resources, policy.default_count)
+        resource = _resource(requests)
+        asked = read_asked(pod, namespaces(record.namespace), requests, policy)
+    except (Refused, FormatError, MalformedPod) as problem:
+        raise LeftAlone(str(problem)) from None
+    return Question(
+        pod=record,
+        cards=asked.cards,
+        denies=asked.waits,
+        resource=resource,
+        listed=_listed(pod, names.USE_GPU_UUID) or None,
+        not_listed=_listed(pod, names.NO_USE_GPU_UUID),
+    )
+
+
+def judge(world: World, question: Question, nodes: Iterable[str], late: Callable[[], bool]) -> dict[str, Verdict]:
+    """What is known of these nodes for a pod.
+
+    Args:
+        world: What there is. What the pod itself holds in it counts as free.
+        question: What the pod asks.
+        nodes: Their names.
+        late: Says that there is no time for more choices; the nodes that need one pass then.
+    """
+    judging = _Judging(world, question, late)
+    found = world.pods.get(question.pod.key)
+    if found is None or found.uid != question.pod.uid:
+        return {name: judging.verdict(name) for name in nodes}
+    with world.without(found):
+        return {name: judging.verdict(name) for name in nodes}
+
+
+def scores(verdicts: Mapping[str, Verdict]) -> dict[str, int]:
+    """A score for each node: :data:`BEST` for the best cards, :data:`WORST` for the worst, the same for equal ones."""
+    ranks = sorted({verdict.rank for verdict in verdicts.values() if verdict.rank is not None}, reverse=True)
+    steps = max(len(ranks) - 1, 1)
+    score_of = {rank: BEST - round((BEST - WORST) * place / steps) for place, rank in enumerate(ranks)}
+    return {name: score_of[verdict.rank] if verdict.rank else 0 for name, verdict in verdicts.items()}
+
+
+class _Judging:
+    """Answers one question; nodes that are alike are looked at once."""
+
+    def __init__(self, world: World, question: Question, late: Callable[[], bool]) -> None:
+        self._world = world
+        self._question = question
+        self._plain = replace(question.cards, one_numa_node=False, types=(), not_types=())
+        """What the pod asks where no HAMi reads its annotations."""
+        self._late = late
+        self._known: dict[tuple[object, ...], Verdict] = {}
+
+    def verdict(self, name: str) -> Verdict:
+        node = self._world.nodes.get(name)
+        if node is None or node.record is None:
+            return UNKNOWN
+        return self._with_hami(node) if node.record.most else self._without_hami(node)
+
+    def _with_hami(self, node: PlaceNode) -> Verdict:
+        stock, question = self._world.free_of(node.name), self._question
+        if stock is None:
+            return UNKNOWN
+        usable = frozenset(index for index, uuid in node.uuids.items() if question.may_have(uuid))
+        free = Stock(stock.build, stock.free & usable)
+        return self._once((free, usable), lambda: self._of_known_cards(free, usable))
+
+    def _of_known_cards(self, free: Stock, usable: frozenset[int]) -> Verdict:
+        cards = self._question.cards
+        gpus = {gpu.index: gpu for gpu in free.build.topology.gpus}
+        fitting = frozenset(index for index in usable if cards.takes(gpus[index].name))
+        refused = self._too_few(len(fitting), len(fitting & free.free))
+        if refused:
+            return refused
+        ranked = rank_of(free, cards)
+        if ranked is None:  # nvidia.com/numa-bind, to which HAMi holds
+            return UNKNOWN
+        if not (ranked.choice.unmet and self._question.denies):
+            return Verdict(rank=_rounded(ranked.rank))
+        ideal = rank_of(Stock(free.build, usable), cards)
+        return self._no_such_set(lasts=ideal is None or bool(ideal.choice.unmet))
+
+    def _without_hami(self, node: PlaceNode) -> Verdict:
+        build, record, resource = node.build, node.record, self._question.resource
+        if build is None or record is None:
+            return UNKNOWN
+        offered, used = record.allocatable.get(resource, 0), node.used.get(resource, 0)
+        cards = _cards(build.topology)
+        if not 0 < offered <= len(cards):  # another program's nodes; or cards that pods share in turns
+            return UNKNOWN
+        return self._once((build, offered, used), lambda: self._of_counted_cards(Stock(build, cards), offered, used))
+
+    def _of_counted_cards(self, stock: Stock, offered: int, used: int) -> Verdict:
+        cards, left = self._plain, offered - used
+        refused = self._too_few(offered, max(left, 0))
+        if refused:
+            return refused
+        best = rank_of(stock, cards)
+        if best is None:
+            return UNKNOWN
+        if best.choice.unmet and self._question.denies:
+            return self._no_such_set(lasts=True)
+        rank = best.rank if not used else _least(stock.build, cards, left - cards.count)
+        return Verdict(rank=_rounded(rank))
+
+    def _too_few(self, most: int, free: int) -> Verdict | None:
+        count = self._question.cards.count
+        if most < count:
+            return Verdict(said.NODE_TOO_FEW_CARDS.say(most=most, count=count), lasts=True)
+        if free < count:
+            return Verdict(said.NODE_TOO_FEW_FREE.say(free=free, count=count))
+        return None
+
+    def _no_such_set(self, *, lasts: bool) -> Verdict:
+        entry, cards = said.NODE_NO_SUCH_SET if lasts else said.NODE_NO_SET_FREE, self._question.cards
+        return Verdict(entry.say(count=cards.count, wanted=wanted(cards)), lasts=lasts)
+
+    def _once(self, key: tuple[object, ...], reckon: Callable[[], Verdict]) -> Verdict:
+        found = self._known.get(key)
+        if found is None:
+            if self._late():
+                return UNKNOWN
+            found = self._known[key] = reckon()
+        return found
+
+
+def _resource(requests: PodRequests) -> str:
+    """The name under which all containers of a pod ask for whole cards.
+
+    Raises:
+        LeftAlone: they do not.
+    """
+    asking = [container for container in requests.containers if container.request and container.request.count]
+    if not asking or requests.mig or not all(map(_is_whole, asking)):
+        raise LeftAlone("the pod does not ask for whole cards")
+    if any(container.path.startswith(_INIT) for container in asking):
+        raise LeftAlone("init containers of the pod ask for cards")
+    resources = {(each.request.names.family, each.request.names.count) for each in asking if each.request}
+    family, resource = min(resources)
+    if len(resources) > 1 or family != _FAMILY:
+        raise LeftAlone("the pod asks for other cards than HAMi's")
+    return resource
+
+
+def _is_whole(container: ContainerRequest) -> bool:
+    return container.request is not None and container.request.is_whole
+
+
+def _listed(pod: Pod, key: str) -> frozenset[str]:
+    """UUIDs in a list of HAMi's; blanks are passed over, as HAMi 2.10 does it (pkg/device/devices.go)."""
+    return frozenset(filter(None, (uuid.strip() for uuid in pod.annotations.get(key, "").split(","))))
+
+
+def _cards(topology: NodeTopology) -> frozenset[int]:
+    return frozenset(gpu.index for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED)
+
+
+def _least(build: Build, cards: CardsAsked, left: int) -> tuple[float, ...]:
+    """How good so many cards of a node are at least, as in :class:`webhook.place.choose.Ranked`.
+
+    What others lose is not known, and counts as nothing.
+    """
+    rest = preference(cards.node_policy, damage=0.0, left=left)
+    if not cards.linked:
+        return 1.0, 1.0, inf, *rest
+    link, bandwidth = build.least_grade
+    asked = cards.constraints
+    met = {
+        Constraint.REQUIRE_NVLINK: link >= LINK_VALUES[LinkClass.NVLINK],
+        Constraint.MIN_BANDWIDTH: bandwidth >= asked.min_bandwidth,
+        Constraint.SAME_NUMA: len({gpu.numa_node for gpu in build.topology.gpus}) == 1,
+    }
+    return float(all(met[constraint] for constraint in asked.asked)), link, bandwidth, *rest
+
+
+def _rounded(rank: tuple[float, ...]) -> tuple[float, ...]:
+    """Sums of the same numbers in another order are the same."""
+    return tuple(round(part, _DIGITS) for part in rank)
