@@ -172,7 +172,7 @@ class PlacementSettings(Section, frozen=True, kw_only=True):
     mode: PlacementMode = PlacementMode.OBSERVE
     """``off``; ``observe``: no pod waits, and what would have been chosen is recorded; ``on``."""
     pin_seconds: int = 60
-    """A pinned pod that has no node after so long gets other cards."""
+    """A pinned pod that has no node after so long gets other cards, unless the scheduler or HAMi is away."""
     in_flight: int = 16
     """Pods that may be pinned and have no node yet, at a time."""
     attempts: int = 5

@@ -143,10 +143,10 @@ class Rush:
                 life.is_gone = True
         self.twice |= {card for card, kinds in holders.items() if len(kinds) > 1 and set(kinds) != {"slice"}}
 
-    def sets(self) -> Iterator[GpuSet]:
-        """Those of pods with several cards."""
+    def sets(self, kind: str = "") -> Iterator[GpuSet]:
+        """Those of pods with several cards, on nodes whose name begins like that."""
         for life in self.lives.values():
-            if len(life.cards) > 1:
+            if len(life.cards) > 1 and life.node.startswith(kind):
                 machine = self.machines[life.node]
                 yield assess(machine, [gpu.index for gpu in machine.gpus if gpu.uuid in life.cards])
 
@@ -156,7 +156,6 @@ def row(name: str, rush: Rush, planner: Planner | None) -> str:
     lives = list(rush.lives.values())
     waits = [life.bound - life.created for life in lives if life.bound]
     sets = list(rush.sets())
-    linked = [found for found in sets if found.link in LINKED]
     groups: dict[str, set[str]] = {}
     for life in lives:
         if life.drawn.group:
@@ -165,7 +164,8 @@ def row(name: str, rush: Rush, planner: Planner | None) -> str:
     cells = [
         name,
         str(len(lives)),
-        f"{len(linked) / len(sets):.1%}",
+        share_linked(sets),
+        share_linked(list(rush.sets("pairs"))),
         f"{fmean(found.bandwidth for found in sets):.0f}",
         f"{together:.0%}",
         f"{median(waits):.1f}",
@@ -182,6 +182,7 @@ COLUMNS = (
     "run",
     "pods",
     "all pairs linked",
+    "the same on nodes with bridges",
     "weakest pair, GB/s",
     "groups on one node",
     "bound after, median s",
@@ -191,6 +192,12 @@ COLUMNS = (
     "cards twice",
     "planner",
 )
+
+
+def share_linked(sets: list[GpuSet]) -> str:
+    """Of how many each pair has NVLink."""
+    linked = sum(found.link in LINKED for found in sets)
+    return f"{linked / len(sets):.1%} of {len(sets)}" if sets else "none"
 
 
 def counted(planner: Planner) -> str:
