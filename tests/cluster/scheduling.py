@@ -1,11 +1,13 @@
 """What HAMi's scheduler does with a pod, and what became of it."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
-from kubernetes.client import CoreV1Api
+from kubernetes.client import ApiException, CoreV1Api
 
 from tests.topology.machines import H20_UUIDS
+from webhook.model.names import PLACE_GATE, PLACEMENT
 
 NODE = "h20-node-1"
 
@@ -46,3 +48,15 @@ def stored(admin: CoreV1Api, namespace: str, name: str) -> tuple[str | None, dic
     """Node and annotations of a pod."""
     pod = stored_pod(admin, namespace, name)
     return pod["spec"].get("nodeName"), pod["metadata"].get("annotations", {})
+
+
+def delete_waiting(admin: CoreV1Api) -> None:
+    """No pod of any namespace waits for the planner any more, whichever test has left it."""
+    answer: Any = admin.list_pod_for_all_namespaces(_preload_content=False)
+    for pod in json.loads(answer.data)["items"]:
+        gates = [gate["name"] for gate in pod["spec"].get("schedulingGates", ())]
+        if PLACE_GATE in gates or pod["metadata"].get("labels", {}).get(PLACEMENT) == "waiting":
+            with suppress(ApiException):  # it has gone meanwhile
+                admin.delete_namespaced_pod(
+                    pod["metadata"]["name"], pod["metadata"]["namespace"], grace_period_seconds=0
+                )

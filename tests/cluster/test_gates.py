@@ -18,6 +18,7 @@ from kubernetes.client import CoordinationV1Api, CoreV1Api, EventsV1Api, V1Lease
 
 from tests.cluster.accounts import permitted, without
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.scheduling import delete_waiting
 from tests.judge import policy
 from webhook.kube.errors import Denied
 from webhook.kube.permissions import WEBHOOK, Permission, Scope
@@ -94,6 +95,7 @@ MakeSite = Callable[[tuple[Permission, ...]], Site]
 @pytest.fixture
 def make_site(admin: CoreV1Api, control_plane: ControlPlane, namespace: str) -> Iterator[MakeSite]:
     """Makes a service account for the webhook with these permissions; no pod is left for the next test to find."""
+    delete_waiting(admin)
     yield lambda permissions: Site(admin, namespace, permitted(admin, control_plane, namespace, "webhook", permissions))
     admin.delete_collection_namespaced_pod(namespace, grace_period_seconds=0)
 

@@ -14,6 +14,7 @@ from tests.cluster.accounts import permitted, without
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.hami.nodes import create_node, node_manifest
 from tests.cluster.registration import created, gpu_container, gpu_pod
+from tests.cluster.scheduling import delete_waiting
 from tests.cluster.test_explain import publish
 from tests.topology.machines import a100_pcie_bridged
 from webhook.kube.permissions import PLAN, Permission, Scope
@@ -56,6 +57,7 @@ MakeSite = Callable[[tuple[Permission, ...]], Site]
 @pytest.fixture
 def make_site(admin: CoreV1Api, control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[MakeSite]:
     """Makes a node, what its agent published, and a person with these permissions."""
+    delete_waiting(admin)
     nodes = []
 
     def make(permissions: tuple[Permission, ...]) -> Site:
