@@ -211,6 +211,13 @@ def counted(planner: Planner) -> str:
     return ", ".join(f"{value} {what}" for what, value in found.items() if value)
 
 
+def again(planner: Planner) -> Iterator[str]:
+    """Lines of the log about pods that did not get what was chosen first."""
+    for line in planner.program.log.read_text(encoding="utf-8").splitlines():
+        if any(f'"result":"{result}"' in line for result in ("repinned", "given-up", "refused", "released", "missed")):
+            yield line
+
+
 @contextmanager
 def running_case(case: str, fleet: Fleet, directory: Path) -> Iterator[tuple[Rush, Planner | None]]:
     """The pods of a run: those of HAMi alone are in a namespace that our webhook does not look at."""
@@ -263,6 +270,8 @@ def main(arguments: list[str]) -> int:
                 rush, planner = stack.enter_context(running_case(case, fleet, directory))
                 rush.run(drawn)
                 print(row(case, rush, planner), flush=True)
+                for text in again(planner) if planner else ():
+                    print(text, file=sys.stderr, flush=True)
                 is_well &= case != "place" or (not rush.twice and all(life.bound for life in rush.lives.values()))
         finally:
             shutil.rmtree(directory)
