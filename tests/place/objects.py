@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.cluster.hami.nodes import node_manifest
 from tests.place.cluster import named
 from tests.topology.machines import a100_pcie_bridged, h20, l40s
+from webhook.model import names
 from webhook.model.patch import Operation
 from webhook.place.pod import PodRecord, read_pod
 from webhook.place.world import World
@@ -70,8 +71,9 @@ def pods(draw: st.DrawFn) -> Object:
             {"node": "a", "cards": chosen, "link": "NVLink", "bandwidth": 1.0, "share": 1.0, "attempt": 1, "at": ""}
         ).decode()
     labels = draw(st.sampled_from([None, {}, {"gpu.topology/placement": "pinned"}, _RELEASED]))
-    if labels is not None:
-        pod["metadata"]["labels"] = labels
+    group = draw(st.sampled_from([None, "serving", "training"]))
+    if labels is not None or group:
+        pod["metadata"]["labels"] = {**(labels or {}), **({names.GROUP: group} if group else {})}
     has_map = draw(st.booleans())
     if annotations or has_map:
         pod["metadata"]["annotations"] = annotations
@@ -121,7 +123,10 @@ def described(world: World) -> dict[str, Any]:
             name: (node.uuids, node.used, node.pods, node.record is None) for name, node in sorted(world.nodes.items())
         },
         "free": {name: (stock.build.topology.gpus[0].name, stock.free) for name, stock in stocks.items() if stock},
-        "listed": sorted((sorted(stock.free), names) for stock, names in world.stocks.items()),
+        "listed": sorted((sorted(stock.free), on) for stock, on in world.stocks.items()),
+        "groups": {
+            group: (sorted(found.keys), dict(found.nodes), found.pinned) for group, found in world.groups.items()
+        },
         "holders": {(card, node): world.holders(card, node) for card in every for node in NODES},
         "with": {card: getattr(world.node_with((card,)), "name", "") for card in every},
         "unbound": sorted(world.unbound),

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from tests.place.objects import described, encoded, nodes, pods, record_of, world_of
 from webhook.place.node import NodeRecord, read_node
+from webhook.place.pinned import pin_of
 from webhook.place.pod import PodRecord
 from webhook.place.world import World
 from webhook.topology.model import NodeTopology
@@ -36,6 +37,11 @@ def test_a_world_kept_change_by_change_is_the_one_that_hears_of_all_at_once(
             world.node_changed(name, found, topology)
     anew = described(world_of(present, known, nodes_first=nodes_first))
     assert described(world) == anew
+    for pod in present.values():
+        mates = world.mates(pod)
+        assert world.nodes_of_mates(pod) == {mate.node for mate in mates if mate.node}
+        if not pin_of(pod):
+            assert world.has_begun(pod) == any(mate.node or pin_of(mate) for mate in mates)
     for pod in list(present.values()):
         rest = {key: other for key, other in present.items() if other is not pod}
         with world.without(pod):

@@ -1,6 +1,6 @@
 """Which node and which of its free cards a pod gets."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
@@ -96,16 +96,19 @@ class Chooser:
             closed: Names of nodes that it does not get.
             only: Names of the nodes that it may get; None: all others.
         """
-        for ranked in self._ranked(asked):
-            for name in self._world.stocks[ranked.stock]:
+        self._world.refresh()
+        stocks = self._world.stocks if only is None else self._world.stocks_of(only)
+        for ranked in self._ranked(asked, stocks):
+            for name in stocks[ranked.stock]:
                 node = self._world.nodes[name]
-                if (only is None or name in only) and name not in closed and not self.refusal(node, pod):
+                if name not in closed and not self.refusal(node, pod):
                     return Chosen(node, ranked.choice)
         return None
 
     def ranked_nodes(self, pod: PodRecord, asked: CardsAsked) -> Iterator[PlaceNode]:
         """All nodes on which a pod can run and that have enough free cards, the best first."""
-        for ranked in self._ranked(asked):
+        self._world.refresh()
+        for ranked in self._ranked(asked, self._world.stocks):
             for name in self._world.stocks[ranked.stock]:
                 node = self._world.nodes[name]
                 if not self.refusal(node, pod):
@@ -129,10 +132,10 @@ class Chooser:
                 found[key] = _grade(ranked.choice, asked) if ranked else None
         return max((grade for grade in found.values() if grade), default=None)
 
-    def _ranked(self, asked: CardsAsked) -> Iterator[Ranked]:
-        self._world.refresh()
+    def _ranked(self, asked: CardsAsked, stocks: Iterable[Stock]) -> list[Ranked]:
+        """What these stocks have for pods that ask this, the best first."""
         known, found = self._known_for(asked), []
-        for stock in self._world.stocks:
+        for stock in stocks:
             try:
                 ranked = known[stock]
             except KeyError:
@@ -141,7 +144,7 @@ class Chooser:
             if ranked:
                 found.append(ranked)
         found.sort(key=_by_rank, reverse=True)
-        yield from found
+        return found
 
     def _known_for(self, asked: CardsAsked) -> dict[Stock, Ranked | None]:
         known = self._known.pop(asked, {})

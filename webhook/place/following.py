@@ -89,18 +89,18 @@ class FollowedPods:
         Where ``others_move`` in this round, the cards that they had are free in the next.
         """
         scene, placed = self._scene, found.placed
+        waited = scene.memory.see(pod, this.now)
+        if scene.settings.mode is not PlacementMode.ON:
+            message = said.NOT_PLACEABLE.say(why="placement is off")
+            yield changed_write(pod, PlaceReason.SWITCHED_OFF, message, release(pod), result="released", waited=waited)
+            return
         taken = any(scene.world.holders(uuid, placed.node) - {pod.key} for uuid in placed.cards)
         refused = placed.refused if taken else tuple(dict.fromkeys((*placed.refused, placed.node)))
-        waited = scene.memory.see(pod, this.now)
         asked = self._asked(pod)
         if asked and not scene.has_time_for(asked):
             _stays(found, this)
             return
         chosen = None
-        if scene.settings.mode is not PlacementMode.ON:
-            message = said.NOT_PLACEABLE.say(why="placement is off")
-            yield changed_write(pod, PlaceReason.SWITCHED_OFF, message, release(pod), result="released", waited=waited)
-            return
         if asked and placed.attempt < scene.settings.attempts:
             with scene.world.without(pod):
                 chosen = scene.chooser.best(pod, asked.cards, closed=this.closed_to(pod).union(refused))

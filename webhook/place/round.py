@@ -155,9 +155,9 @@ class Round:
         if pod.unbound is None:
             return None
         cards, closed = asked.cards, self.closed_to(pod)
-        mates = {mate.node for mate in scene.world.mates(pod) if mate.node} if asked.on_one_node else set()
-        if mates:
-            return scene.chooser.best(pod, cards, closed=closed, only=mates)
+        nodes = scene.world.nodes_of_mates(pod) if asked.on_one_node else set()
+        if nodes:
+            return scene.chooser.best(pod, cards, closed=closed, only=nodes)
         same = (cards, pod.unbound.needs, frozenset(pod.amounts.items()), frozenset(closed))
         if same in self.in_vain:
             return None

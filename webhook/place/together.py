@@ -38,8 +38,7 @@ class GroupChooser:
         self._members = sorted(members, key=lambda member: (-member.asked.cards.count, member.pod.key))
         self._first = self._members[0]
         self._options = self._first.asked.options
-        mates = scene.world.mates(self._first.pod)
-        self._present = {mate.node for mate in mates if mate.node}
+        self._present = scene.world.nodes_of_mates(self._first.pod)
         """Nodes on which pods of the group are already."""
 
     def choose(self) -> Placement | None:

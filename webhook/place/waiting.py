@@ -77,8 +77,7 @@ class WaitingPods:
         if group in this.groups:
             this.count(PlaceReason.NO_FREE_CARDS, waited)
             return
-        has_begun = any(mate.node or pin_of(mate) for mate in world.mates(pod))
-        if present < asked.group_size and not has_begun and waited < self._scene.settings.full_seconds:
+        if present < asked.group_size and not world.has_begun(pod) and waited < self._scene.settings.full_seconds:
             name = pod.group.partition("=")[2]
             message = said.GROUP_INCOMPLETE.say(present=present, size=asked.group_size, group=name)
             yield from self._wait(pod, PlaceReason.GROUP_INCOMPLETE, message, waited, this)
@@ -114,17 +113,23 @@ class WaitingPods:
         self, pod: PodRecord, asked: Asked, members: list[Member], waited: float, this: Round
     ) -> Iterator[Write]:
         scene, count = self._scene, sum(member.asked.cards.count for member in members)
-        free = evidence.free_cards(scene.world, scene.chooser, pod)
         if not asked.waits and waited >= max(scene.settings.full_seconds, asked.wait):
+            free = evidence.free_cards(scene.world, scene.chooser, pod)
             message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
             for member in members:
                 yield _released(member.pod, PlaceReason.RELEASED, message, waited)
             return
-        name = pod.group.partition("=")[2]
-        message = said.GROUP_WITHOUT_CARDS.say(
-            size=len(members), group=name, count=count, wanted=evidence.wanted(asked.cards), evidence=free
-        )
-        yield from self._wait(pod, PlaceReason.NO_FREE_CARDS, message, waited, this)
+        if self._may_tell(pod, PlaceReason.NO_FREE_CARDS, this):
+            message = said.GROUP_WITHOUT_CARDS.say(
+                size=len(members),
+                group=pod.group.partition("=")[2],
+                count=count,
+                wanted=evidence.wanted(asked.cards),
+                evidence=evidence.free_cards(scene.world, scene.chooser, pod),
+            )
+            yield from self._wait(pod, PlaceReason.NO_FREE_CARDS, message, waited, this)
+        else:
+            this.count(PlaceReason.NO_FREE_CARDS, waited)
         self._keep_a_node(pod, asked, waited, this)
 
     def _let_go(self, pod: PodRecord, pinned: Placed, waited: float, this: Round) -> Iterator[Write]:
@@ -231,7 +236,8 @@ class WaitingPods:
         So in every second period of ``reserveSeconds``: a node that never gets free is not kept for ever.
         """
         if not this.closed and int(waited // self._scene.settings.reserve_seconds) % 2:
-            nearest = evidence.nearest(self._scene.world, pod, asked.cards.count)
+            world, count = self._scene.world, asked.cards.count
+            nearest = this.once_for(world, "nearest", pod, asked.cards, lambda: evidence.nearest(world, pod, count))
             this.closed.update({nearest} if nearest else ())
 
     def _wait(

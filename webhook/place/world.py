@@ -5,14 +5,15 @@ HAMi's allocation, or by a pin of ours. What is not certain is not free.
 """
 
 from bisect import bisect_left, insort
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from webhook.model import names
 from webhook.place.node import NodeRecord
-from webhook.place.pinned import pinned_cards
+from webhook.place.pinned import pin_of, pinned_cards
 from webhook.place.pod import PodRecord
 from webhook.place.scheduling import NodeNeeds, shortage
 from webhook.topology.model import MigMode, NodeTopology
@@ -107,6 +108,33 @@ class PlaceNode:
                 self.used.pop(name, None)
 
 
+@dataclass(slots=True)
+class GroupOfPods:
+    """Pods that work together."""
+
+    keys: set[str] = field(default_factory=set)
+    nodes: Counter[str] = field(default_factory=Counter)
+    """How many of them are on each node."""
+    pinned: int = 0
+    """How many are pinned and have no node yet."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def count(self, key: str, pod: PodRecord, sign: int) -> None:
+        """A pod came (1) or went (-1)."""
+        if sign > 0:
+            self.keys.add(key)
+        else:
+            self.keys.discard(key)
+        if not pod.node:
+            self.pinned += sign if pin_of(pod) else 0
+            return
+        self.nodes[pod.node] += sign
+        if not self.nodes[pod.node]:
+            del self.nodes[pod.node]
+
+
 class World:
     """Pods and nodes, and what follows from them."""
 
@@ -115,8 +143,8 @@ class World:
         self.pods: dict[str, PodRecord] = {}
         self.unbound: dict[str, PodRecord] = {}
         """Those of interest without a node, by their keys."""
-        self.groups: dict[tuple[str, str], set[str]] = {}
-        """By namespace and group the keys of the pods."""
+        self.groups: dict[tuple[str, str], GroupOfPods] = {}
+        """By namespace and group."""
         self.newly_bound: deque[tuple[PodRecord, PodRecord]] = deque(maxlen=_BOUND_KEPT)
         """Pods of interest that got their node, as they were without it and with it. Whoever reads one removes it."""
         self.stocks: dict[Stock, list[str]] = {}
@@ -148,7 +176,7 @@ class World:
             self._hold(key, cards_of(after))
             self.pods[key] = after
             if after.group:
-                self.groups.setdefault((after.namespace, after.group), set()).add(key)
+                self.groups.setdefault((after.namespace, after.group), GroupOfPods()).count(key, after, 1)
             if after.unbound is not None:
                 self.unbound[key] = after
         if before and after and before.unbound and after.is_bound and before.uid == after.uid:
@@ -181,9 +209,9 @@ class World:
     def _moved(self, name: str, before: set[str], after: set[str]) -> None:
         """A node has other cards: pods that are pinned to these take room of the node that has them now."""
         for uuid in before - after:
-            names = self._on[uuid]
-            names.discard(name)
-            if not names:
+            nodes = self._on[uuid]
+            nodes.discard(name)
+            if not nodes:
                 del self._on[uuid]
         for uuid in after - before:
             self._on.setdefault(uuid, set()).add(name)
@@ -195,8 +223,20 @@ class World:
 
     def mates(self, pod: PodRecord) -> list[PodRecord]:
         """The pods of the group of a pod, without itself."""
-        keys = self.groups.get((pod.namespace, pod.group), set()) if pod.group else set()
-        return [self.pods[key] for key in sorted(keys) if key != pod.key]
+        group = self.groups.get((pod.namespace, pod.group))
+        return [self.pods[key] for key in sorted(group.keys) if key != pod.key] if group else []
+
+    def nodes_of_mates(self, pod: PodRecord) -> set[str]:
+        """The nodes on which pods of the group of a pod are, without itself."""
+        group = self.groups.get((pod.namespace, pod.group))
+        if group is None:
+            return set()
+        return {name for name, pods in group.nodes.items() if name != pod.node or pods > 1}
+
+    def has_begun(self, pod: PodRecord) -> bool:
+        """Whether the group of a pod without a pin has pods that are pinned, or on a node."""
+        group = self.groups.get((pod.namespace, pod.group))
+        return group is not None and bool(group.pinned or self.nodes_of_mates(pod))
 
     def holders(self, uuid: str, node: str) -> frozenset[str]:
         """The keys of the pods that hold a card of a node."""
@@ -214,6 +254,15 @@ class World:
         """What a node has free; None if nothing is known of its cards."""
         self.refresh()
         return self._stock_of.get(name)
+
+    def stocks_of(self, nodes: Collection[str]) -> dict[Stock, list[str]]:
+        """The same as ``stocks``, of these nodes alone; to be asked when the stocks are up to date."""
+        found: dict[Stock, list[str]] = {}
+        for name in sorted(nodes):
+            stock = self._stock_of.get(name)
+            if stock is not None:
+                found.setdefault(stock, []).append(name)
+        return found
 
     def refresh(self) -> None:
         """Bring the stocks up to date."""
@@ -265,10 +314,10 @@ class World:
                 del self.nodes[name]
 
     def _leave(self, key: str, pod: PodRecord) -> None:
-        members = self.groups.get((pod.namespace, pod.group))
-        if members:
-            members.discard(key)
-            if not members:
+        group = self.groups.get((pod.namespace, pod.group))
+        if group:
+            group.count(key, pod, -1)
+            if not group:
                 del self.groups[pod.namespace, pod.group]
 
     def _hold(self, key: str, uuids: frozenset[str]) -> None:
