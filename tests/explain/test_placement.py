@@ -322,6 +322,17 @@ def test_pods_of_other_schedulers_are_not_asked() -> None:
         (None, False, "there is no Lease gpu/gpu-topology-place"),
         ({}, False, "Lease gpu/gpu-topology-place names no holder"),
         ({"spec": {"holderIdentity": ""}}, False, "Lease gpu/gpu-topology-place names no holder"),
+        (
+            {
+                "spec": {
+                    "holderIdentity": "no planner",
+                    "renewTime": "2026-11-22T12:00:00Z",
+                    "leaseDurationSeconds": 300,
+                }
+            },
+            False,
+            "Lease gpu/gpu-topology-place pauses the planner",
+        ),
         ({"spec": {"holderIdentity": "a"}}, False, "Lease gpu/gpu-topology-place does not say when it was renewed"),
         ({"spec": []}, False, "Lease gpu/gpu-topology-place names no holder"),
     ],

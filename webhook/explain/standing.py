@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from webhook.model import names
-from webhook.model.lease import lasts, renewed_at
+from webhook.model.lease import is_led, lasts, renewed_at
 from webhook.model.pod import Fields, MalformedPod
 from webhook.printable import fitted
 
@@ -87,8 +87,10 @@ def planner_signs(lease: Mapping[str, Any] | None, where: str, *, at: datetime) 
         return PlannerSigns(is_alive=False, said=f"there is no Lease {where}")
     spec = lease.get("spec")
     holder = spec.get("holderIdentity") if isinstance(spec, Mapping) else None
-    if not isinstance(holder, str) or not holder:
-        return PlannerSigns(is_alive=False, said=f"Lease {where} names no holder")
+    if not isinstance(holder, str) or not is_led(holder):
+        pauses = holder == names.PLANNER_PAUSED
+        said = f"Lease {where} pauses the planner" if pauses else f"Lease {where} names no holder"
+        return PlannerSigns(is_alive=False, said=said)
     renewed = renewed_at(lease)
     if renewed is None:
         return PlannerSigns(is_alive=False, said=f"Lease {where} does not say when it was renewed")

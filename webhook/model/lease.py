@@ -1,4 +1,4 @@
-"""The Lease by which an agent shows that the topology it published was still true a moment ago.
+"""The Leases of agents and of the planner: by its own an agent shows that what it published was true a moment ago.
 
 It has the name of the ConfigMap, which is written only when something changed and so cannot show it.
 """
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from webhook.model import names
 from webhook.model.timestamp import parse_timestamp
 
 LEAST_SECONDS = 600
@@ -45,6 +46,11 @@ def lasts(lease: Mapping[str, Any]) -> float:
     spec = lease.get("spec")
     seconds = spec.get("leaseDurationSeconds") if isinstance(spec, Mapping) else None
     return float(max(0, seconds)) if isinstance(seconds, int) else 0.0
+
+
+def is_led(holder: object) -> bool:
+    """Whether a planner holds the planner's Lease with this ``holderIdentity``: it may be given back, or paused."""
+    return isinstance(holder, str) and holder not in ("", names.PLANNER_PAUSED)
 
 
 def micro_time(at: datetime) -> str:

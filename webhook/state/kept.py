@@ -10,7 +10,7 @@ import msgspec
 
 from webhook.model import names
 from webhook.model.errors import FormatError, ManifestError
-from webhook.model.lease import renewed_at
+from webhook.model.lease import is_led, renewed_at
 from webhook.model.pod import Namespace
 from webhook.model.shape import shape_problem
 from webhook.state.cache import Document, Limit
@@ -183,15 +183,14 @@ def planner_reader(
     learn of it late ourselves, pods wait once more for a planner that is gone, for as long as the Lease lasts.
 
     A leader that stops gives its Lease back: it takes its name off and renews it a last time (client-go
-    tools/leaderelection, release). Such a renewal lasts for no time, and one in the name of no planner neither.
+    tools/leaderelection, release). Such a renewal lasts for no time, nor does one that pauses the planner.
     """
     read_any = lease_reader(clock=clock, wall=wall, heard=heard)
 
     def read(document: Document, name: str, before: Heartbeat | None) -> Heartbeat:
         found = read_any(document, name, before)
         spec = _decode(document, _Lease, f"Lease {name}").spec
-        is_led = spec is not None and spec.holder_identity not in (None, "", names.PLANNER_PAUSED)
-        lasts = min(found.lasts, LONGEST_LEASE) if is_led else 0.0
+        lasts = min(found.lasts, LONGEST_LEASE) if spec and is_led(spec.holder_identity) else 0.0
         is_seen = before is not None and before.renewed != found.renewed and found.age < inf
         return found._replace(lasts=lasts, age=0.0 if is_seen else found.age)
 
