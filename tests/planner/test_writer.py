@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -57,6 +58,12 @@ class Desk:
     async def make(self, *writes: Write) -> None:
         self.writer.take(writes)
         await until(lambda: not self.writer.busy)
+
+    async def delay_of(self, write: Write) -> float:
+        """For how many seconds the pod is busy with a write."""
+        began = time.monotonic()
+        await self.make(write)
+        return time.monotonic() - began
 
     def fates(self) -> dict[str, int]:
         return dict(self.counts.writes)
@@ -234,12 +241,7 @@ def test_a_refusal_is_logged_with_what_to_do_and_the_pod_stays_busy_for_longer_e
                 return request.method == "PATCH"
 
             found.site.server.before = no
-            loop = asyncio.get_running_loop()
-            delays = []
-            for _ in range(4):
-                began = loop.time()
-                await found.make(opening(found.record))
-                delays.append(loop.time() - began)
+            delays = [await found.delay_of(opening(found.record)) for _ in range(4)]
             assert delays[3] > delays[0]
             assert found.fates() == {"refused": 4}
             line = json.loads(found.site.lines().splitlines()[0])
@@ -247,6 +249,26 @@ def test_a_refusal_is_logged_with_what_to_do_and_the_pod_stays_busy_for_longer_e
             assert "it may not" in line["error"]
             assert fix in line["error"]
 
+    asyncio.run(test())
+
+
+def test_delays_begin_anew_for_a_successor_and_for_a_pod_whose_refusals_were_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no(request: Received, line: Line) -> bool:
+        if request.method == "PATCH":
+            line.say(status(422, "it may not"), "422 No")
+        return request.method == "PATCH"
+
+    async def test() -> None:
+        async with desk(tmp_path) as found:
+            found.site.server.before = no
+            write = opening(found.record)
+            *_, longest = [await found.delay_of(write) for _ in range(4)]
+            assert await found.delay_of(replace(write, uid="successor")) < longest
+            assert await found.delay_of(write) < longest
+
+    monkeypatch.setattr(module, "REFUSED_KEPT", 1)
     asyncio.run(test())
 
 

@@ -37,6 +37,8 @@ REQUEST_SECONDS = 5.0
 :data:`webhook.planner.leadership.WRITES_SECONDS`."""
 FIRST_DELAY, LONGEST_DELAY = 0.5, 60.0
 """Before the next try about a pod after one that was refused."""
+REFUSED_KEPT = 10_000
+"""Pods whose refusals are counted. For one that was dropped, the delays begin anew."""
 FIRST_LOOK, LONGEST_LOOK = 0.1, 5.0
 """Before the next look at a pod whose state is not known."""
 UNPROCESSABLE = 422
@@ -104,7 +106,7 @@ class Writer:
         self._queues: dict[str, deque[_Queued]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._refusals: dict[str, int] = {}
-        """How often in a row the API server refused a pod's changes."""
+        """By UID how often in a row the API server refused a pod's changes; the last one refused is the last."""
         self._closing = asyncio.Event()
 
     @property
@@ -141,11 +143,12 @@ class Writer:
     async def _work(self, key: str, queue: deque[_Queued]) -> None:
         try:
             while queue:
-                fate = await self._make(queue.popleft())
+                queued = queue.popleft()
+                fate = await self._make(queued)
                 self._counts.writes[fate] += 1
                 if fate is not Fate.DONE:
                     queue.clear()  # it was decided on what did not come true
-                await self._rest(key, fate)
+                await self._rest(queued.write.uid, fate)
         except Exception:
             self._counts.bugs += 1
             self._log.say("error", "bug", traceback=traceback.format_exc())
@@ -153,15 +156,15 @@ class Writer:
             del self._queues[key], self._tasks[key]
             self._settled()
 
-    async def _rest(self, key: str, fate: Fate) -> None:
+    async def _rest(self, uid: str, fate: Fate) -> None:
         """Put the next try off where the last was refused; the pod stays busy until then."""
+        times = self._refusals.pop(uid, 0) + 1
         if fate is not Fate.REFUSED:
-            self._refusals.pop(key, None)
             return
-        times = self._refusals[key] = self._refusals.get(key, 0) + 1
+        self._refusals[uid] = times
+        if len(self._refusals) > REFUSED_KEPT:
+            del self._refusals[next(iter(self._refusals))]
         await self._pause(_delay(times, FIRST_DELAY, LONGEST_DELAY))
-        if self._mirrors.pods.get(key) is None:
-            del self._refusals[key]
 
     async def _make(self, queued: _Queued) -> Fate:
         write = queued.write
