@@ -85,9 +85,8 @@ class Leadership:
         taken = False
         if not problem:
             try:
-                taken = await self._take()
-            except Conflict:  # another replica was quicker, or somebody edited it
-                pass
+                with suppress(Conflict):  # another replica was quicker, or a person edited it
+                    taken = await self._take()
             except ApiError as error:
                 self._errors[ERRORS_NAME, error.kind] += 1
                 problem = str(error)
