@@ -1,8 +1,9 @@
-"""For all tests: how much hypothesis looks at, and programs from Go.
+"""For all tests: how much hypothesis looks at, programs from Go, and an environment that names no proxy.
 
 ``--hypothesis-profile=explore`` makes hypothesis look at more, ``quick`` at less.
 """
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
@@ -21,3 +22,11 @@ settings.register_profile(
 settings.register_profile("explore", deadline=None, max_examples=4000, suppress_health_check=SLOW_MACHINES)
 settings.register_profile("quick", settings.get_profile("house"), max_examples=5)
 settings.load_profile("house")
+
+
+@pytest.fixture
+def without_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked for on this machine is asked for directly, whatever its user has set."""
+    for name in ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)

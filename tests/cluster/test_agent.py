@@ -48,7 +48,7 @@ from webhook.topology.model import NodeTopology
 
 __all__ = ["nvml_library"]
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
 ROOT = Path(__file__).parents[2]
 AT = datetime(2026, 11, 20, 21, 51, 20, tzinfo=UTC)
@@ -131,12 +131,6 @@ class Site:
 
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log.read_text().splitlines()]
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"):
-        monkeypatch.delenv(name, raising=False)
 
 
 MakeSite = Callable[[tuple[Permission, ...]], Site]

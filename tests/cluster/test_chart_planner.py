@@ -32,7 +32,7 @@ from webhook.model.patch import pointer
 from webhook.model.pod import Metadata, Pod
 from webhook.place.gate import find_gate, open_gate
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
 KINDS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
@@ -165,12 +165,6 @@ async def session(control_plane: ControlPlane, one: Account) -> AsyncIterator[Se
         yield connected
     finally:
         await connected.close()
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"):
-        monkeypatch.delenv(name, raising=False)
 
 
 def allowed(answer: httpx.Response) -> bool:

@@ -33,7 +33,7 @@ from webhook.server.caches import ClusterCaches
 from webhook.server.gates import GateOpener
 from webhook.server.live import LiveCluster
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
 OURS, KUEUE = "gpu.topology/place", "kueue.x-k8s.io/admission"
 ON = policy(placement={"mode": "on", "releaseSeconds": 1})
@@ -41,12 +41,6 @@ DENY = {"gpu.topology/on-violation": "deny"}
 NO_AGENTS = tuple(each for each in WEBHOOK if each.scope is not Scope.TOPOLOGIES)
 """Of the Leases in the namespace of these tests, this lets the webhook see the planner's."""
 DEADLINE_S = 90.0
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from webhook.model.binding import PodEvent
 from webhook.model.errors import PodsUnreadable
 from webhook.model.patch import Operation
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
 UNMET = PodEvent(reason="RequirementNotMet", note="GPU0 and GPU5 have no NVLink")
 SECONDS = 60.0
@@ -87,12 +87,6 @@ class Site:
             yield session
         finally:
             await session.close()
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"):
-        monkeypatch.delenv(name, raising=False)
 
 
 MakeSite = Callable[[tuple[Permission, ...]], Site]

@@ -35,16 +35,10 @@ from webhook.place.write import PodCondition, Write
 from webhook.planner.leadership import LEASE_SECONDS
 from webhook.planner.run import PlannerSettings, Program
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
 GATE, OTHER = names.PLACE_GATE, "kueue.x-k8s.io/admission"
 STRATEGIC = "application/strategic-merge-patch+json"
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @dataclass(frozen=True)

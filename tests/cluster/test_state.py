@@ -43,7 +43,7 @@ from webhook.server.caches import ClusterCaches
 from webhook.server.live import LiveCluster
 from webhook.state.cluster import NAMESPACE_READS, ClusterState
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
 DEADLINE_S = 90.0
 OPTED_IN = {"gpu.topology/injection": "enabled"}
@@ -51,12 +51,6 @@ MERGE = "application/merge-patch+json"
 READ = [each for each in WEBHOOK if each.resource not in OTHERS and each.scope is not Scope.OWN_NAMESPACE]
 """Without the planner's Lease: here it is in the namespace of the agents' Leases, and nothing counts its failures."""
 GRANTED = [(each.scope, each.resource, verb) for each in READ for verb in each.verbs]
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,8 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
 @pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
+def _no_proxy(without_proxy: None) -> None:
+    """In all of these tests."""
 
 
 @pytest.fixture(params=["uvloop", "asyncio"])

@@ -7,10 +7,8 @@ from webhook.planner import leadership, rounds, writer
 
 
 @pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
+def _no_proxy(without_proxy: None) -> None:
+    """In all of these tests."""
 
 
 @pytest.fixture(autouse=True)

@@ -30,6 +30,14 @@ def candidate(
     )
 
 
+async def leader_and_next(found: Site, clock: TestClock) -> tuple[Leadership, Leadership]:
+    """A replica that leads and one that waits for its Lease."""
+    first, second = candidate(found, "a", clock), candidate(found, "b", clock)
+    await first.look()
+    await second.look()
+    return first, second
+
+
 def test_what_a_leader_sends_last_arrives_before_another_may_begin() -> None:
     assert WRITES_SECONDS + REQUEST_SECONDS <= LEASE_SECONDS
 
@@ -64,9 +72,7 @@ def test_a_leader_that_falls_silent_stops_to_write_before_another_leads(tmp_path
     async def test() -> None:
         async with site(tmp_path) as found:
             clock = TestClock()
-            first, second = candidate(found, "a", clock), candidate(found, "b", clock)
-            await first.look()
-            await second.look()
+            first, second = await leader_and_next(found, clock)
             steps = list[tuple[bool, bool]]()
             for _ in range(9):
                 clock.ahead += 2
@@ -88,9 +94,7 @@ def test_a_leader_that_dies_at_a_step_is_followed_by_another(tmp_path: Path, ste
     async def test() -> None:
         async with site(tmp_path) as found:
             clock = TestClock()
-            first, second = candidate(found, "a", clock), candidate(found, "b", clock)
-            await first.look()
-            await second.look()
+            first, second = await leader_and_next(found, clock)
             stops = asyncio.Event()
 
             def die(request: Received, line: Line) -> bool:
@@ -124,10 +128,7 @@ def test_a_leader_that_dies_at_a_step_is_followed_by_another(tmp_path: Path, ste
 def test_a_leader_that_stops_gives_the_lease_back_so_that_another_leads_at_once(tmp_path: Path) -> None:
     async def test() -> None:
         async with site(tmp_path) as found:
-            clock = TestClock()
-            first, second = candidate(found, "a", clock), candidate(found, "b", clock)
-            await first.look()
-            await second.look()
+            first, second = await leader_and_next(found, TestClock())
             await first.give_back()
             assert (first.leads, found.server.lease["holderIdentity"]) == (False, "")
             await second.look()
@@ -139,10 +140,7 @@ def test_a_leader_that_stops_gives_the_lease_back_so_that_another_leads_at_once(
 def test_a_replica_that_never_led_gives_nothing_back(tmp_path: Path) -> None:
     async def test() -> None:
         async with site(tmp_path) as found:
-            clock = TestClock()
-            first, second = candidate(found, "a", clock), candidate(found, "b", clock)
-            await first.look()
-            await second.look()
+            _, second = await leader_and_next(found, TestClock())
             await second.give_back()
             assert found.server.lease["holderIdentity"] == "a"
 
@@ -153,9 +151,7 @@ def test_a_leader_that_was_replaced_gives_nothing_back(tmp_path: Path) -> None:
     async def test() -> None:
         async with site(tmp_path) as found:
             clock = TestClock()
-            first, second = candidate(found, "a", clock), candidate(found, "b", clock)
-            await first.look()
-            await second.look()
+            first, second = await leader_and_next(found, clock)
             clock.ahead += LEASE_SECONDS
             await second.look()
             await first.give_back()

@@ -17,12 +17,7 @@ from tests.server.test_starting import serve
 CONFIG = "server: {drainSeconds: 0}\nbinding: {readSeconds: 20}\n"
 UNKNOWN = "the topology of node nowhere is not known. Is the agent running there?"
 
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTP_PROXY", "NO_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
+pytestmark = pytest.mark.usefixtures("without_proxy")
 
 
 def to_nowhere() -> bytes:

@@ -1,6 +1,7 @@
 """The scheduler extender with a real kube-scheduler: beside a plain device plugin, and before HAMi's extender."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from tests.cluster.hami.extending import (
     plain_nodes,
     scheduling,
 )
-from tests.cluster.hami.planning import placing, running_planner
+from tests.cluster.hami.planning import Planner, placing, running_planner
 from tests.cluster.hami.pods import container, pod
 from tests.cluster.hami.scheduler import extender_of
 from tests.cluster.hami.team import Team, annotations_of
@@ -82,17 +83,23 @@ def placed(team: Team, name: str) -> str:
     return str(team.pod(name)["spec"]["nodeName"])
 
 
+@contextmanager
+def beside_a_plain_plugin(cluster: Cluster, files: ExtenderFiles, kube_scheduler: Path) -> Iterator[Planner]:
+    """A planner, a scheduler that asks it, and one that does not."""
+    with (
+        extending(cluster, files) as planner,
+        scheduling(cluster.control_plane, kube_scheduler, files.directory, ALONE, [files.silent]),
+        scheduling(cluster.control_plane, kube_scheduler, files.directory, ASKING, [files.plain]),
+    ):
+        yield planner
+
+
 @pytest.mark.usefixtures("nodes")
 def test_with_a_plain_device_plugin_a_pod_gets_the_node_that_meets_its_requirement(
     cluster: Cluster, files: ExtenderFiles, kube_scheduler: Path, new_team: NewTeam
 ) -> None:
     team = new_team(injection="enabled")
-    directory = files.directory
-    with (
-        extending(cluster, files) as planner,
-        scheduling(cluster.control_plane, kube_scheduler, directory, ALONE, [files.silent]),
-        scheduling(cluster.control_plane, kube_scheduler, directory, ASKING, [files.plain]),
-    ):
+    with beside_a_plain_plugin(cluster, files, kube_scheduler) as planner:
         created = team.creates(job("alone", ALONE, prefers=UNLINKED, options=DENY))
         assert "gpu.topology/injected" in annotations_of(created)
         assert "schedulingGates" not in created["spec"]
@@ -109,12 +116,7 @@ def test_with_a_plain_device_plugin_nodes_are_ranked_by_their_links(
     cluster: Cluster, files: ExtenderFiles, kube_scheduler: Path, new_team: NewTeam
 ) -> None:
     team = new_team(injection="enabled")
-    directory = files.directory
-    with (
-        extending(cluster, files) as planner,
-        scheduling(cluster.control_plane, kube_scheduler, directory, ALONE, [files.silent]),
-        scheduling(cluster.control_plane, kube_scheduler, directory, ASKING, [files.plain]),
-    ):
+    with beside_a_plain_plugin(cluster, files, kube_scheduler) as planner:
         team.creates(job("alone", ALONE, prefers=UNLINKED))
         assert placed(team, "alone") == UNLINKED
         team.creates(job("asking", ASKING, prefers=UNLINKED))
