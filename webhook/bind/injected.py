@@ -44,7 +44,7 @@ def injected_profile(containers: Sequence[ContainerRequest]) -> Profile | None:
 
 
 def _is_whole(request: GpuRequest) -> bool:
-    return request.is_whole or request.names.family == "koordinator"  # whose cores and memory are those of all its GPUs
+    return request.is_whole or request.family == "koordinator"  # whose cores and memory are those of all its GPUs
 
 
 def _profile_of(env: Mapping[str, EnvVar]) -> Profile:

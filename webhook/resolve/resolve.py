@@ -40,6 +40,7 @@ class Unresolved(StrEnum):
     STALE_ALLOCATION = "stale-allocation"
     BAD_ALLOCATION = "bad-allocation"
     MIG_ALLOCATION = "mig-allocation"
+    SHARED_DEVICE = "shared-device"
     NODE_UNKNOWN = "node-unknown"
     GPU_UNKNOWN = "gpu-unknown"
     OVER_LIMIT = "over-limit"
