@@ -33,7 +33,7 @@ from webhook.request.skip import Skip, early_skip_reason, skip_reason
 _NO_SPECS: Mapping[str, ClaimSpec | None] = {}
 
 
-def admit(
+def admit(  # noqa: PLR0913 - the pod, and what is known beside it
     pod: Pod,
     namespace: Namespace,
     policy: AdmitPolicy,

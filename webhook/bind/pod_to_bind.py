@@ -53,8 +53,11 @@ class PodToBind(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def group(self) -> str | None:
-        """The group whose pods on the node matter: only a requirement of ``node-peers`` depends on them."""
-        matters = self.profile is Profile.NODE_PEERS and not self.is_observed
+        """The group whose pods on the node matter: only a requirement of ``node-peers`` depends on them.
+
+        Pods that share a claim have the same GPUs.
+        """
+        matters = self.demand.sees_node and not self.is_observed
         return self.demand.group if self.demand.requirements and matters else None
 
 

@@ -51,4 +51,16 @@ TWO_WAYS = Entry(
     "Remove one of the two",
     _PAGE,
 )
+UNMET_BY_CLAIM = Entry(
+    "GT257",
+    "{unmet}, and the claim keeps these GPUs",
+    "Delete the pod, and claim GPUs that fit with a template that gpu-topology claim writes; or require less",
+    _PAGE,
+)
+CLAIM_IS_SHARED = Entry(
+    "GT258",
+    "{count} more of the pods that may use the claim use it now: the GPUs are not the pod's alone",
+    "Use a ResourceClaimTemplate, which makes a claim for each pod, or the profile node-peers",
+    _PAGE,
+)
 PART_OF_CLAIM = Entry("GT274", "container {container} gets parts of GPUs: {why}", "Claim whole GPUs", _PAGE)

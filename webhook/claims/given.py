@@ -42,6 +42,15 @@ class GivenGpus(msgspec.Struct, frozen=True, kw_only=True):
     shared_with: int = 0
     """How many other pods the claims are reserved for now."""
 
+    @property
+    def keeps_devices(self) -> bool:
+        """Whether a Binding that is refused leaves the pod the same devices.
+
+        Only a claim for extended resources is deleted then, and made anew: kube-scheduler,
+        pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
+        """
+        return any(not claimed.is_extended for claimed in self.containers.values())
+
     def view(self, settings: ClaimSettings) -> ClaimView:
         """The same for whoever reads the requests of the pod."""
         return ClaimView(settings=settings, containers=self.containers) if self.containers else NO_CLAIMS
