@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from tests.bind.test_binding import H20, to
-from tests.judge import policy
-from tests.pods import TEAM_A, container, pod
+from tests.judge import TEAM_A, policy
+from tests.pods import container, pod
 from tests.topology import machines
 from webhook.allocation.model import Allocation, Device
 from webhook.bind.binding import begin, finish
