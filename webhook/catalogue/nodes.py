@@ -68,6 +68,6 @@ TOO_MANY_TAINT_RULES = Entry(
 GPU_NOT_PUBLISHED = Entry(
     "GT714",
     "these GPUs are ill, and no device of the node's ResourceSlices is known to be one of them: {found}",
-    "Without a DRA driver for GPUs on this node there is nothing to do; else look at the slices and at the driver's log",
+    "Without a DRA driver for GPUs on this node nothing is to be done; else look at the slices and the driver's log",
     _TAINTS,
 )
