@@ -1,12 +1,12 @@
 """An API server with DeviceTaintRules, and what a DRA driver and an administrator write there."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from kubernetes.client import ApiClient, ResourceV1Api
 
 from tests.cluster.control_plane import Binaries, ControlPlane, startable_control_plane
@@ -19,12 +19,12 @@ RULES = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
 DRIVER = "gpu.nvidia.com"
 
 
-@contextmanager
-def control_plane_with_rules(binaries: Binaries, directory: Path) -> Iterator[ControlPlane]:
-    """From its start to the end of the block."""
-    with startable_control_plane(binaries, directory, *SERVED) as plane:
-        plane.start()
-        yield plane.control_plane
+@pytest.fixture(scope="module")
+def plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """An API server that has DeviceTaintRules, for the tests of one module, which import this fixture."""
+    with startable_control_plane(binaries, tmp_path_factory.mktemp("with-taint-rules"), *SERVED) as running:
+        running.start()
+        yield running.control_plane
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from kubernetes.client import CoreV1Api, EventsV1Api, ResourceV1Api, V1Namespace
 from tests.agent.looks import driver_away
 from tests.agent.waking import wake
 from tests.cluster.accounts import permitted, without
-from tests.cluster.control_plane import Binaries, ControlPlane
+from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kube_scheduler import create_node_for, running_kube_scheduler
-from tests.cluster.taint_rules import GATES, Rules, control_plane_with_rules, device, publish, rule_manifest
+from tests.cluster.taint_rules import GATES, Rules, device, plane, publish, rule_manifest
 from tests.nvml import machines as played
 from tests.nvml.machines import write_machine
 from tests.nvml.stub import environment_of, nvml_library
@@ -39,7 +39,7 @@ from webhook.kube.permissions import AGENT, AGENT_TAINTS, Permission, Scope
 from webhook.model.node_names import taint_rule_name
 from webhook.topology.model import NodeTopology
 
-__all__ = ["nvml_library"]
+__all__ = ["nvml_library", "plane"]
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
@@ -48,13 +48,6 @@ SCHEDULER, DRIVER = "of-taints", "gpu.nvidia.com"
 DEGRADED = with_switch_links(hgx_h100(), 3, 12)
 # The name of a device is not the index of its card.
 DEVICES = (device("gpu-5", uuid=uuid(3)), device("gpu-3", uuid=uuid(4)), device("gpu-0", bus_id="0000:1b:00.0"))
-
-
-@pytest.fixture(scope="module")
-def plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """An API server that has DeviceTaintRules."""
-    with control_plane_with_rules(binaries, tmp_path_factory.mktemp("with-taint-rules")) as running:
-        yield running
 
 
 @dataclass
@@ -128,7 +121,7 @@ def site_of(
         admin.delete_node(node)
         slices = ResourceV1Api(client)
         for one in slices.list_resource_slice().items:
-            slices.delete_resource_slice(one.metadata.name)  # type: ignore[union-attr]  # the API server gave it one
+            slices.delete_resource_slice(one.metadata.name)  # type: ignore[arg-type, union-attr]  # the API server names it
 
 
 @pytest.fixture
