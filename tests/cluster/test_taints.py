@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from kubernetes.client import CoreV1Api, EventsV1Api, ResourceV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
 
-from tests.agent.looks import driver_away
+from tests.agent.looks import all_links_down, driver_away
 from tests.agent.waking import wake
 from tests.cluster.accounts import permitted, without
 from tests.cluster.control_plane import ControlPlane
@@ -28,7 +28,7 @@ from tests.nvml.stub import environment_of, nvml_library
 from tests.programs.catalogue import KUBE_SCHEDULER
 from tests.programs.left_out import GetProgram
 from tests.server.conftest import until
-from tests.topology.machines import hgx_h100, uuid, with_switch_links
+from tests.topology.machines import a100_pcie_bridged, hgx_h100, uuid, with_switch_links
 from tests.topology.machines import without as with_lost
 from webhook.agent.log import AgentLog
 from webhook.agent.publication import PublishOptions
@@ -180,6 +180,23 @@ def test_another_number_of_links_is_told_and_what_a_person_made_of_the_effect_st
     assert site.rules.said() == [site.said("gpu-5", "gpu.topology/nvlink-down=8:None")]
 
 
+def test_links_that_went_down_while_the_api_server_was_away_are_not_forgotten(published: Site, port: int) -> None:
+    site, agent = published, published.agent()
+    site.round(agent, a100_pcie_bridged())
+    right = site.kubeconfig.read_text()
+    site.kubeconfig.write_text(right.replace(site.plane.url, f"https://127.0.0.1:{port}"))
+    # All links are down: only who knows the GPU from before sees that it is ill.
+    site.topology, site.seconds = all_links_down(a100_pcie_bridged()), site.seconds + 600.0
+    wake(agent)
+    assert "gives no answer" in agent.status.failure
+    site.kubeconfig.write_text(right)
+    for _ in range(2):
+        site.round(agent, site.topology)
+        assert site.rules.said() == [site.said("gpu-5", "gpu.topology/nvlink-down=12:NoSchedule")]
+    site.round(site.agent(), site.topology)
+    assert len(site.rules.all()) == 1
+
+
 @pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
 def test_a_round_without_news_writes_no_rule(published: Site, *, restarted: bool) -> None:
     agent = published.agent()
@@ -307,6 +324,8 @@ def test_an_api_server_without_the_rules_is_told_of_once_and_fails_no_round(
             site.round(agent, DEGRADED)
         assert [text.partition(":")[0] for text in site.told()] == ["GT712"]
         assert agent.status.taints == TaintStatus(served=False, unmatched=1)
+        site.round(agent, hgx_h100())
+        assert agent.status.taints == TaintStatus(served=False)
         assert agent.status.count(Count.API_ERRORS) == {}
 
 

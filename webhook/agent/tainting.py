@@ -4,7 +4,7 @@ A node whose GPUs are well, and that has no rules, asks for nothing after the fi
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from webhook.agent.devices import node_devices
 from webhook.agent.illness import Cause, ill_gpus
@@ -76,9 +76,9 @@ class Tainting:
         done = Done()
         if not is_readable(look.topology):
             return done
-        self._known = ill_gpus(look, before, known=self._known, kept=())
+        self._known = ill_gpus(look, before, known=self._known, kept=self._known)
         if self._settled and not self._known:
-            self._tell([])
+            self.status = replace(self.status, unmatched=0) if self.status else None
             return done
         try:
             await self._write(api, node, look, before, done)
@@ -100,6 +100,8 @@ class Tainting:
         rules = own_rules(listed, self._node, devices)
         known = self._known | known_causes(rules, devices)
         kept = {rule.uuid for rule in rules} | {device.uuid for device in devices.devices}
+        if devices.pools != devices.complete:
+            kept |= known.keys()
         self._known = ill_gpus(look, before, known=known, kept=kept)
         ill = ill_with_links(self._known, look.topology, before)
         change = taint_change(ill, rules, devices, node)
