@@ -53,6 +53,23 @@ KUBECTL = GoProgram(
 )
 
 
+def _next_kubernetes(name: str) -> GoProgram:
+    return GoProgram(
+        f"{name}-1.37",
+        f"k8s.io/kubernetes/cmd/{name}",
+        MODULES / "kubernetes-1.37",
+        stamps=_KUBERNETES_STAMPS,
+        assets="NEXT_KUBERNETES_ASSETS",
+        assets_are_whole=False,
+    )
+
+
+NEXT_KUBERNETES = tuple(
+    _next_kubernetes(name) for name in ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
+)
+"""The newest release, for the tests of claims, whose API moves with each; its etcd is that of the other."""
+
+
 def _hami_scheduler(release: str) -> GoProgram:
     return GoProgram(
         f"hami-scheduler-{release}",
@@ -91,4 +108,4 @@ POD_IDENTITY_WEBHOOK = GoProgram(
 )
 
 KUBERNETES = (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, KUBE_CONTROLLER_MANAGER, KUBECTL)
-ALL = (*KUBERNETES, *HAMI_SCHEDULERS.values(), PROMTOOL, HELM, ACTIONLINT)
+ALL = (*KUBERNETES, *NEXT_KUBERNETES, *HAMI_SCHEDULERS.values(), PROMTOOL, HELM, ACTIONLINT)

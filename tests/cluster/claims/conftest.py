@@ -1,0 +1,67 @@
+"""Clusters in which claims give GPUs, by the release of Kubernetes, each started when the first test wants it."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TypeAlias
+
+import pytest
+
+from tests.cluster.claims.bindings import OBSERVED
+from tests.cluster.claims.cluster import ClaimPrograms, ClaimsCluster, ClaimsNamespace, running_claims_cluster
+from tests.cluster.control_plane import Binaries
+from tests.cluster.processes import NotRunningError
+from tests.nvml.stub import nvml_library
+from tests.programs.catalogue import (
+    ETCD,
+    KUBE_APISERVER,
+    KUBE_CONTROLLER_MANAGER,
+    KUBE_SCHEDULER,
+    NEXT_KUBERNETES,
+)
+from tests.programs.left_out import GetProgram
+
+__all__ = ["nvml_library"]
+
+RELEASES = {"1.36": (KUBE_APISERVER, KUBE_SCHEDULER, KUBE_CONTROLLER_MANAGER), "1.37": NEXT_KUBERNETES}
+ClaimsClusters: TypeAlias = Callable[[str], ClaimsCluster]
+
+
+@pytest.fixture(scope="session")
+def claims_clusters(go_program: GetProgram, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClaimsClusters]:
+    """Gives the cluster with this release of Kubernetes; ``+NAME`` behind it asks for another one of the same."""
+    started: dict[str, ClaimsCluster] = {}
+
+    def get(kind: str) -> ClaimsCluster:
+        if kind not in started:
+            api_server, scheduler, controllers = (go_program(one) for one in RELEASES[kind.partition("+")[0]])
+            programs = ClaimPrograms(Binaries(go_program(ETCD), api_server), controllers, scheduler)
+            directory = tmp_path_factory.mktemp("claims")
+            stack.callback(shutil.rmtree, directory)
+            try:
+                started[kind] = stack.enter_context(running_claims_cluster(programs, directory))
+            except NotRunningError as error:
+                pytest.fail(str(error), pytrace=False)
+        return started[kind]
+
+    with ExitStack() as stack:
+        yield get
+
+
+@pytest.fixture(params=list(RELEASES))
+def kubernetes(request: pytest.FixtureRequest) -> str:
+    """Each release of Kubernetes, unless the test names one."""
+    release: str = request.param
+    return release
+
+
+@pytest.fixture
+def claims_cluster(claims_clusters: ClaimsClusters, kubernetes: str) -> ClaimsCluster:
+    return claims_clusters(kubernetes)
+
+
+@pytest.fixture
+def observed(claims_cluster: ClaimsCluster) -> Iterator[ClaimsNamespace]:
+    """A namespace whose Bindings the observer sees."""
+    with claims_cluster.namespace(OBSERVED) as place:
+        yield place
