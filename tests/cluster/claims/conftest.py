@@ -8,22 +8,14 @@ from typing import TypeAlias
 import pytest
 
 from tests.cluster.claims.bindings import OBSERVED
-from tests.cluster.claims.cluster import ClaimPrograms, ClaimsCluster, ClaimsNamespace, running_claims_cluster
-from tests.cluster.control_plane import Binaries
+from tests.cluster.claims.cluster import ClaimsCluster, ClaimsNamespace, running_claims_cluster
+from tests.cluster.claims.releases import RELEASES, programs_of
 from tests.cluster.processes import NotRunningError
 from tests.nvml.stub import nvml_library
-from tests.programs.catalogue import (
-    ETCD,
-    KUBE_APISERVER,
-    KUBE_CONTROLLER_MANAGER,
-    KUBE_SCHEDULER,
-    NEXT_KUBERNETES,
-)
 from tests.programs.left_out import GetProgram
 
 __all__ = ["nvml_library"]
 
-RELEASES = {"1.36": (KUBE_APISERVER, KUBE_SCHEDULER, KUBE_CONTROLLER_MANAGER), "1.37": NEXT_KUBERNETES}
 ClaimsClusters: TypeAlias = Callable[[str], ClaimsCluster]
 
 
@@ -34,8 +26,7 @@ def claims_clusters(go_program: GetProgram, tmp_path_factory: pytest.TempPathFac
 
     def get(kind: str) -> ClaimsCluster:
         if kind not in started:
-            api_server, scheduler, controllers = (go_program(one) for one in RELEASES[kind.partition("+")[0]])
-            programs = ClaimPrograms(Binaries(go_program(ETCD), api_server), controllers, scheduler)
+            programs = programs_of(kind.partition("+")[0], go_program)
             directory = tmp_path_factory.mktemp("claims")
             stack.callback(shutil.rmtree, directory)
             try:
