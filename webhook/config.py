@@ -5,6 +5,7 @@ import ipaddress
 import math
 import re
 from collections.abc import Container, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -106,6 +107,57 @@ class ClusterSettings(Section, frozen=True, kw_only=True):
     """Who serves the GPUs that pods ask for by HAMi's count: HAMi, or resource claims; ``auto``: as detected."""
     hami_scheduler_name: str = "hami-scheduler"
     """``schedulerName`` of pods that HAMi schedules (HAMi's ``schedulerName``)."""
+
+
+class ClaimDriver(Section, frozen=True, kw_only=True):
+    """A DRA driver that publishes GPUs in ResourceSlices."""
+
+    name: str
+    """As in ``spec.driver`` of its ResourceSlices."""
+    device_classes: tuple[str, ...]
+    """DeviceClasses that give whole GPUs of this driver."""
+    part_classes: tuple[str, ...] = ()
+    """DeviceClasses that give parts of its GPUs, such as MIG instances."""
+    whole_types: tuple[str, ...] = ()
+    """Values of the attribute ``type`` of devices that are whole GPUs; empty: all are."""
+    uuid_attribute: str = "uuid"
+    """The attribute with the UUID of the GPU, as ``nvidia-smi`` shows it."""
+    preloads_library: bool = False
+    """Whether it preloads HAMi's library into every container, whatever the pod says."""
+
+
+NVIDIA_CLAIMS = ClaimDriver(
+    name="gpu.nvidia.com",
+    device_classes=("gpu.nvidia.com",),
+    part_classes=("mig.nvidia.com",),
+    whole_types=("gpu",),
+)
+"""github.com/kubernetes-sigs/dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin/deviceinfo.go, and its chart."""
+HAMI_CLAIMS = ClaimDriver(
+    name=names.HAMI_DEVICE_CLASS,
+    device_classes=(names.HAMI_DEVICE_CLASS,),
+    whole_types=("hami-gpu",),
+    preloads_library=True,
+)
+"""github.com/Project-HAMi/k8s-dra-driver, cmd/hami-kubelet-plugin/hami_core.go."""
+
+
+class ClaimSettings(Section, frozen=True, kw_only=True):
+    """Pods that get their GPUs by ResourceClaims (Dynamic Resource Allocation)."""
+
+    enabled: bool = False
+    """Whether such pods are injected. The Bindings of the scheduler that allocates claims must reach the webhook."""
+    drivers: tuple[ClaimDriver, ...] = (NVIDIA_CLAIMS, HAMI_CLAIMS)
+    """Whose devices are GPUs."""
+
+    def driver(self, name: str) -> ClaimDriver | None:
+        """The driver of this name; ``None`` if its devices are no GPUs, as far as is known."""
+        return next((driver for driver in self.drivers if driver.name == name), None)
+
+    def driver_of_class(self, device_class: str) -> ClaimDriver | None:
+        """The driver whose GPUs a DeviceClass gives; ``None`` if it gives none, as far as is known."""
+        classes = ((driver, (*driver.device_classes, *driver.part_classes)) for driver in self.drivers)
+        return next((driver for driver, found in classes if device_class in found), None)
 
 
 class RemapSettings(Section, frozen=True, kw_only=True):
@@ -288,6 +340,7 @@ class Config(Section, frozen=True, kw_only=True):
     resources: tuple[ResourceNames, ...] = (HAMI_RESOURCES, VOLCANO_RESOURCES)
     """Resource names, one entry for each device plugin."""
     cluster: ClusterSettings = ClusterSettings()
+    claims: ClaimSettings = ClaimSettings()
     remap: RemapSettings = RemapSettings()
     nccl: NcclSettings = NcclSettings()
     binding: BindingSettings = BindingSettings()
@@ -307,6 +360,7 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     versions: ClusterFacts
     """What is configured of the cluster, which overrules what is detected."""
     hami_scheduler_name: str
+    claims: ClaimSettings
     remap: RemapSettings
     nccl: NcclSettings
     binding: BindingSettings
@@ -356,6 +410,7 @@ def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
         default_count=config.cluster.default_count,
         versions=_configured_facts(config),
         hami_scheduler_name=config.cluster.hami_scheduler_name,
+        claims=config.claims,
         remap=config.remap,
         nccl=config.nccl,
         binding=config.binding,
@@ -455,6 +510,7 @@ def check_config(config: Config) -> None:
     if not 0 < binding.read_seconds < math.inf or not 0 < binding.topology_max_age_seconds < math.inf:
         raise ConfigError("binding: expected readSeconds > 0 and topologyMaxAgeSeconds > 0")
     _check_placement(config.placement)
+    _check_claims(config.claims)
     _check_limits(config)
     _check_certificates(config.certificates)
     if not config.resources:
@@ -539,6 +595,31 @@ def _check_placement(placement: PlacementSettings) -> None:
             raise ConfigError(f"{where}: expected a label, bandwidth > 0 and latency >= 0")
 
 
+def _check_claims(claims: ClaimSettings) -> None:
+    drivers = [driver.name for driver in claims.drivers]
+    for name in drivers:
+        _check_subdomain("claims.drivers: name", name)
+        if drivers.count(name) > 1:
+            raise ConfigError(f"claims.drivers: expected each driver once, found {name} twice")
+    for driver in claims.drivers:
+        where = f"claims.drivers: {driver.name}"
+        if not driver.device_classes:
+            raise ConfigError(f"{where}: expected deviceClasses with at least one name, found none")
+        for device_class in (*driver.device_classes, *driver.part_classes):
+            _check_subdomain(f"{where}: deviceClasses", device_class)
+            if claims.driver_of_class(device_class) != driver:
+                raise ConfigError(f"{where}: DeviceClass {device_class} is that of another driver")
+        if not driver.uuid_attribute:
+            raise ConfigError(f"{where}: expected uuidAttribute with a name, found an empty one")
+    if claims.enabled and not drivers:
+        raise ConfigError("claims.drivers: expected at least one driver, found none. Or set claims.enabled: false")
+
+
+def _check_subdomain(setting: str, name: str) -> None:
+    if len(name) > 253 or not all(_OBJECT_NAME.fullmatch(label) for label in name.split(".")):
+        raise ConfigError(str(FormatError(setting, expected="a DNS name such as gpu.nvidia.com", found=name)))
+
+
 def _check_certificates(certificates: CertificateSettings) -> None:
     _check_name("certificates.secret", certificates.secret)
     _check_name("certificates.service", certificates.service)
@@ -594,6 +675,10 @@ def _without_empty_sections(document: Any) -> Any:
     return {key: value for key, value in document.items() if value is not None}
 
 
+_LISTED: Mapping[str, type[Section]] = MappingProxyType({"resources": ResourceNames, "drivers": ClaimDriver})
+"""Settings that are lists of sections."""
+
+
 def _refuse_unknown_settings(document: Any, section: type[Section], prefix: str) -> None:
     """Fail on the first key that ``section`` does not have, with the one that was probably meant."""
     if not isinstance(document, Mapping):
@@ -606,9 +691,9 @@ def _refuse_unknown_settings(document: Any, section: type[Section], prefix: str)
         kind = fields[key]
         if isinstance(kind, type) and issubclass(kind, Section):
             _refuse_unknown_settings(value, kind, f"{prefix}{key}.")
-        elif key == "resources" and isinstance(value, list):
+        elif key in _LISTED and isinstance(value, list):
             for index, item in enumerate(value):
-                _refuse_unknown_settings(item, ResourceNames, f"{prefix}{key}[{index}].")
+                _refuse_unknown_settings(item, _LISTED[key], f"{prefix}{key}[{index}].")
 
 
 def _named(key: object) -> str:
@@ -649,5 +734,5 @@ def _choices(setting: str) -> tuple[str, ...]:
     kind: Any = Config
     for part in re.sub(r"\[.*?\]", "", setting).split("."):
         kind = next(field.type for field in msgspec.structs.fields(kind) if field.encode_name == part)
-        kind = ResourceNames if part == "resources" else kind
+        kind = _LISTED.get(part, kind)
     return get_args(kind) or tuple(kind)

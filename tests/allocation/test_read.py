@@ -14,12 +14,13 @@ KEYS = {
     "hami": "hami.io/vgpu-devices-allocated",
     "volcano": "volcano.sh/vgpu-ids-new",
     "koordinator": "scheduling.koordinator.sh/device-allocated",
+    "claim": "gpu.topology/claimed-gpus",
 }
 FAMILIES = pytest.mark.parametrize("family", KEYS)
 
 
-def test_there_are_three_families() -> None:
-    assert [dialect.family for dialect in DIALECTS] == ["hami", "volcano", "koordinator"]
+def test_there_are_four_families() -> None:
+    assert [dialect.family for dialect in DIALECTS] == ["hami", "volcano", "koordinator", "claim"]
     assert {dialect.family: dialect.key for dialect in DIALECTS} == KEYS
 
 
@@ -29,7 +30,7 @@ def test_a_family_has_its_dialect(family: str) -> None:
 
 
 def test_another_family_is_refused() -> None:
-    text = '^the family of resource names: expected hami or volcano or koordinator, found "nvidia"$'
+    text = '^the family of resource names: expected hami or volcano or koordinator or claim, found "nvidia"$'
     with pytest.raises(FormatError, match=text):
         dialect_of("nvidia")
 
@@ -41,6 +42,7 @@ def test_another_family_is_refused() -> None:
         ("volcano", spelled("A:B:;C:"), [[A, B], [C]]),
         ("volcano", spelled("A:B:;;C:;"), [[A, B], [C]]),
         ("koordinator", f'{{"gpu":[{{"minor":1,"id":"{B}"}},{{"minor":0,"id":"{A}"}}]}}', [[B, A]]),
+        ("claim", f"main={A},{B};helper={A}", [[A, B], [A]]),
     ],
 )
 def test_each_family_has_its_annotation(family: str, value: str, uuids: list[list[str]]) -> None:

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from webhook.catalogue import (
     cards,
+    claims,
     extender,
     installation,
     links,
@@ -42,7 +43,7 @@ def entries() -> dict[str, Entry]:
     """
     found: dict[str, Entry] = {}
     areas = (
-        *(opting, cards, links, variables, peers),
+        *(opting, cards, claims, links, variables, peers),
         *(placement, waiting, placement_findings, releasing, extender),
         *(nodes, installation),
     )

@@ -142,7 +142,7 @@ def a_pod_is_injected_or_observed_if_bind_says_so(it: Drawn) -> None:
         assert (case.is_observed, case.injected) == (begun.is_observed, not begun.is_observed)
         assert begun.profile == (case.injected_as or case.actual.profile)
     elif begun.reason is BindReason.NOT_INJECTED:
-        families = {container.request.names.family for container in case.requests.containers if container.request}
+        families = {container.request.family for container in case.requests.containers if container.request}
         assert not case.is_observed or len(families) > 1  # no scheduler gives such a pod GPUs to look at
         assert not case.injected or not may_be_opted_in(pod, it.namespace)
 

@@ -1,5 +1,7 @@
 """The decision about one pod, from the question whether it is ours to the finished patch."""
 
+from collections.abc import Mapping
+
 from webhook import __version__
 from webhook.admit.allocated import Nodes, unknown_nodes
 from webhook.admit.budget import Budget, count_variables
@@ -13,6 +15,7 @@ from webhook.admit.steps import STEPS, Step
 from webhook.admit.subject import Subject
 from webhook.catalogue.opting import BAD_OPTION, OUTPUTS_REMOVED, POD_OVER_LIMIT, WOULD_DO, WOULD_REFUSE
 from webhook.catalogue.placement import LEFT_ALONE, ONLY_OBSERVED
+from webhook.claims.objects import ClaimSpec
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Profile
@@ -22,18 +25,22 @@ from webhook.model.mark import Mark
 from webhook.model.outcome import Kind, Outcome, Reason, Refused, fit, fit_all, refusal
 from webhook.model.pod import Namespace, Pod
 from webhook.model.references import referred_annotations
+from webhook.request.claims import claim_view
 from webhook.request.observed import observed_profile
 from webhook.request.resources import read_requests
 from webhook.request.skip import Skip, early_skip_reason, skip_reason
 
+_NO_SPECS: Mapping[str, ClaimSpec | None] = {}
 
-def admit(
+
+def admit(  # noqa: PLR0913 - the pod, and what is known beside it
     pod: Pod,
     namespace: Namespace,
     policy: AdmitPolicy,
     cluster: ClusterFacts,
     *,
     nodes: Nodes = unknown_nodes,
+    claim_specs: Mapping[str, ClaimSpec | None] = _NO_SPECS,
     trace: bool = False,
 ) -> Outcome:
     """Decide about a pod that is being created.
@@ -46,6 +53,8 @@ def admit(
         policy: The configuration.
         cluster: What is known of the cluster.
         nodes: What is known of nodes, for pods that have their GPUs already.
+        claim_specs: Of its ResourceClaims or their templates, by entries of ``spec.resourceClaims``; ``None`` where one
+            cannot be read.
         trace: Whether the outcome should name the steps that changed something.
 
     Raises:
@@ -55,7 +64,8 @@ def admit(
         skip = early_skip_reason(pod, namespace)
         if skip:
             return _skip(skip, pod, namespace, policy)
-        requests = read_requests(pod, policy.resources, policy.default_count)
+        claims = claim_view(pod, claim_specs, policy, cluster.overruled_by(policy.versions))
+        requests = read_requests(pod, policy.resources, policy.default_count, claims)
         skip = skip_reason(pod, namespace, requests, policy.defaults.inject)
         if skip:
             if skip.reason is Reason.RESOURCE_CLAIMS:

@@ -35,7 +35,7 @@ def refuse_preloaded(
     Raises:
         Refused: the profile is ``exclusive``, and HAMi's DRA driver serves that count.
     """
-    if any(container.request and cluster.is_preloaded(container.request.names.count) for container in containers):
+    if any(container.request and cluster.is_preloaded(container.request.resource) for container in containers):
         _refuse(pod, namespace, profile)
 
 

@@ -65,7 +65,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def served_by_claims(self) -> str:
         """The extended resource of its GPUs, if resource claims serve it and not the device plugin; else empty."""
-        counts = (container.request.names.count for container in self.gpu_containers if container.request)
+        counts = (container.request.resource for container in self.gpu_containers if container.request)
         return next((count for count in counts if self.cluster.is_claimed(count)), "")
 
     def sources(self, key: str, line: str) -> tuple[Reference, ...]:

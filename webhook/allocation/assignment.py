@@ -45,11 +45,22 @@ def assign(allocation: Allocation, containers: Sequence[C]) -> list[tuple[C, tup
     Raises:
         FormatError: the segments cannot be those of these containers.
     """
+    if allocation.containers:
+        return _named_ones(allocation, containers)
     asking = [container for container in containers if container.count > 0]
     pairs = _dealt(allocation, asking) if allocation.of_pod else _zipped(allocation, asking)
     for container, devices in pairs:
         _check_distinct(container, devices)
     return pairs
+
+
+def _named_ones(allocation: Allocation, containers: Sequence[C]) -> list[tuple[C, tuple[Device, ...]]]:
+    """By the names of the containers. What they asked for is not compared: a claim may ask for all that there are."""
+    given = dict(zip(allocation.containers, allocation.segments, strict=True))
+    strangers = given.keys() - {container.name for container in containers}
+    if strangers:
+        raise FormatError(_SOURCE, expected=f"devices of {_named(containers)}", found=f"of {min(strangers)}", fix=_FIX)
+    return [(container, given[container.name]) for container in containers if given.get(container.name)]
 
 
 def _zipped(allocation: Allocation, asking: Sequence[C]) -> list[tuple[C, tuple[Device, ...]]]:

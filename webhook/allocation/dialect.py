@@ -25,7 +25,7 @@ class Dialect:
     """How one scheduler writes down what it gave."""
 
     family: str
-    """Of the resource names in the configuration: ``hami``, ``volcano`` or ``koordinator``."""
+    """Of the resource names in the configuration: ``hami``, ``volcano`` or ``koordinator``; or ``claim``."""
     key: str
     """The annotation that holds the allocation."""
     node_key: str

@@ -36,6 +36,9 @@ class Allocation:
     """In their order, empty ones included, each with its devices in the order in which the scheduler picked them."""
     of_pod: bool = False
     """The scheduler gives GPUs to the pod as a whole: there is one segment."""
+    containers: tuple[str, ...] = ()
+    """The name of the container of each segment, where the form says it: then containers may share devices. Else
+    empty."""
 
     @property
     def given(self) -> tuple[tuple[Device, ...], ...]:

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from webhook.allocation import hami, koordinator, volcano
+from webhook.allocation import claim, hami, koordinator, volcano
 from webhook.allocation.dialect import Dialect
 from webhook.allocation.limit import DEFAULT_LIMITS, AllocationLimits
 from webhook.allocation.model import Allocation
 from webhook.model import names
 from webhook.model.errors import FormatError
 
-DIALECTS: tuple[Dialect, ...] = (hami.DIALECT, volcano.DIALECT, koordinator.DIALECT)
+DIALECTS: tuple[Dialect, ...] = (hami.DIALECT, volcano.DIALECT, koordinator.DIALECT, claim.DIALECT)
 _BY_FAMILY = {dialect.family: dialect for dialect in DIALECTS}
 
 
@@ -33,7 +33,7 @@ def read_allocation(
 
     Args:
         annotations: Of the pod and its Binding.
-        family: ``hami``, ``volcano`` or ``koordinator``.
+        family: ``hami``, ``volcano``, ``koordinator`` or ``claim``.
         holder: How messages call the bearer of the annotations, for example ``pod team-a/train``.
         limits: How much it may hold.
 

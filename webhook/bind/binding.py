@@ -8,6 +8,7 @@ from webhook.bind.outcomes import INVALID, UNAVAILABLE, refused, resolved, unres
 from webhook.bind.pod_to_bind import PodToBind, pod_to_bind, uid_of
 from webhook.bind.resolution import resolve_pod
 from webhook.catalogue.opting import BAD_POD_OPTION, BINDING_NAMESPACE_NOT_KNOWN_YET, POD_NOT_NAMED
+from webhook.claims.given import NOTHING_GIVEN, GivenGpus
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.binding import Binding, BindOutcome, BindReason
@@ -26,7 +27,9 @@ _POD_GONE = BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)
 _NOT_NAMED = POD_NOT_NAMED.say()
 
 
-def begin(pod: Pod | None, binding: Binding, namespace: Namespace, policy: AdmitPolicy) -> BindOutcome | PodToBind:
+def begin(
+    pod: Pod | None, binding: Binding, namespace: Namespace, policy: AdmitPolicy, given: GivenGpus = NOTHING_GIVEN
+) -> BindOutcome | PodToBind:
     """The outcome, where the pod itself decides it; else what the rest depends on.
 
     Args:
@@ -34,6 +37,7 @@ def begin(pod: Pod | None, binding: Binding, namespace: Namespace, policy: Admit
         binding: What the scheduler asks for.
         namespace: Of the pod.
         policy: The configuration.
+        given: What the pod was given by claims.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -46,7 +50,7 @@ def begin(pod: Pod | None, binding: Binding, namespace: Namespace, policy: Admit
     # A forged review does not know the uid. The API server takes it out of the legacy resource `bindings`.
     is_named = policy.knows_clients or binding.pod_uid == uid_of(pod)
     try:
-        found = _read_pod(pod, binding, namespace, policy)
+        found = _read_pod(pod, binding, namespace, policy, given)
     except (FormatError, Refused) as error:
         why = BAD_POD_OPTION.say(problem=error) if is_named else _NOT_NAMED
         return refused(BindReason.BAD_POD, INVALID, why.about(f"pod {namespace.name}/{pod.display_name}"))
@@ -100,7 +104,9 @@ def namespace_unknown(namespace: Namespace) -> BindOutcome:
     return refused(BindReason.NAMESPACE_UNKNOWN, UNAVAILABLE, str(message))
 
 
-def _read_pod(pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPolicy) -> BindOutcome | PodToBind:
+def _read_pod(
+    pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPolicy, given: GivenGpus
+) -> BindOutcome | PodToBind:
     """The outcome for a pod that was neither injected nor is observed; else what the rest depends on.
 
     Raises:
@@ -109,7 +115,7 @@ def _read_pod(pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPol
         MalformedPod: a field has another type than in a pod.
     """
     try:
-        requests = read_requests(pod, policy.resources, policy.default_count)
+        requests = read_requests(pod, policy.resources, policy.default_count, given.view(policy.claims))
     except Refused:  # admission refuses such a pod, so it was not injected
         return _NOT_INJECTED
     profile = injected_profile(requests.containers)
@@ -131,6 +137,7 @@ def _read_pod(pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPol
             node=fitted(binding.node, NAME_LIMIT),
             bound_annotations=binding.annotations if policy.knows_clients else None,
             is_observed=is_observed,
+            given=given,
         )
     except Refused:  # its GPUs are those of two families
         if is_observed:

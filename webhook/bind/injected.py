@@ -6,6 +6,7 @@ says the same to people; nothing is decided by it.
 
 from collections.abc import Mapping, Sequence
 
+from webhook.allocation.claim import FAMILY as CLAIM
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Carrier, Profile
@@ -15,6 +16,7 @@ from webhook.request.hami_control import disables_control
 from webhook.request.resources import ContainerRequest, GpuRequest
 
 _NODE_TOPOLOGY = annotation_reference(names.NODE_TOPOLOGY)
+_APPLIED = (Profile.EXCLUSIVE, Profile.POD_PEERS, Profile.NODE_PEERS)
 _ARGUMENTS = [["--mode", str(carrier)] for carrier in (Carrier.INIT, Carrier.SIDECAR)]
 
 
@@ -22,8 +24,9 @@ def injected_profile(containers: Sequence[ContainerRequest]) -> Profile | None:
     """The profile with which admission injected a pod; None if it did not.
 
     Every injected pod has a container of whole GPUs with HAMi's control switched off and with NCCL's two variables; in
-    the peer profiles that container reads its CUDA indices from an annotation of ours, or from our file. A pod that
-    its author wrote like that is told no more than the truth about its own GPUs.
+    the peer profiles that container reads its CUDA indices from an annotation of ours, or from our file. Of GPUs by
+    claims no control is to be switched off and no indices are to be read: there a variable names the profile. A pod
+    that its author wrote like that is told no more than the truth about its own GPUs.
 
     Args:
         containers: All of the pod.
@@ -35,16 +38,26 @@ def injected_profile(containers: Sequence[ContainerRequest]) -> Profile | None:
         if container.request is None:
             continue
         env = container.spec.env or ()
-        if not _is_whole(container.request) or not disables_control(env):
+        if not _is_whole(container.request):
             continue
         found = {variable.name: variable for variable in env}
-        if names.ENV_NCCL_P2P_LEVEL in found and names.ENV_NCCL_NVLS_ENABLE in found:
+        if names.ENV_NCCL_P2P_LEVEL not in found or names.ENV_NCCL_NVLS_ENABLE not in found:
+            continue
+        if container.request.family == CLAIM:
+            return _named_profile(found)
+        if disables_control(env):
             return _profile_of(found)
     return None
 
 
 def _is_whole(request: GpuRequest) -> bool:
-    return request.is_whole or request.names.family == "koordinator"  # whose cores and memory are those of all its GPUs
+    return request.is_whole or request.family == "koordinator"  # whose cores and memory are those of all its GPUs
+
+
+def _named_profile(env: Mapping[str, EnvVar]) -> Profile | None:
+    """The profile that a variable names; ``None`` if none does."""
+    named = env.get(names.REMAP_PROFILE)
+    return next((profile for profile in _APPLIED if named and named.is_literal(profile)), None)
 
 
 def _profile_of(env: Mapping[str, EnvVar]) -> Profile:

@@ -5,7 +5,11 @@ from operator import attrgetter
 
 import msgspec
 
+from webhook.allocation.claim import FAMILY as CLAIM
+from webhook.allocation.claim import format_claimed
+from webhook.allocation.model import Allocation, Device
 from webhook.bind.pod_to_bind import PodToBind
+from webhook.catalogue.claims import CLAIM_IS_SHARED, UNMET_BY_CLAIM
 from webhook.catalogue.entry import Message
 from webhook.catalogue.links import REQUIREMENTS_NOT_JUDGED, TOPOLOGY_OF_HAMI, TOPOLOGY_OLD, UNMET
 from webhook.config import AdmitPolicy
@@ -31,6 +35,8 @@ def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
     """The outcome for a pod of whose GPUs everything is known that it needs."""
     observed = pod.is_observed
     warnings, event = list(map(str, _doubts(resolution))), None
+    if pod.profile is Profile.EXCLUSIVE and pod.given.shared_with:
+        warnings.append(str(CLAIM_IS_SHARED.say(count=pod.given.shared_with)))
     between_nodes = fabric_problem(pod.fabric_use, resolution.node.topology)
     if between_nodes:
         warnings.append(str(between_nodes))
@@ -39,18 +45,32 @@ def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
         kind=Kind.SKIP if observed else Kind.PATCH,
         reason=BindReason.OBSERVED if observed else BindReason.RESOLVED,
         profile=Profile.OBSERVE if observed else pod.profile,
-        annotations={} if observed else _fitting(pod, annotations(resolution, pod.referred)),
+        annotations={}
+        if observed
+        else _fitting(pod, _claimed(pod, resolution) | annotations(resolution, pod.referred)),
         warnings=warnings,
         event=None if observed else event,
         link="" if resolution.doubt else resolution.worst.link.value,
         same_numa=_same_numa(resolution),
         satisfied={"true": True, "false": False}.get(satisfied_text(resolution)) if resolution.requires else None,
     )
-    return (
-        _violated(pod, outcome, UNMET.say(unmet="; ".join(resolution.unmet)))
-        if resolution.unmet and not observed
-        else outcome
+    if not resolution.unmet or observed:
+        return outcome
+    # A claim keeps its devices, so that each new attempt would end in the same way.
+    entry = UNMET_BY_CLAIM if pod.given.keeps_devices else UNMET
+    return _violated(pod, outcome, entry.say(unmet="; ".join(resolution.unmet)))
+
+
+def _claimed(pod: PodToBind, resolution: Resolution) -> dict[str, str]:
+    """Which GPUs claims gave to which container, for the program in the pod."""
+    if pod.demand.family != CLAIM and names.CLAIMED_GPUS not in pod.referred:
+        return {}
+    given = [(given.container.name, given.gpus) for given in resolution.containers]
+    allocation = Allocation(
+        segments=tuple([tuple([Device(uuid=gpu.uuid) for gpu in gpus]) for _, gpus in given]),
+        containers=tuple([name for name, _ in given]),
     )
+    return {names.CLAIMED_GPUS: format_claimed(allocation)}
 
 
 def unresolved(pod: PodToBind, reason: BindReason, why: Message, policy: AdmitPolicy) -> BindOutcome:

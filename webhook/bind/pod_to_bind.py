@@ -7,6 +7,7 @@ import msgspec
 
 from webhook.bind.fabric import read_fabric_use
 from webhook.bind.injected import has_remap_container
+from webhook.claims.given import NOTHING_GIVEN, GivenGpus
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Profile
@@ -42,6 +43,8 @@ class PodToBind(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the pod is only observed: it is not injected, and its Binding is not changed."""
     is_pending: bool = True
     """Whether the pod waits for a node."""
+    given: GivenGpus = NOTHING_GIVEN
+    """What it was given by claims."""
 
     @property
     def profile(self) -> Profile:
@@ -50,8 +53,11 @@ class PodToBind(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def group(self) -> str | None:
-        """The group whose pods on the node matter: only a requirement of ``node-peers`` depends on them."""
-        matters = self.profile is Profile.NODE_PEERS and not self.is_observed
+        """The group whose pods on the node matter: only a requirement of ``node-peers`` depends on them.
+
+        Pods that share a claim have the same GPUs.
+        """
+        matters = self.demand.sees_node and not self.is_observed
         return self.demand.group if self.demand.requirements and matters else None
 
 
@@ -66,6 +72,7 @@ def pod_to_bind(  # noqa: PLR0913 - a pod on its way to a node is made of all of
     node: str,
     bound_annotations: Mapping[str, str] | None = None,
     is_observed: bool = False,
+    given: GivenGpus = NOTHING_GIVEN,
 ) -> PodToBind:
     """What the Binding of a pod is decided by.
 
@@ -79,6 +86,7 @@ def pod_to_bind(  # noqa: PLR0913 - a pod on its way to a node is made of all of
         node: To which it goes.
         bound_annotations: Of the Binding, where they are believed: the API server will write them onto the pod.
         is_observed: Whether the pod is only observed.
+        given: What it was given by claims.
 
     Raises:
         Refused: the GPUs are those of two families, or the option ``containers`` names others.
@@ -98,6 +106,7 @@ def pod_to_bind(  # noqa: PLR0913 - a pod on its way to a node is made of all of
         fabric_use=read_fabric_use(pod, requests.containers),
         is_observed=is_observed,
         is_pending=pod.is_pending,
+        given=given,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from math import isinf
 
+from webhook.allocation.claim import FAMILY as CLAIM
 from webhook.allocation.model import Allocation, Device
 from webhook.allocation.read import allocated_node, dialect_of, read_allocation
 from webhook.bind.pod_to_bind import PodToBind, uid_of
@@ -53,6 +54,8 @@ def peer_devices(pods: Iterable[Pod], uid: str, policy: AdmitPolicy) -> tuple[De
 
 
 def _read_allocation(pod: PodToBind, policy: AdmitPolicy) -> Allocation:
+    if pod.demand.family == CLAIM:
+        return _given_by_claims(pod)
     family, limits = pod.demand.family, policy.limits.allocation
     dialect = dialect_of(family)
     try:
@@ -71,6 +74,13 @@ def _read_allocation(pod: PodToBind, policy: AdmitPolicy) -> Allocation:
         message = OTHER_NODE.say(meant=printable(meant or "(none)"), node=pod.node)
         raise UnresolvedError(Unresolved.STALE_ALLOCATION, message)
     return allocation
+
+
+def _given_by_claims(pod: PodToBind) -> Allocation:
+    """Never from the annotation, which bind writes itself."""
+    if pod.given.problem:
+        raise pod.given.problem
+    return pod.given.allocation
 
 
 def _choose_node(pod: PodToBind, allocation: Allocation, policy: AdmitPolicy, sources: Sources) -> KnownNode:

@@ -15,6 +15,7 @@ from webhook.catalogue.cards import (
     PRIVILEGED_USES_ALL,
     SLICE,
 )
+from webhook.catalogue.claims import PART_OF_CLAIM
 from webhook.catalogue.entry import Message, join
 from webhook.catalogue.variables import COMMAND_NARROWS_LIST
 from webhook.explain.commands import commanded_lists
@@ -60,14 +61,19 @@ def _whole(examined: ExaminedPod) -> Finding:
 
 
 def _slice(container: str, request: GpuRequest) -> Message:
-    parts = [request.names.memory] if request.has_memory else []
+    names = request.names
+    if request.why_part:
+        return PART_OF_CLAIM.say(container=container, why=request.why_part.text)
+    if names is None:
+        raise TypeError(f"container {container} asks for no part of a GPU")
+    parts = [names.memory] if request.has_memory else []
     for resource, value in (
-        (request.names.memory_percentage, request.memory_percentage),
-        (request.names.cores, request.cores),
+        (names.memory_percentage, request.memory_percentage),
+        (names.cores, request.cores),
     ):
         if value is not None and value != 100:
             parts.append(f"{resource} {value}")
-    return SLICE.say(container=container, parts=listed(parts), resource=request.names.count)
+    return SLICE.say(container=container, parts=listed(parts), resource=request.resource)
 
 
 def _own_gpus(examined: ExaminedPod, *, preloaded: bool) -> Finding:

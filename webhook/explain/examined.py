@@ -122,12 +122,12 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def family(self) -> str:
         """Whose resources it asks for."""
-        return next((container.request.names.family for container in self.gpu_containers if container.request), "hami")
+        return next((container.request.family for container in self.gpu_containers if container.request), "hami")
 
     @property
     def claimed_count(self) -> str:
         """The extended resource by whose count it asks for GPUs that resource claims serve; empty if none does."""
-        asked = (container.request.names.count for container in self.gpu_containers if container.request)
+        asked = (container.request.resource for container in self.gpu_containers if container.request)
         served = self.evidence.pod.has_extended_claim
         return next((count for count in asked if served or self.cluster.is_claimed(count)), "")
 

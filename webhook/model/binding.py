@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from webhook.catalogue import links, opting
+from webhook.catalogue import claims, links, opting
 from webhook.catalogue.entry import Entry
 from webhook.model.choices import Profile
 from webhook.model.outcome import Kind
@@ -59,6 +59,7 @@ class BindReason(enum.StrEnum):
     STALE_ALLOCATION = "stale-allocation"
     BAD_ALLOCATION = "bad-allocation"
     MIG_ALLOCATION = "mig-allocation"
+    SHARED_DEVICE = "shared-device"
     NODE_UNKNOWN = "node-unknown"
     GPU_UNKNOWN = "gpu-unknown"
     OVER_LIMIT = "over-limit"
@@ -84,6 +85,7 @@ BIND_ENTRIES: Mapping[BindReason, Entry] = MappingProxyType(
         BindReason.STALE_ALLOCATION: links.STALE_ALLOCATION,
         BindReason.BAD_ALLOCATION: links.BAD_ALLOCATION,
         BindReason.MIG_ALLOCATION: links.MIG_ALLOCATION,
+        BindReason.SHARED_DEVICE: claims.SHARED_DEVICE,
         BindReason.NODE_UNKNOWN: links.NODE_UNKNOWN,
         BindReason.GPU_UNKNOWN: links.GPU_UNKNOWN,
         BindReason.OVER_LIMIT: links.ALLOCATION_OVER_LIMIT,

@@ -47,6 +47,10 @@ class PodsUnreadable(GpuTopologyError):
     """Pods cannot be read at the moment; the text says why."""
 
 
+class ClaimsUnreadable(GpuTopologyError):
+    """ResourceClaims or templates cannot be read at the moment; the text says why."""
+
+
 class StateUnknown(GpuTopologyError):
     """What has to be known of the cluster is not known yet, or cannot be asked for; the text says what."""
 

@@ -37,6 +37,7 @@ NUMA = PREFIX + "numa"
 SATISFIED = PREFIX + "satisfied"
 NODE_TOPOLOGY = PREFIX + "node-topology"
 PLACED = PREFIX + "placed"
+CLAIMED_GPUS = PREFIX + "claimed-gpus"
 
 # What some of them say until bind: no GPU rather than another pod's.
 NO_CUDA_DEVICE = "-1"
@@ -45,7 +46,19 @@ UNKNOWN_TOPOLOGY = "{}"
 
 # Without NCCL_P2P_LEVEL, which is an option as well.
 OUTPUTS = frozenset(
-    {INJECTED, VISIBLE_UUIDS, NCCL_NVLS, LINK, BANDWIDTH, RING_ORDER, NUMA, SATISFIED, NODE_TOPOLOGY, PLACED}
+    {
+        INJECTED,
+        VISIBLE_UUIDS,
+        NCCL_NVLS,
+        LINK,
+        BANDWIDTH,
+        RING_ORDER,
+        NUMA,
+        SATISFIED,
+        NODE_TOPOLOGY,
+        PLACED,
+        CLAIMED_GPUS,
+    }
 )
 OUTPUT_PREFIXES = (CUDA_VISIBLE_DEVICES_PREFIX, NCCL_ENV_PREFIX)
 

@@ -106,6 +106,15 @@ class VolumeMount(Fields):
     read_only: bool | None = None
 
 
+class ClaimReference(Fields):
+    """An entry of ``resources.claims`` of a container."""
+
+    name: str
+    """Of an entry of ``spec.resourceClaims``."""
+    request: str | None = None
+    """One request of that claim; without it, all that the claim holds."""
+
+
 class Resources(Fields):
     """``resources`` of a container."""
 
@@ -114,17 +123,45 @@ class Resources(Fields):
     claims_json: msgspec.Raw = msgspec.field(name="claims", default=msgspec.Raw())
 
     @property
-    def claims(self) -> list[str]:
-        """The names of the pod's resource claims that it refers to."""
-        return [claim.name for claim in _decode(self.claims_json, _CLAIMS, "claims of resources") or ()]
+    def claims(self) -> list[ClaimReference]:
+        """The pod's resource claims to which it refers, ``claims``."""
+        return _decode(self.claims_json, _CLAIM_REFERENCES, "claims of resources") or []
 
 
 class _Owner(Fields):
     kind: str = ""
 
 
-class _Claim(Fields):
+class PodClaim(Fields):
+    """An entry of ``spec.resourceClaims``."""
+
     name: str
+    resource_claim_name: str | None = None
+    """The ResourceClaim, where the pod names it itself. Other pods may share it."""
+    resource_claim_template_name: str | None = None
+
+
+class PodClaimStatus(Fields):
+    """An entry of ``status.resourceClaimStatuses``: the ResourceClaim that was made from a template."""
+
+    name: str
+    resource_claim_name: str | None = None
+    """Absent where the pod needs none."""
+
+
+class RequestMapping(Fields):
+    """Which request of a ResourceClaim serves an extended resource of a container."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class ExtendedClaim(Fields):
+    """``status.extendedResourceClaimStatus``: the ResourceClaim that serves extended resources of the pod."""
+
+    resource_claim_name: str = ""
+    request_mappings: list[RequestMapping] | None = None
 
 
 class _Gate(Fields):
@@ -312,9 +349,9 @@ class PodSpec(Fields, gc=True, dict=True):
         return context.run_as_user if context else None
 
     @property
-    def resource_claims(self) -> list[str]:
-        """The names of ``resourceClaims``."""
-        return [claim.name for claim in _decode(self.resource_claims_json, _CLAIMS, "resourceClaims") or ()]
+    def resource_claims(self) -> list[PodClaim]:
+        """``resourceClaims``."""
+        return _decode(self.resource_claims_json, _POD_CLAIMS, "resourceClaims") or []
 
     @cached_property
     def scheduling_gates(self) -> list[str]:
@@ -364,7 +401,18 @@ class PodStatus(Fields):
     """``status``."""
 
     phase: str | None = None
+    resource_claims_json: msgspec.Raw = msgspec.field(name="resourceClaimStatuses", default=msgspec.Raw())
     extended_resource_claim_json: msgspec.Raw = msgspec.field(name="extendedResourceClaimStatus", default=msgspec.Raw())
+
+    @property
+    def resource_claims(self) -> list[PodClaimStatus]:
+        """``resourceClaimStatuses``: of templates only."""
+        return _decode(self.resource_claims_json, _CLAIM_STATUSES, "resourceClaimStatuses") or []
+
+    @property
+    def extended_claim(self) -> ExtendedClaim | None:
+        """``extendedResourceClaimStatus``. It may name a claim that is gone: after a Binding that was refused."""
+        return _decode(self.extended_resource_claim_json, _EXTENDED_CLAIM, "extendedResourceClaimStatus")
 
 
 class Pod(Fields):
@@ -494,7 +542,10 @@ _MOUNTS = msgspec.json.Decoder(list[VolumeMount])
 _INIT_CONTAINERS = msgspec.json.Decoder(list[InitContainer])
 _APART = msgspec.json.Decoder(list[msgspec.Raw])
 _DOCUMENT = msgspec.json.Decoder(dict[str, Any])
-_CLAIMS = msgspec.json.Decoder(list[_Claim])
+_CLAIM_REFERENCES = msgspec.json.Decoder(list[ClaimReference])
+_POD_CLAIMS = msgspec.json.Decoder(list[PodClaim])
+_CLAIM_STATUSES = msgspec.json.Decoder(list[PodClaimStatus])
+_EXTENDED_CLAIM = msgspec.json.Decoder(ExtendedClaim)
 _OWNERS = msgspec.json.Decoder(list[_Owner])
 _GATES = msgspec.json.Decoder(list[_Gate])
 _SECURITY = msgspec.json.Decoder(_SecurityContext)

@@ -227,7 +227,7 @@ def _resource(requests: PodRequests) -> str:
         raise LeftAlone("the pod does not ask for whole cards")
     if any(container.path.startswith(_INIT) for container in asking):
         raise LeftAlone("init containers of the pod ask for cards")
-    resources = {(each.request.names.family, each.request.names.count) for each in asking if each.request}
+    resources = {(each.request.family, each.request.resource) for each in asking if each.request}
     family, resource = min(resources)
     if len(resources) > 1 or family != _FAMILY:
         raise LeftAlone("the pod asks for other cards than HAMi's")

@@ -34,7 +34,7 @@ def environment_values(inputs: Inputs, resolution: Resolution | None) -> tuple[t
         return nccl_defaults(inputs.demand.nccl, nvls=nvls)
     seeing = [given for given in resolution.containers if given.cuda_indices and given.container.visible_key]
     visible = tuple((_line_of(given), given.cuda_visible_devices) for given in seeing)
-    if inputs.profile is Profile.POD_PEERS:
+    if inputs.demand.sees_others and inputs.profile is Profile.POD_PEERS:
         visible += ((names.ENV_NVIDIA_VISIBLE_DEVICES, resolution.visible_uuids),)
     return visible + resolution.nccl
 

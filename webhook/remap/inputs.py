@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from webhook.allocation.claim import FAMILY as CLAIM
 from webhook.allocation.dialect import Dialect
 from webhook.allocation.model import Allocation
 from webhook.allocation.read import dialect_of
@@ -19,14 +20,14 @@ from webhook.topology.document import parse_topology
 from webhook.topology.model import NodeTopology
 
 _ENTRY = re.compile(
-    r"(?P<name>[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?):(?P<count>[1-9][0-9]{0,2}):(?P<number>[0-9]{0,3})"
+    r"(?P<name>[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?):(?P<count>0|[1-9][0-9]{0,2}):(?P<number>[0-9]{0,3})"
     r"(:(?P<kind>(?:init|left-out|privileged)(?:\+(?:left-out|privileged)){0,2}))?"
 )
 _NUMBER = re.compile(r"[0-9.eE+-]{1,64}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TRUTHS = {"true": True, "false": False}
 _PROFILES = (Profile.EXCLUSIVE, Profile.POD_PEERS, Profile.NODE_PEERS)
-_SCHEDULERS = {"hami": "HAMi", "volcano": "Volcano", "koordinator": "Koordinator"}
+_GIVERS = {"hami": "HAMi", "volcano": "Volcano", "koordinator": "Koordinator", CLAIM: "the resource claim"}
 _NOTHING = "nothing"
 _FIX = "Admission sets it: is the image of this container of the same release as the webhook?"
 
@@ -79,8 +80,8 @@ class Inputs:
 
     @property
     def scheduler(self) -> str:
-        """The name of the scheduler that gave the GPUs, as people write it."""
-        return _SCHEDULERS[self.demand.family]
+        """What gave the GPUs, as people call it: a scheduler, or a claim."""
+        return _GIVERS[self.demand.family]
 
     @property
     def dialect(self) -> Dialect:
@@ -97,8 +98,8 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
     variables = _Variables(environment)
     profile = variables.choice(names.REMAP_PROFILE, {str(profile): profile for profile in _PROFILES})
     source = variables.choice(names.REMAP_ENVIRONMENT, _by_word(Environment), Environment.ANNOTATIONS)
-    containers = _read_containers(variables)
-    family = variables.choice(names.REMAP_ALLOCATED_BY, {word: word for word in _SCHEDULERS}, "hami")
+    family = variables.choice(names.REMAP_ALLOCATED_BY, {word: word for word in _GIVERS}, "hami")
+    containers = _read_containers(variables, family)
     keys = [container.visible_key for container in containers if container.visible_key]
     absent = "" if source is Environment.FILE else None
     allocation, problem = _read_allocation(variables, dialect_of(family), profile)
@@ -117,7 +118,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         allocation_problem=problem,
         published=_read_topology(variables),
         visible_devices={key: variables.text(_variable_of(key), absent) for key in keys},
-        visible_uuids=_read_uuids(variables, profile, absent),
+        visible_uuids=None if family == CLAIM else _read_uuids(variables, profile, absent),
         environment=source,
     )
 
@@ -176,9 +177,12 @@ class _Variables:
         return parse(self._values[name]) if name in self._values else default
 
 
-def _read_containers(variables: _Variables) -> tuple[GpuContainer, ...]:
+def _read_containers(variables: _Variables, family: str) -> tuple[GpuContainer, ...]:
     name = names.REMAP_CONTAINERS
     found = tuple(_read_container(entry) for entry in variables.filled(name).split(","))
+    empty = next((container.name for container in found if not container.count), None)
+    if empty and family != CLAIM:  # a claim may leave the count open
+        raise FormatError(_called(name), expected="1 GPU or more of each container", found=f"{empty}:0", fix=_FIX)
     for what, values in (
         ("each container", [container.name for container in found]),
         ("each number", [container.visible_key for container in found if container.visible_key]),
@@ -232,7 +236,7 @@ def _read_allocation(variables: _Variables, dialect: Dialect, profile: Profile) 
     try:
         return dialect.parse(text, _called(names.REMAP_ALLOCATION)), ""
     except FormatError as error:
-        if profile.shares_gpus:
+        if profile.shares_gpus and dialect.family != CLAIM:
             raise
         return Allocation(), str(error)
 

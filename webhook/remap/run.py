@@ -111,7 +111,7 @@ def _write_topology(inputs: Inputs, verdict: Verdict, files: Files) -> list[str]
     best = [verdict.node.topology] if verdict.node else []
     published = published_here(inputs)
     known = best if published is None or published in best else [*best, published]
-    text, problem = format_first(known, host_indices=inputs.profile.shares_gpus)
+    text, problem = format_first(known, host_indices=inputs.demand.sees_others)
     if text:
         files.write(TOPOLOGY, text)
         return []

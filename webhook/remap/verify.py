@@ -102,7 +102,7 @@ def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> CheckRe
         text = f"{_LIST}, lists other GPUs than {inputs.scheduler} allocated: {error}"
         return failed(ExitCode.OTHER_GPUS, text)
     text = _troubled(inputs, node, error)
-    if inputs.profile.shares_gpus or error.reason is Unresolved.GPU_UNKNOWN:
+    if inputs.demand.sees_others or error.reason is Unresolved.GPU_UNKNOWN:
         return failed(_CODES[error.reason], text)
     unmet = error.reason is Unresolved.MIG_ALLOCATION and inputs.demand.requirements.of_links
     if unmet and inputs.demand.on_violation is OnViolation.DENY:
@@ -134,7 +134,7 @@ def _unallocated(inputs: Inputs) -> CheckResult:
     text = f"annotation {inputs.dialect.key} names no GPU: {inputs.scheduler} has given this pod none"
     if inputs.shown and inputs.environment is not Environment.FILE:
         return failed(ExitCode.OTHER_GPUS, f"{text}, but {_LIST}, lists some")
-    if not inputs.profile.shares_gpus:
+    if not inputs.demand.sees_others:
         return warning(f"{text}, so nothing can be verified")
     return failed(ExitCode.NOT_BOUND if _is_unbound(inputs) else ExitCode.OTHER_GPUS, text)
 
@@ -145,7 +145,7 @@ def _is_unbound(inputs: Inputs) -> bool:
 
 
 def _unbound(inputs: Inputs) -> Iterator[CheckResult]:
-    if not inputs.profile.shares_gpus or inputs.environment is Environment.FILE:
+    if not inputs.demand.sees_others or inputs.environment is Environment.FILE:
         return
     values = {key: (value, names.NO_CUDA_DEVICE) for key, value in inputs.visible_devices.items()}
     if inputs.profile is Profile.POD_PEERS:
@@ -182,14 +182,14 @@ def _known(inputs: Inputs, machine: MachineState, node: KnownNode | None) -> Ite
         return
     missing = f"annotation {names.NODE_TOPOLOGY} is {_state_of_topology(inputs)}"
     text = f"nothing to verify with: {problem}, and {missing}"
-    yield failed(ExitCode.NOTHING_TO_VERIFY_WITH, text) if inputs.profile.shares_gpus else warning(text)
+    yield failed(ExitCode.NOTHING_TO_VERIFY_WITH, text) if inputs.demand.sees_others else warning(text)
 
 
 def _counted_here(inputs: Inputs, machine: MachineState) -> str:
     text = f"NVML lists {_counted(len(machine.topology.gpus) + len(machine.topology.lost), 'GPU')}"
     published = published_here(inputs)
     hidden = unseen(published, machine.topology) if published else ()
-    if not hidden or inputs.profile is Profile.NODE_PEERS:
+    if not hidden or inputs.demand.sees_node:
         return text
     return f"{text}; {len(hidden)} more of this node cannot be seen from here, so numbers count those that can"
 
@@ -209,7 +209,7 @@ def _state_of_topology(inputs: Inputs) -> str:
 def _hidden(inputs: Inputs, machine: MachineState) -> Iterator[CheckResult]:
     """Host indices hold only where every GPU of the node is seen here."""
     published = published_here(inputs)
-    if inputs.profile is not Profile.NODE_PEERS or not machine.has_nvml or published is None:
+    if not inputs.demand.sees_node or not machine.has_nvml or published is None:
         return
     hidden = unseen(published, machine.topology)
     if hidden:
@@ -224,7 +224,7 @@ def _values(inputs: Inputs, resolution: Resolution | None) -> Iterator[CheckResu
         return
     if inputs.shown:
         yield _list_of_gpus(inputs, resolution)
-    if not inputs.profile.shares_gpus:
+    if not inputs.demand.sees_others:
         return
     for given in resolution.containers:
         value = inputs.visible_devices.get(given.container.visible_key, "")
@@ -301,9 +301,9 @@ def _published(inputs: Inputs, machine: MachineState) -> Iterator[CheckResult]:
     """What bind knew of the node, next to what is true of it."""
     published = inputs.published
     if published is None:
-        if machine.has_nvml and not inputs.profile.shares_gpus and inputs.environment is not Environment.FILE:
+        if machine.has_nvml and not inputs.demand.sees_others and inputs.environment is not Environment.FILE:
             yield warning(f"the binding webhook wrote nothing into annotation {names.NODE_TOPOLOGY}: it {_AMBIGUOUS}")
-        elif inputs.profile is Profile.NODE_PEERS and machine.has_nvml and not any(_unbound(inputs)):
+        elif inputs.demand.sees_node and machine.has_nvml and not any(_unbound(inputs)):
             text = "whether every GPU of the node is seen here is not known"
             yield warning(f"{text}: annotation {names.NODE_TOPOLOGY} is empty")
     elif published.node != inputs.node:

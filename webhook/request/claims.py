@@ -3,10 +3,17 @@
 What a claim is for says its DeviceClass, which is named in another object. Only what the pod itself says is read here.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
+from webhook.claims.asked import NO_CLAIMS, ClaimView, claimed_by_specs
+from webhook.claims.objects import ClaimSpec
+from webhook.claims.pod import EXTENDED, claim_uses
+from webhook.config import AdmitPolicy
 from webhook.model import names
-from webhook.model.pod import Container, Pod, PodSpec, is_present
+from webhook.model.cluster import ClusterFacts
+from webhook.model.pod import Pod
 from webhook.request.resources import PodRequests
 
 # The classes of NVIDIA's driver for channels and daemons of a ComputeDomain: its chart, templates/deviceclass-*.yaml.
@@ -29,22 +36,9 @@ def read_claims(pod: Pod, requests: PodRequests) -> PodClaims | None:
         MalformedPod: a field has another type than in a pod.
     """
     of_hami = pod.labels.get(names.HAMI_DRA) == "true"
-    found = dict.fromkeys((*_referred_claims(pod.spec or PodSpec()), *_class_resources(requests)))
+    referred = (use.entry for uses in claim_uses(pod).values() for use in uses if use.entry != EXTENDED)
+    found = dict.fromkeys((*referred, *_class_resources(requests)))
     return PodClaims(tuple(found), of_hami) if found or of_hami else None
-
-
-def _referred_claims(spec: PodSpec) -> list[str]:
-    if not is_present(spec.resource_claims_json):
-        return []
-    declared = set(spec.resource_claims)
-    containers: list[Container] = [*(spec.init_containers or ()), *(spec.containers or ())]
-    return [
-        name
-        for container in containers
-        if container.resources
-        for name in container.resources.claims
-        if name in declared
-    ]
 
 
 def _class_resources(requests: PodRequests) -> list[str]:
@@ -58,3 +52,27 @@ def _class_resources(requests: PodRequests) -> list[str]:
         if resource.startswith(names.CLASS_RESOURCE_PREFIX)
         and not resource.removeprefix(names.CLASS_RESOURCE_PREFIX).startswith(_WITHOUT_GPUS)
     ]
+
+
+def claim_view(
+    pod: Pod, specs: Mapping[str, ClaimSpec | None], policy: AdmitPolicy, cluster: ClusterFacts
+) -> ClaimView:
+    """What is known of a pod's claims before they are allocated.
+
+    Args:
+        pod: The pod.
+        specs: Of its claims or their templates, by entries of ``spec.resourceClaims``; ``None`` where one cannot be
+            read.
+        policy: The configuration.
+        cluster: What is known of the cluster, with what the configuration says of it.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    if not policy.claims.enabled:
+        return NO_CLAIMS
+    return ClaimView(
+        settings=policy.claims,
+        containers=claimed_by_specs(pod, specs, policy.claims),
+        resources=cluster.claimed or frozenset(),
+    )

@@ -130,7 +130,7 @@ def _hindrances(to_place: PodToPlace) -> Iterator[Unplaced]:
     requests = [each.request for each in to_place.requests.containers if each.request]
     if names.CONFIG_MIRROR in annotations:
         yield _STATIC
-    if {request.names.family for request in requests} != {_FAMILY}:
+    if {request.family for request in requests} != {_FAMILY}:
         yield _OTHER_FAMILY
     if names.HAMI_ALLOCATED_NODE in annotations:
         yield _ALLOCATED
@@ -141,7 +141,7 @@ def _hindrances(to_place: PodToPlace) -> Iterator[Unplaced]:
     if pod.is_owned_by(_DAEMON_SET):
         yield _DAEMON
     yield from _inexact(to_place)
-    if any(to_place.cluster.is_claimed(request.names.count) for request in requests):
+    if any(to_place.cluster.is_claimed(request.resource) for request in requests):
         yield _CLAIMS
     if read_claims(pod, to_place.requests):
         yield _CLAIMS

@@ -1,11 +1,15 @@
 """How many GPUs the containers of a pod request, and how much of each, read from their resources."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from webhook.allocation.claim import FAMILY as CLAIM_FAMILY
 from webhook.catalogue.cards import TWO_FAMILIES
+from webhook.catalogue.claims import TWO_WAYS
+from webhook.catalogue.entry import Message
 from webhook.catalogue.opting import BAD_REQUEST
+from webhook.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView
 from webhook.config import ResourceNames
 from webhook.model import names
 from webhook.model.errors import FormatError
@@ -19,19 +23,39 @@ WHOLE = 100
 class GpuRequest(msgspec.Struct, frozen=True, gc=False):
     """The GPU request of one container: limits count before requests, as in HAMi."""
 
-    names: ResourceNames
+    names: ResourceNames | None
+    """Of the resources; ``None`` where it asks by claims alone."""
     count: int
-    """Number of GPUs; the default count where only memory or cores are asked for."""
+    """Number of GPUs; the default count where only memory or cores are asked for. 0 where claims leave it open."""
     written_count: Quantity
     """The same as the user wrote it."""
     has_memory: bool
     """Whether it asks for a part of each GPU's memory in MiB."""
     memory_percentage: int | None
     cores: int | None
+    claimed: ClaimedGpus | None = None
+    """What it asks for by claims, if claims serve it."""
+
+    @property
+    def family(self) -> str:
+        """Who gives the GPUs: ``hami``, ``volcano``, ``koordinator`` or ``claim``."""
+        return CLAIM_FAMILY if self.claimed or self.names is None else self.names.family
+
+    @property
+    def resource(self) -> str:
+        """The extended resource by whose count it asks; empty if it asks by claims alone."""
+        return self.names.count if self.names else ""
+
+    @property
+    def why_part(self) -> Message | None:
+        """Why its claims give no whole GPUs; ``None`` if they do, or if no claim serves it."""
+        return self.claimed.part if self.claimed else None
 
     @property
     def is_whole(self) -> bool:
         """Whether it asks for whole cards: no memory figure, and percentages absent or 100."""
+        if self.claimed:
+            return self.why_part is None
         return not self.has_memory and self.memory_percentage in (None, WHOLE) and self.cores in (None, WHOLE)
 
 
@@ -57,16 +81,24 @@ class PodRequests(msgspec.Struct, frozen=True, gc=False):
     mig: bool
 
 
-def read_requests(pod: Pod, families: tuple[ResourceNames, ...], default_count: int) -> PodRequests:
+def read_requests(
+    pod: Pod, families: tuple[ResourceNames, ...], default_count: int, claims: ClaimView = NO_CLAIMS
+) -> PodRequests:
     """Look at the resources of every container; ``containers`` stays empty if none asks for a device.
 
+    Args:
+        pod: The pod.
+        families: Names of GPU resources.
+        default_count: GPUs of a container that asks for memory or cores only.
+        claims: What is known of its claims.
+
     Raises:
-        Refused: a GPU resource has a value that is no whole number.
+        Refused: a GPU resource has a value that is no whole number, or a container asks for GPUs in two ways.
     """
     mig = pod.annotations.get(names.VGPU_MODE) == "mig"
     spec = pod.spec or PodSpec()
     init_containers, containers = spec.init_containers or (), spec.containers or ()
-    if not (_ask_for_devices(containers) or _ask_for_devices(init_containers)):
+    if not (claims.containers or _ask_for_devices(containers) or _ask_for_devices(init_containers)):
         return PodRequests([], mig)
     found: list[ContainerRequest] = []
     sections: tuple[tuple[str, Sequence[Container]], ...] = (
@@ -77,10 +109,12 @@ def read_requests(pod: Pod, families: tuple[ResourceNames, ...], default_count: 
         for index, container in enumerate(section):
             asked = _extended_resources(container)
             request = _read_request(container, asked, families, default_count) if asked else None
+            if claims is not NO_CLAIMS:
+                request = _with_claims(container, request, asked, claims)
             found.append(ContainerRequest(f"{prefix}{index}", container, request))
             for resource in asked:
                 mig = mig or resource.startswith(names.MIG_RESOURCE_PREFIX)
-    return PodRequests(found, mig)
+    return PodRequests(_without_doubtful(found) if claims.containers else found, mig)
 
 
 def family_of(containers: Sequence[ContainerRequest]) -> str:
@@ -94,7 +128,7 @@ def family_of(containers: Sequence[ContainerRequest]) -> str:
     found: dict[str, ContainerRequest] = {}
     for container in containers:
         if container.request:
-            found.setdefault(container.request.names.family, container)
+            found.setdefault(container.request.family, container)
     if len(found) > 1:
         first, second = list(found.items())[:2]
         message = TWO_FAMILIES.say(
@@ -145,6 +179,44 @@ def _read_request(
         count = _whole_number(container, family.count, written)
         return GpuRequest(family, count, written, bool(memory), percentage, cores)
     return None
+
+
+def _with_claims(
+    container: Container, request: GpuRequest | None, asked: Mapping[str, Quantity], claims: ClaimView
+) -> GpuRequest | None:
+    """The request of a container, where claims serve it."""
+    claimed = claims.containers.get(container.name)
+    if claimed is not None and (request is None or claimed.is_extended):
+        count = claimed.count or (request.count if request else 0)
+        names_, written = (request.names, request.written_count) if request else (None, str(count))
+        return GpuRequest(names_, count, written, has_memory=False, memory_percentage=None, cores=None, claimed=claimed)
+    if claimed is not None and claimed.is_known and request is not None:
+        raise Refused(Reason.BAD_RESOURCE, TWO_WAYS.say(container=container.name, resource=request.resource))
+    if request is not None:
+        claimed = claims.of_resource(request.resource, request.count)
+        return msgspec.structs.replace(request, claimed=claimed) if claimed else request
+    for resource, value in asked.items():
+        if resource.startswith(names.CLASS_RESOURCE_PREFIX):
+            count = _whole_number(container, resource, value)
+            claimed = claims.of_resource(resource, count)
+            if claimed and count:
+                return GpuRequest(
+                    None, count, value, has_memory=False, memory_percentage=None, cores=None, claimed=claimed
+                )
+    return None
+
+
+def _without_doubtful(containers: list[ContainerRequest]) -> list[ContainerRequest]:
+    """A claim that cannot be read counts only where the pod has no other GPUs: it may be for a NIC."""
+    requests = [container.request for container in containers if container.request]
+    if not any(request.claimed is None or request.claimed.is_known for request in requests):
+        return containers
+    return [
+        msgspec.structs.replace(container, request=None)
+        if container.request and container.request.claimed and not container.request.claimed.is_known
+        else container
+        for container in containers
+    ]
 
 
 def _part(container: Container, asked: dict[str, Quantity], resource: str) -> int | None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from webhook.allocation.claim import FAMILY as CLAIM
 from webhook.model import names
 from webhook.model.choices import OnViolation, Policy, Profile
 
@@ -99,7 +100,7 @@ class GpuDemand:
     containers: tuple[GpuContainer, ...]
     """All that ask for GPUs, init containers first: the order in which the device plugin serves them."""
     family: str = "hami"
-    """Of its GPU resources, and so of the scheduler that allocates them: ``hami``, ``volcano`` or ``koordinator``."""
+    """Who allocates its GPUs: ``hami``, ``volcano`` or ``koordinator``; ``claim`` where resource claims do."""
     requirements: Requirements = Requirements()
     on_violation: OnViolation = OnViolation.WARN
     """What becomes of the pod where a requirement is not met."""
@@ -108,6 +109,20 @@ class GpuDemand:
     nccl: NcclTables = NcclTables()
     host_network: bool = False
     """Whether the pod is in the network namespace of its node."""
+
+    @property
+    def sees_others(self) -> bool:
+        """Whether its containers see GPUs beside their own, and so have to be told the numbers of theirs.
+
+        A container with a claim sees the devices of its claims and no others, whatever its profile: CDI shows it those
+        (dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin/cdi.go).
+        """
+        return self.profile.shares_gpus and self.family != CLAIM
+
+    @property
+    def sees_node(self) -> bool:
+        """Whether its containers see all GPUs of the node."""
+        return self.sees_others and self.profile is Profile.NODE_PEERS
 
 
 def format_tables(tables: NcclTables) -> str:

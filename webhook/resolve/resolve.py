@@ -21,7 +21,6 @@ from webhook.catalogue.links import (
     NUMBERS_NOT_KNOWN,
 )
 from webhook.model import names
-from webhook.model.choices import Profile
 from webhook.model.errors import FormatError, GpuTopologyError
 from webhook.resolve.demand import GpuContainer, GpuDemand
 from webhook.resolve.nccl import nccl_file_values, nccl_values
@@ -40,6 +39,7 @@ class Unresolved(StrEnum):
     STALE_ALLOCATION = "stale-allocation"
     BAD_ALLOCATION = "bad-allocation"
     MIG_ALLOCATION = "mig-allocation"
+    SHARED_DEVICE = "shared-device"
     NODE_UNKNOWN = "node-unknown"
     GPU_UNKNOWN = "gpu-unknown"
     OVER_LIMIT = "over-limit"
@@ -128,14 +128,14 @@ def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers
     selected = [(container, _allocated_gpus(devices, node)) for container, devices in dealt if container.selected]
     if not selected:
         raise UnresolvedError(Unresolved.NO_ALLOCATION, NONE_TO_SELECTED.say())
-    shares, node_wide = demand.profile.shares_gpus, demand.profile is Profile.NODE_PEERS
+    shares, node_wide = demand.profile.shares_gpus, demand.sees_node
     if len(selected) == 1:
         every = selected[0][1].gpus
     else:
         every = node.ordered([gpu for _, given in selected for gpu in given.gpus])
-    numbers = _numbers(_visible(every, node, node_wide)) if shares else {}
+    numbers = _numbers(_visible(every, node, node_wide)) if demand.sees_others else {}
     # A privileged container counts all GPUs of the node, whatever it is shown.
-    unlimited = shares and not node_wide and any(container.sees_node for container, _ in selected)
+    unlimited = demand.sees_others and not node_wide and any(container.sees_node for container, _ in selected)
     of_node = _numbers(_visible(every, node, node_wide=True)) if unlimited else numbers
     containers = tuple(
         [

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable
 from typing import Protocol
 
+from webhook.claims.slices import Pools
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Namespace
 from webhook.resolve.node import Sources
@@ -58,4 +59,38 @@ class Pods(Protocol):
 
         Raises:
             PodsUnreadable: as above.
+        """
+
+
+class Claims(Protocol):
+    """ResourceClaims and templates as they are this very moment, and what DRA drivers publish, from memory.
+
+    A claim is allocated milliseconds before its pod is bound, and a template may be as young as its first pod.
+    """
+
+    async def claim(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
+        """The ResourceClaim as JSON, or ``None`` if there is none of that name.
+
+        Args:
+            namespace: Of the claim.
+            name: Of the claim.
+            deadline: Until when to wait for the answer, on the clock of the running event loop; ``None``: as long as
+                whoever knows it deems right.
+
+        Raises:
+            ClaimsUnreadable: whoever knows it gives no answer in time.
+        """
+
+    async def template(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
+        """The ResourceClaimTemplate as JSON, or ``None`` if there is none of that name.
+
+        Raises:
+            ClaimsUnreadable: as above.
+        """
+
+    def pools(self) -> Pools:
+        """The devices that DRA drivers publish.
+
+        Raises:
+            StateUnknown: not all is known yet.
         """

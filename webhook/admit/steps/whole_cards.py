@@ -21,7 +21,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     for container in subject.gpu_containers:
         request, resources = subject.gpu_request(container), container.spec.resources
         family = request.names
-        if family.family == "koordinator":
+        if family is None or family.family == "koordinator":
             continue  # whole GPUs are those of a bare count; Koordinator counts cores and memory of all GPUs together
         wanted: list[tuple[str, int, Quantity]] = [(family.count, request.count, request.written_count)]
         parts, unwanted = (family.cores, family.memory_percentage), [family.memory]

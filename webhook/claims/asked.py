@@ -1,0 +1,184 @@
+"""What claims ask for, read from their specs: all that is known of a pod's GPUs when it is created."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from webhook.catalogue.claims import PART_BY_CAPACITY, PART_BY_CLASS, PART_BY_SHARING
+from webhook.catalogue.entry import Message
+from webhook.claims.objects import ClaimSpec, DeviceConfiguration, DeviceRequest, ExactRequest
+from webhook.claims.pod import EXTENDED, ClaimUse, claim_uses
+from webhook.config import ClaimDriver, ClaimSettings
+from webhook.model import names
+from webhook.model.pod import Pod
+
+ALL = "All"
+
+
+class ClaimedGpus(msgspec.Struct, frozen=True, kw_only=True):
+    """The GPUs that a container gets by claims."""
+
+    uses: tuple[ClaimUse, ...]
+    """The claims with GPUs that it uses."""
+    count: int = 0
+    """How many GPUs; 0 where that is open until the claims are allocated."""
+    is_known: bool = True
+    """Whether it is known that they are GPUs. A claim that cannot be read may be for anything."""
+    part: Message | None = None
+    """Why they are parts of GPUs, or GPUs that others use too; ``None`` if they are whole."""
+    preloading_driver: str = ""
+    """The driver that preloads HAMi's library into the container; empty if none does."""
+
+    @property
+    def is_extended(self) -> bool:
+        """Whether the container asks for an extended resource, which a claim serves."""
+        return all(use.entry == EXTENDED for use in self.uses)
+
+
+class ClaimView(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of claims when the requests of a pod are read."""
+
+    settings: ClaimSettings
+    containers: Mapping[str, ClaimedGpus] = {}
+    """What containers get by claims, by their names."""
+    resources: frozenset[str] = frozenset()
+    """Extended resources that claims serve."""
+
+    def of_resource(self, resource: str, count: int) -> ClaimedGpus | None:
+        """What a container gets that asks for so many of an extended resource; ``None`` if no claim serves it.
+
+        A DeviceClass also serves the resource that is named after it: k8s.io/api resource/v1, DeviceClassSpec.
+        """
+        name = resource.removeprefix(names.CLASS_RESOURCE_PREFIX)
+        driver = self.settings.driver_of_class(name) if name != resource else None
+        if driver is None and resource not in self.resources:
+            return None
+        is_part = driver is not None and name in driver.part_classes
+        return ClaimedGpus(
+            uses=(ClaimUse(EXTENDED, ""),),
+            count=count,
+            part=PART_BY_CLASS.say(request=resource, device_class=name) if is_part else None,
+            preloading_driver=driver.name if driver and driver.preloads_library else "",
+        )
+
+
+NO_CLAIMS = ClaimView(settings=ClaimSettings())
+"""Claims are not looked at, or the pod has none."""
+
+
+def claimed_by_specs(
+    pod: Pod, specs: Mapping[str, ClaimSpec | None], settings: ClaimSettings
+) -> dict[str, ClaimedGpus]:
+    """What containers get, by their names; without those that get no GPU by claims.
+
+    Args:
+        pod: The pod.
+        specs: Of its claims, or of the templates that they are made from, by entries of ``spec.resourceClaims``. A spec
+            that cannot be read is ``None`` or missing.
+        settings: Which drivers publish GPUs.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    found = {}
+    for container, uses in claim_uses(pod).items():
+        claimed = _of_container(tuple(use for use in uses if use.entry != EXTENDED), specs, settings)
+        if claimed:
+            found[container] = claimed
+    return found
+
+
+def _of_container(
+    uses: Sequence[ClaimUse], specs: Mapping[str, ClaimSpec | None], settings: ClaimSettings
+) -> ClaimedGpus | None:
+    kept, unknown, asked = list[ClaimUse](), list[ClaimUse](), dict[tuple[str, str], _Asked]()
+    for use in uses:
+        spec = specs.get(use.entry)
+        if spec is None:
+            unknown.append(use)
+            continue
+        requests = [(name, gpus) for name, gpus in _gpu_requests(spec, settings) if use.request in ("", name)]
+        if requests:
+            kept.append(use)
+            asked |= {(use.entry, name): gpus for name, gpus in requests}
+    if not asked:
+        return ClaimedGpus(uses=tuple(unknown), is_known=False) if unknown else None
+    counts = [gpus.count for gpus in asked.values()]
+    return ClaimedGpus(
+        uses=tuple(kept),
+        count=sum(counts) if all(counts) and not unknown else 0,
+        part=next((gpus.part for gpus in asked.values() if gpus.part), None),
+        preloading_driver=next((gpus.driver.name for gpus in asked.values() if gpus.driver.preloads_library), ""),
+    )
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """What one request asks for."""
+
+    driver: ClaimDriver
+    count: int
+    part: Message | None
+
+
+def _gpu_requests(spec: ClaimSpec, settings: ClaimSettings) -> Iterable[tuple[str, _Asked]]:
+    devices = spec.devices
+    for request in (devices.requests if devices else None) or ():
+        asked = _asked(request, (devices.config if devices else None) or (), settings)
+        if asked:
+            yield request.name, asked
+
+
+def _asked(
+    request: DeviceRequest, configurations: Iterable[DeviceConfiguration], settings: ClaimSettings
+) -> _Asked | None:
+    """What a request asks for; ``None`` if it asks for no GPU, or only for a look at GPUs of others."""
+    alternatives = [
+        (alternative, driver)
+        for alternative in request.alternatives
+        if not alternative.admin_access and (driver := settings.driver_of_class(alternative.device_class_name))
+    ]
+    if not alternatives:
+        return None
+    counts = {_count(alternative) for alternative, _ in alternatives}
+    parts = (_part(request.name, alternative, driver) for alternative, driver in alternatives)
+    driver = alternatives[0][1]
+    sharing = sharing_configuration(configurations, request.name, {found.name for _, found in alternatives})
+    return _Asked(
+        driver=driver,
+        count=counts.pop() if len(counts) == 1 else 0,
+        part=next(filter(None, parts), None) or (PART_BY_SHARING.say(how=sharing) if sharing else None),
+    )
+
+
+def _count(alternative: ExactRequest) -> int:
+    """0 where it is open."""
+    if alternative.allocation_mode == ALL:
+        return 0
+    return 1 if alternative.count is None else max(0, alternative.count)
+
+
+def _part(request: str, alternative: ExactRequest, driver: ClaimDriver) -> Message | None:
+    if alternative.device_class_name in driver.part_classes:
+        return PART_BY_CLASS.say(request=request, device_class=alternative.device_class_name)
+    if alternative.capacity and alternative.capacity.requests:
+        amounts = ", ".join(alternative.capacity.requests)
+        return PART_BY_CAPACITY.say(request=request, amounts=amounts)
+    return None
+
+
+def sharing_configuration(configurations: Iterable[DeviceConfiguration], request: str, drivers: Iterable[str]) -> str:
+    """How the claim has its GPUs shared, such as ``TimeSlicing``; empty if it does not.
+
+    github.com/kubernetes-sigs/dra-driver-nvidia-gpu, api/nvidia.com/resource/v1beta1/sharing.go.
+    """
+    for configuration in configurations:
+        opaque, meant = configuration.opaque, configuration.requests
+        if opaque is None or opaque.driver not in drivers:
+            continue
+        if meant and request not in {name.partition("/")[0] for name in meant}:
+            continue
+        sharing = opaque.parameters.get("sharing") if isinstance(opaque.parameters, dict) else None
+        if isinstance(sharing, dict):
+            strategy = sharing.get("strategy")
+            return strategy if isinstance(strategy, str) and strategy else "sharing"
+    return ""

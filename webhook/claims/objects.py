@@ -1,0 +1,256 @@
+"""The fields of ResourceClaims, templates and ResourceSlices that we read: resource.k8s.io/v1, k8s.io/api resource/v1.
+
+Kubernetes 1.34 is the first version that serves ``v1``. Earlier ones have other fields, and the feature is off there.
+"""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from webhook.model.errors import FormatError
+from webhook.model.pod import Fields, Quantity
+from webhook.model.shape import shape_problem
+
+T = TypeVar("T")
+
+
+class Owner(Fields):
+    """An entry of ``metadata.ownerReferences``."""
+
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMetadata(Fields):
+    """``metadata``."""
+
+    name: str = ""
+    namespace: str = ""
+    owner_references: list[Owner] | None = None
+
+
+class CapacityRequest(Fields):
+    """``capacity`` of a request: how much of a device that several claims may share."""
+
+    requests: dict[str, Quantity] | None = None
+
+
+class ExactRequest(Fields):
+    """``exactly`` of a request, or an entry of ``firstAvailable``."""
+
+    name: str = ""
+    """Of an entry of ``firstAvailable``."""
+    device_class_name: str = ""
+    allocation_mode: str | None = None
+    """``ExactCount``, which is the default, or ``All``."""
+    count: int | None = None
+    """1 if absent."""
+    admin_access: bool | None = None
+    capacity: CapacityRequest | None = None
+
+
+class DeviceRequest(Fields):
+    """An entry of ``spec.devices.requests``: one of the two is there."""
+
+    name: str = ""
+    exactly: ExactRequest | None = None
+    first_available: list[ExactRequest] | None = None
+
+    @property
+    def alternatives(self) -> list[ExactRequest]:
+        """What may be allocated, the best first."""
+        return [self.exactly] if self.exactly else self.first_available or []
+
+
+class Opaque(Fields):
+    """Parameters for one driver."""
+
+    driver: str = ""
+    parameters: Any = None
+
+
+class DeviceConfiguration(Fields):
+    """An entry of ``devices.config``."""
+
+    requests: list[str] | None = None
+    """The requests that it is for; empty: all."""
+    opaque: Opaque | None = None
+
+
+class DeviceClaim(Fields):
+    """``spec.devices``."""
+
+    requests: list[DeviceRequest] | None = None
+    config: list[DeviceConfiguration] | None = None
+
+
+class ClaimSpec(Fields):
+    """``spec`` of a ResourceClaim, and of what a template makes."""
+
+    devices: DeviceClaim | None = None
+
+
+class Result(Fields):
+    """An entry of ``status.allocation.devices.results``: one device."""
+
+    request: str = ""
+    """``main``, or ``main/alternative``."""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool | None = None
+    share_id: str | None = msgspec.field(name="shareID", default=None)
+    consumed_capacity: dict[str, Quantity] | None = None
+
+
+class AllocatedDevices(Fields):
+    """``status.allocation.devices``."""
+
+    results: list[Result] | None = None
+    config: list[DeviceConfiguration] | None = None
+
+
+class ClaimAllocation(Fields):
+    """``status.allocation``."""
+
+    devices: AllocatedDevices | None = None
+
+
+class Consumer(Fields):
+    """An entry of ``status.reservedFor``."""
+
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class ClaimStatus(Fields):
+    """``status``."""
+
+    allocation: ClaimAllocation | None = None
+    reserved_for: list[Consumer] | None = None
+
+
+class ResourceClaim(Fields):
+    """A ResourceClaim."""
+
+    metadata: ObjectMetadata = msgspec.field(default_factory=ObjectMetadata)
+    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
+    status: ClaimStatus | None = None
+
+    @property
+    def allocation(self) -> AllocatedDevices | None:
+        """The devices that it was given; ``None`` if it was given none yet."""
+        allocation = self.status.allocation if self.status else None
+        return (allocation.devices or AllocatedDevices()) if allocation else None
+
+    @property
+    def consumers(self) -> list[Consumer]:
+        """The pods, or groups of pods, that may use it now."""
+        return (self.status.reserved_for if self.status else None) or []
+
+
+class TemplateSpec(Fields):
+    """``spec`` of a ResourceClaimTemplate."""
+
+    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
+
+
+class ResourceClaimTemplate(Fields):
+    """A ResourceClaimTemplate."""
+
+    metadata: ObjectMetadata = msgspec.field(default_factory=ObjectMetadata)
+    spec: TemplateSpec = msgspec.field(default_factory=TemplateSpec)
+
+
+class Attribute(Fields):
+    """The value of an attribute: one of them is there."""
+
+    string: str | None = None
+    version: str | None = None
+    int_: int | None = msgspec.field(name="int", default=None)
+    bool_: bool | None = msgspec.field(name="bool", default=None)
+
+
+class Capacity(Fields):
+    """The value of a capacity."""
+
+    value: Quantity = ""
+
+
+class SliceDevice(Fields):
+    """An entry of ``spec.devices``."""
+
+    name: str = ""
+    attributes: dict[str, Attribute] | None = None
+    capacity: dict[str, Capacity] | None = None
+
+    def text(self, attribute: str) -> str:
+        """The attribute as text; empty if it is missing or something else."""
+        found = (self.attributes or {}).get(attribute)
+        return (found.string if found else None) or ""
+
+
+class Pool(Fields):
+    """``spec.pool``."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
+
+
+class SliceSpec(Fields):
+    """``spec`` of a ResourceSlice."""
+
+    driver: str = ""
+    pool: Pool = msgspec.field(default_factory=Pool)
+    node_name: str | None = None
+    devices: list[SliceDevice] | None = None
+
+
+class ResourceSlice(Fields):
+    """A ResourceSlice."""
+
+    metadata: ObjectMetadata = msgspec.field(default_factory=ObjectMetadata)
+    spec: SliceSpec = msgspec.field(default_factory=SliceSpec)
+
+
+def decode_claim(document: bytes, source: str) -> ResourceClaim:
+    """A ResourceClaim from JSON.
+
+    Raises:
+        FormatError: it is none.
+    """
+    return _decode(_CLAIM, document, source, "a ResourceClaim")
+
+
+def decode_template(document: bytes, source: str) -> ResourceClaimTemplate:
+    """A ResourceClaimTemplate from JSON.
+
+    Raises:
+        FormatError: it is none.
+    """
+    return _decode(_TEMPLATE, document, source, "a ResourceClaimTemplate")
+
+
+def decode_slice(document: bytes, source: str) -> ResourceSlice:
+    """A ResourceSlice from JSON.
+
+    Raises:
+        FormatError: it is none.
+    """
+    return _decode(_SLICE, document, source, "a ResourceSlice")
+
+
+def _decode(decoder: msgspec.json.Decoder[T], document: bytes, source: str, expected: str) -> T:
+    try:
+        return decoder.decode(document)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise FormatError(source, expected=expected, found=shape_problem(error)) from None
+    except RecursionError:
+        raise FormatError(source, expected=expected, found="JSON that is nested too deep") from None
+
+
+_CLAIM = msgspec.json.Decoder(ResourceClaim)
+_TEMPLATE = msgspec.json.Decoder(ResourceClaimTemplate)
+_SLICE = msgspec.json.Decoder(ResourceSlice)

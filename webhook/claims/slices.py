@@ -1,0 +1,116 @@
+"""The devices that drivers publish in ResourceSlices, found again by the names that allocations give them.
+
+An allocation names a device by driver, pool and name. A pool may be spread over several slices, and while a driver
+publishes it anew, slices of two generations exist: only the newest counts, and only when all of its slices are there
+(k8s.io/api resource/v1, ResourcePool).
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from webhook.catalogue.claims import DEVICE_NOT_PUBLISHED, POOL_INCOMPLETE, POOL_NOT_PUBLISHED
+from webhook.catalogue.entry import Message
+from webhook.claims.objects import ResourceSlice, SliceDevice
+from webhook.config import ClaimSettings
+from webhook.model.pod import Quantity
+
+PARENT_UUID = "parentUUID"
+"""The attribute of a MIG instance with the UUID of its GPU: dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin/mig.go."""
+TYPE = "type"
+
+
+class PublishedDevice(msgspec.Struct, frozen=True, gc=False):
+    """A device of a GPU driver."""
+
+    uuid: str
+    """Of the whole GPU; empty where the driver does not say."""
+    is_whole: bool
+    """Whether it is a whole GPU, and not an instance of it."""
+    capacity: Mapping[str, Quantity]
+
+
+class SlicePart(msgspec.Struct, frozen=True, kw_only=True):
+    """What one ResourceSlice says of the GPUs of a pool."""
+
+    driver: str
+    pool: str
+    generation: int
+    slices: int
+    """Of how many slices this generation of the pool is made."""
+    node: str
+    """On which the devices are; empty if more than one node reaches them."""
+    devices: Mapping[str, PublishedDevice]
+    """By their names."""
+
+
+class MissingDevice(Exception):
+    """A device that was allocated is not published; ``message`` says what is missing."""
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        super().__init__(message.text)
+
+
+class Pools:
+    """All devices that are published now.
+
+    Args:
+        parts: Of all slices, in any order.
+    """
+
+    def __init__(self, parts: Iterable[SlicePart] = ()) -> None:
+        self._pools: dict[tuple[str, str], list[SlicePart]] = {}
+        for part in parts:
+            found = self._pools.setdefault((part.driver, part.pool), [])
+            if found and found[0].generation < part.generation:
+                found.clear()
+            if not found or found[0].generation == part.generation:
+                found.append(part)
+
+    def device(self, driver: str, pool: str, name: str, *, node: str = "") -> PublishedDevice:
+        """The device of this name.
+
+        Args:
+            driver: The DRA driver.
+            pool: The pool.
+            name: Of the device.
+            node: From which it has to be reached; empty: from any.
+
+        Raises:
+            MissingDevice: it is not published, or not all of its pool is.
+        """
+        parts = [part for part in self._pools.get((driver, pool), ()) if not (node and part.node not in ("", node))]
+        if not parts:
+            raise MissingDevice(POOL_NOT_PUBLISHED.say(driver=driver, pool=pool))
+        if len(parts) < parts[0].slices:
+            message = POOL_INCOMPLETE.say(driver=driver, pool=pool, found=len(parts), expected=parts[0].slices)
+            raise MissingDevice(message)
+        device = next((part.devices[name] for part in parts if name in part.devices), None)
+        if device is None:
+            raise MissingDevice(DEVICE_NOT_PUBLISHED.say(driver=driver, pool=pool, device=name))
+        return device
+
+
+def slice_part(published: ResourceSlice, settings: ClaimSettings) -> SlicePart | None:
+    """What a ResourceSlice says of GPUs; ``None`` if its driver publishes none, as far as is known."""
+    spec = published.spec
+    driver = settings.driver(spec.driver)
+    if driver is None:
+        return None
+
+    def device(found: SliceDevice) -> PublishedDevice:
+        kind = found.text(TYPE)
+        is_whole = not driver.whole_types or kind in driver.whole_types
+        uuid = found.text(driver.uuid_attribute if is_whole else PARENT_UUID)
+        capacity = {name: capacity.value for name, capacity in (found.capacity or {}).items()}
+        return PublishedDevice(uuid, is_whole, capacity)
+
+    return SlicePart(
+        driver=spec.driver,
+        pool=spec.pool.name,
+        generation=spec.pool.generation,
+        slices=spec.pool.resource_slice_count,
+        node=spec.node_name or "",
+        devices={found.name: device(found) for found in spec.devices or ()},
+    )
