@@ -3,12 +3,14 @@
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
 from tests.cluster.claims.bindings import OBSERVED
 from tests.cluster.claims.cluster import ClaimsCluster, ClaimsNamespace, running_claims_cluster
+from tests.cluster.claims.product import ClaimsProduct, running_product
 from tests.cluster.claims.releases import RELEASES, programs_of
 from tests.cluster.processes import NotRunningError
 from tests.nvml.stub import nvml_library
@@ -56,3 +58,27 @@ def observed(claims_cluster: ClaimsCluster) -> Iterator[ClaimsNamespace]:
     """A namespace whose Bindings the observer sees."""
     with claims_cluster.namespace(OBSERVED) as place:
         yield place
+
+
+@pytest.fixture(scope="session")
+def claims_products(claims_clusters: ClaimsClusters, nvml_library: Path) -> Iterator[Callable[[str], ClaimsProduct]]:
+    """Gives our side, with a cluster of its own, at this release of Kubernetes."""
+    started: dict[str, ClaimsProduct] = {}
+
+    def get(release: str) -> ClaimsProduct:
+        if release not in started:
+            try:
+                cluster = claims_clusters(f"{release}+product")
+                started[release] = stack.enter_context(running_product(cluster, nvml_library))
+            except NotRunningError as error:
+                pytest.fail(str(error), pytrace=False)
+        return started[release]
+
+    with ExitStack() as stack:
+        yield get
+
+
+@pytest.fixture
+def claims_product(claims_products: Callable[[str], ClaimsProduct], kubernetes: str) -> ClaimsProduct:
+    """The webhook with ``claims.enabled``, asked at the Bindings of the plain kube-scheduler."""
+    return claims_products(kubernetes)
