@@ -69,6 +69,15 @@ NEXT_KUBERNETES = tuple(
 )
 """The newest release, for the tests of claims, whose API moves with each; its etcd is that of the other."""
 
+# Over the stand-in for NVML it publishes what it would publish for these cards.
+NVIDIA_DRA_DRIVER = GoProgram(
+    "gpu-kubelet-plugin",
+    "sigs.k8s.io/dra-driver-nvidia-gpu/cmd/gpu-kubelet-plugin",
+    MODULES / "nvidia-dra",
+    cgo=True,
+    assets="NVIDIA_DRA_ASSETS",
+)
+
 
 def _hami_scheduler(release: str) -> GoProgram:
     return GoProgram(
@@ -108,4 +117,4 @@ POD_IDENTITY_WEBHOOK = GoProgram(
 )
 
 KUBERNETES = (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, KUBE_CONTROLLER_MANAGER, KUBECTL)
-ALL = (*KUBERNETES, *NEXT_KUBERNETES, *HAMI_SCHEDULERS.values(), PROMTOOL, HELM, ACTIONLINT)
+ALL = (*KUBERNETES, *NEXT_KUBERNETES, *HAMI_SCHEDULERS.values(), NVIDIA_DRA_DRIVER, PROMTOOL, HELM, ACTIONLINT)
