@@ -99,6 +99,25 @@ def test_a_denied_binding_meets_the_same_cards_again(observed: ClaimsNamespace, 
     assert results(last.claims[0]) == results(first.claims[0])
 
 
+def test_after_a_denied_binding_an_extended_resource_has_a_new_claim(
+    observed: ClaimsNamespace, claims_cluster: ClaimsCluster
+) -> None:
+    claims_cluster.observer.denied.add("denied")
+    observed.creates(claim_pod("denied", (), container(gpus=1)))
+    first = at_binding(observed, "denied")
+    claims_cluster.observer.denied.clear()
+    observed.bound("denied")
+    last = claims_cluster.observer.bindings(observed.name, "denied")[-1]
+    names = [state.pod["status"]["extendedResourceClaimStatus"]["resourceClaimName"] for state in (first, last)]
+    assert len(set(names)) == 2
+    assert names[1] in [each["metadata"]["name"] for each in last.claims if results(each)]
+
+
+def test_the_administrator_s_access_is_refused_where_the_namespace_does_not_allow_it(observed: ClaimsNamespace) -> None:
+    with pytest.raises(AssertionError, match="admin access to devices requires the"):
+        observed.apply(claim("all", exactly(adminAccess=True)))
+
+
 def test_more_cards_than_there_are_leave_the_claim_unallocated(observed: ClaimsNamespace) -> None:
     observed.apply(claim("many", exactly(count=5)))
     observed.creates(claim_pod("train", [of_claim("g", "many")]))
