@@ -103,7 +103,7 @@ def omissions(found: Found, topologies: Mapping[str, NodeTopology], wanted: Coll
         more = len(found.left_out)
         lines.append(
             f"Left out: {more} more alternative{'' if more == 1 else 's'}, because a claim has room for"
-            f" {MAX_ALTERNATIVES}. Print one template for each pool of nodes (--node-pool), or ask for more (--min-bandwidth):"
+            f" {MAX_ALTERNATIVES}. Print one template for each pool of nodes (--node-pool), or raise --min-bandwidth:"
         )
         lines += [f"- {_told(each, topologies, wanted)}" for each in found.left_out[:_LISTED]]
         if more > _LISTED:
