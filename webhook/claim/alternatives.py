@@ -122,8 +122,7 @@ def _best_first(models: Sequence[_Model], wanted: Collection[str] | None) -> Ite
 
 def _is_covered(model: _Model, island: Island, known: Iterable[Alternative | None]) -> bool:
     """Whether an alternative names exactly this island already."""
-    nodes = (model.nodes[0].node, model.nodes[-1].node)
-    return any(each and all(each.reach.get(node) == island.gpus for node in nodes) for each in known)
+    return any(each and each.reach.get(model.topology.node) == island.gpus for each in known)
 
 
 def _selectors(model: _Model, island: Island) -> Iterator[ByProduct]:
