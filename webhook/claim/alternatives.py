@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from webhook.claim.islands import Island, Islands, Quality
+from webhook.claim.islands import Island, Islands, Quality, least
 from webhook.claim.selectors import MAX_BYTES, ByProduct, ByUuid, Selector
 from webhook.topology.model import HAMI, NodeTopology
 from webhook.topology.planning.fleet import Builds
@@ -163,7 +163,7 @@ def _weigh(selector: ByProduct, models: Sequence[_Model], count: int) -> Alterna
     selector = replace(selector, without=tuple(without))
     if not qualities or len(selector.expression) > MAX_BYTES:
         return None
-    return Alternative(selector=selector, quality=max(qualities, key=lambda each: each.rank), reach=reach)
+    return Alternative(selector=selector, quality=least(qualities), reach=reach)
 
 
 @dataclass(slots=True)

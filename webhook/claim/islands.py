@@ -1,6 +1,6 @@
 """Which GPUs of a node a claim may be given: sets of which any so many are linked as the claim requires."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -31,6 +31,11 @@ class Quality:
 
     def __str__(self) -> str:
         return f"{self.link.value}, {self.bandwidth:.1f}".removesuffix(".0") + " GB/s"
+
+
+def least(qualities: Sequence[Quality]) -> Quality:
+    """What all of them have at least: the worst class, and the least bandwidth even if that is of another class."""
+    return Quality(max(qualities, key=lambda each: each.rank).link, min(each.bandwidth for each in qualities))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.cli.command import gpu_topology
 from tests.cluster.claims.cluster import ClaimsCluster, ClaimsNamespace, reserved_for, results
 from tests.cluster.claims.drivers import NVIDIA, Manifest, nvidia_devices, slices
 from tests.cluster.claims.objects import claim_pod, exactly, of_template, template
+from tests.cluster.test_explain import publish
 from tests.topology.machines import dgx1_v100, hgx_h100, l40s
 from webhook.manifest.documents import parse_yaml
 from webhook.topology.document import format_topology
@@ -173,6 +175,26 @@ def test_of_nodes_with_nvswitches_any_cards_are_taken_and_of_others_none(
         place.creates(claim_pod("never", [of_template("g", "linked")], node="l40s"))
         assert "cannot allocate all claims" in place.waits("never")
         place.empty()
+
+
+def test_the_topologies_of_a_cluster_and_a_pool_of_nodes(
+    claims_cluster: ClaimsCluster, place: ClaimsNamespace, tmp_path: Path
+) -> None:
+    plane = claims_cluster.control_plane
+    with ExitStack() as stack:
+        for topology in NODES:
+            stack.enter_context(claims_cluster.node(topology.node, published(topology)))
+            publish(plane, place.name, topology, tmp_path / "agent.log")
+        labelled: Any = {"metadata": {"labels": {"example.com/pool": "b"}}}
+        claims_cluster.admin.patch_node("dgx1-b", labelled)
+        options = ("--gpus", "4", "--require-nvlink", "--kubeconfig", plane.kubeconfig, "--node-pool")
+        done = gpu_topology("claim", *options, "example.com/pool=b")
+        assert (done.code, done.err) == (0, "")
+        assert "# - island-1: NVLink, 20 GB/s: GPU0, GPU1, GPU2, GPU3 of dgx1-b\n" in done.out
+        assert "# For pods with the nodeSelector example.com/pool: b: a template cannot hold one.\n" in done.out
+        done = gpu_topology("claim", *options, "example.com/pool=c")
+        said = "gpu-topology: --node-pool: no node has the label example.com/pool=c\n"
+        assert (done.code, done.out, done.err) == (1, "", said)
 
 
 def test_the_longest_selectors_are_accepted(place: ClaimsNamespace, tmp_path: Path) -> None:
