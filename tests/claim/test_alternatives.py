@@ -56,9 +56,10 @@ def meets(topology: NodeTopology, gpus: Sequence[int], asked: Constraints) -> bo
 @st.composite
 def fleets(draw: st.DrawFn) -> list[NodeTopology]:
     """Nodes whose bus ids and products are the same or not, whatever their links are; some are built alike."""
-    fleet = []
+    fleet: list[NodeTopology] = []
     for number in range(draw(st.integers(1, 4))):
-        like = draw(st.sampled_from(fleet)) if fleet and draw(st.booleans()) else draw(small_nodes(most=5))
+        repeats = draw(st.booleans())
+        like = draw(st.sampled_from(fleet) if fleet and repeats else small_nodes(most=5))
         buses = draw(st.permutations(range(6)) | st.just(tuple(range(6))))
         one_product = draw(st.booleans())
         gpus = tuple(

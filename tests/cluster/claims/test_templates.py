@@ -13,6 +13,7 @@ from tests.cluster.claims.cluster import ClaimsCluster, ClaimsNamespace, reserve
 from tests.cluster.claims.drivers import NVIDIA, Manifest, nvidia_devices, slices
 from tests.cluster.claims.objects import claim_pod, exactly, of_template, template
 from tests.cluster.test_explain import publish
+from tests.server.conftest import until
 from tests.topology.machines import dgx1_v100, hgx_h100, l40s
 from webhook.manifest.documents import parse_yaml
 from webhook.topology.document import format_topology
@@ -139,7 +140,11 @@ def test_devices_without_the_attributes_are_passed_over(
         cel = "device.attributes['gpu.nvidia.com'].productName == 'Tesla V100-SXM2-32GB'"
         place.apply(template("unguarded", exactly(count=4, cel=cel)))
         place.creates(claim_pod("unguarded", [of_template("g", "unguarded")]))
-        assert "no such key" in place.waits("unguarded")
+
+        def messages() -> list[str]:
+            return [each.get("message", "") for each in place.pod("unguarded")["status"].get("conditions", ())]
+
+        until(lambda: any("no such key" in message for message in messages()), "the scheduler gives up")
         place.empty()
 
 
