@@ -143,7 +143,7 @@ def test_a_few_cards_with_the_same_bus_ids_and_no_links_are_excepted() -> None:
 
 
 def test_where_many_cards_have_the_same_bus_ids_and_no_links_uuids_name_the_linked_ones() -> None:
-    bare = [on(unlinked(dgx1_v100()), f"bare-{number}") for number in range(20)]
+    bare = [on(unlinked(dgx1_v100()), f"bare-{number}") for number in range(40)]
     found = find_alternatives([on(dgx1_v100(), "a"), *bare], linked(4))
     assert [each.selector for each in found.alternatives] == [
         ByUuid(tuple(f"GPU-a-{index}" for index in range(4))),

@@ -15,7 +15,7 @@ MAX_ALTERNATIVES = 8
 """Of one request: k8s.io/api resource/v1, FirstAvailableDeviceRequestMaxSize."""
 MAX_WEIGHED = 64
 """Selectors that are compared with each other; the best of them are kept."""
-MAX_EXCEPTIONS = 64
+MAX_EXCEPTIONS = 150
 """Cards that a selector by product leaves out: those of a few nodes whose links are broken."""
 MAX_UUIDS = 200
 """In one selector: 232 fit into MAX_BYTES."""

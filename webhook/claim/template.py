@@ -93,6 +93,10 @@ def comment(
         lines.append("The scheduler takes the first of these alternatives that is free:")
         told = (_told(each, topologies, wanted) for each in found.alternatives)
         lines += [f"- {_name(number)}: {said}" for number, said in enumerate(told, 1)]
+    if any(isinstance(each.selector, ByProduct) for each in found.alternatives):
+        lines.append(
+            "Keep its pods away from nodes that are not known here: GPUs of these products may be unlinked there."
+        )
     return [*lines, *omissions(found, topologies, wanted), *_lasting(topologies)]
 
 

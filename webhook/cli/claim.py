@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from webhook.model.version import Version
     from webhook.topology.model import NodeTopology
 
+    _Sources = tuple[dict[str, NodeTopology], frozenset[str] | None]
+    """All topologies, by node, and the nodes that are wanted; None for all."""
+
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _LABEL = re.compile(
     r"([A-Za-z0-9][A-Za-z0-9./_-]{0,316}[A-Za-z0-9]|[A-Za-z0-9])=([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?"
@@ -62,7 +65,6 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     from webhook.model.errors import GpuTopologyError
     from webhook.topology.selection.request import Constraints, Request
 
-    check_source(file, state)
     check_bandwidth("--min-bandwidth", min_bandwidth, zero=True)
     if not 2 <= gpus <= MAX_GPUS:
         raise typer.BadParameter(f"expected 2 to {MAX_GPUS}: so many one claim can hold", param_hint="--gpus")
@@ -74,17 +76,7 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         device_class=_named("--device-class", device_class, _NAME_LENGTH),
     )
     check_version(_version(kubernetes_version))
-    if kubeconfig is not None:
-        if file is not None or state is not None:
-            raise typer.BadParameter("give either a cluster or files", param_hint="--kubeconfig")
-        topologies, wanted = _in_cluster(kubeconfig, node, node_pool)
-    elif node_pool is not None:
-        raise typer.BadParameter("labels of nodes are known only with --kubeconfig", param_hint="--node-pool")
-    elif state is not None:
-        topologies, wanted = read_nodes(state), _one(read_nodes(state, wanted=node), node)
-    else:
-        found_node = read_source(file, state, node)
-        topologies, wanted = {found_node.node: found_node}, None
+    topologies, wanted = _sources(file, state, kubeconfig, node, node_pool)
     request = Request(count=gpus, constraints=Constraints(require_nvlink=require_nvlink, min_bandwidth=min_bandwidth))
     chosen = [topology for each, topology in topologies.items() if wanted is None or each in wanted]
     print_notes(chosen)
@@ -100,7 +92,25 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     else:
         for line in omissions(found, topologies, wanted):
             complain(line)
-    typer.echo(_json(document) if output is Output.JSON else _yaml(document, lines), nl=False)
+    text = _json(document) if output is Output.JSON else _yaml(document, lines)
+    typer.echo(text.encode(), nl=False)  # a manifest is UTF-8 whatever the terminal is set to
+
+
+def _sources(
+    file: str | None, state: Path | None, kubeconfig: Path | None, node: str | None, pool: str | None
+) -> "_Sources":
+    check_source(file, state)
+    if kubeconfig is not None:
+        if file is not None or state is not None:
+            raise typer.BadParameter("give either a cluster or files", param_hint="--kubeconfig")
+        return _in_cluster(kubeconfig, node, pool)
+    if pool is not None:
+        raise typer.BadParameter("labels of nodes are known only with --kubeconfig", param_hint="--node-pool")
+    if state is not None:
+        nodes = read_nodes(state)
+        return nodes, _one(nodes, node)
+    topology = read_source(file, state, node)
+    return {topology.node: topology}, None
 
 
 def _named(option: str, text: str, longest: int) -> str:
@@ -130,10 +140,7 @@ def _one(nodes: "dict[str, NodeTopology]", node: str | None) -> frozenset[str] |
     return frozenset([node])
 
 
-def _in_cluster(
-    kubeconfig: Path, node: str | None, pool: str | None
-) -> "tuple[dict[str, NodeTopology], frozenset[str] | None]":
-    """All topologies of a cluster, and the nodes that are wanted, None for all."""
+def _in_cluster(kubeconfig: Path, node: str | None, pool: str | None) -> "_Sources":
     from webhook.cli.topology.live import read_world
     from webhook.model.errors import GpuTopologyError
 
