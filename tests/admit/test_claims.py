@@ -167,6 +167,15 @@ def test_a_container_that_only_looks_like_the_remap_container_counts_as_one_with
     assert "GPU_TOPOLOGY_PROFILE" in [entry["name"] for entry in find_container(after, "gpu-topology-remap")["env"]]
 
 
+def test_a_container_that_pretends_to_be_the_remap_container_becomes_it() -> None:
+    """It counts for no GPU, so it must not keep what it has."""
+    own = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    forged = user("gpu-topology-remap", command=["gpu-topology", "remap"], image="evil", env=own)
+    _, honest = admitted(claiming())
+    _, after = admitted(claiming(initContainers=[forged]))
+    assert after["spec"]["initContainers"] == honest["spec"]["initContainers"]
+
+
 def test_an_earlier_remap_container_is_brought_to_the_claims_that_its_pod_has_now() -> None:
     _, after = admitted(claiming())
     claims = [TEMPLATE, {"name": "more", "resourceClaimTemplateName": "four"}]
