@@ -186,7 +186,8 @@ class PlacementSettings(Section, frozen=True, kw_only=True):
     ] = 300
     """Without a planner for so long, the webhook lets waiting pods go that only warn."""
     reserve_seconds: int = 600
-    """After so long a waiting pod gets a node kept free for it, for as long."""
+    """After so long a waiting pod gets a node kept free for it, for as long; and so long cards are held for pods of a
+    group that come later."""
     network: tuple[NetworkLevel, ...] = ()
     """The network between nodes, from the nearest to the farthest; empty: by the labels that are common for it, and the
     speed of the NICs."""

@@ -205,7 +205,7 @@ def test_a_node_that_is_too_small_is_not_kept() -> None:
 
 def test_the_rest_of_a_group_gets_what_is_kept_for_it_and_others_do_not() -> None:
     cluster = PlacedCluster(named(h20(), "a"))
-    cluster.create("g0", 4, options={"group-size": "3"}, labels={"gpu.topology/group": "g"})
+    cluster.create("g0", 4, options={"group-size": "2"}, labels={"gpu.topology/group": "g"})
     cluster.round()
     assert cluster.pinned("g0") == ()
     cluster.now += 60
@@ -215,8 +215,6 @@ def test_the_rest_of_a_group_gets_what_is_kept_for_it_and_others_do_not() -> Non
     cluster.create("other", 4)
     cluster.round()
     assert cluster.pinned("other") == ()
-    cluster.create("g1", 4, options={"group-size": "3"}, labels={"gpu.topology/group": "g"})
-    cluster.round()
-    cluster.now += 60
+    cluster.create("g1", 4, options={"group-size": "2"}, labels={"gpu.topology/group": "g"})
     cluster.round()
     assert len(cluster.pinned("g1")) == 4

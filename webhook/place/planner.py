@@ -41,6 +41,7 @@ class Planner:
         """
         scene = self._scene
         scene.intents.settle(busy)
+        scene.later.look(now, scene.settings.reserve_seconds)
         scene.chooser.looks = 0
         on_their_way = scene.intents.nodes()
         this = Round(now, at, busy, in_flight=len(on_their_way), releasing=set(on_their_way))
