@@ -68,8 +68,8 @@ the nodes. For ten times as many nodes and pods other things would have to chang
 - At the start all pods and nodes are listed and decoded in one process. Planners that each have some pools of nodes
   would divide this, and pods would have to name their pool.
 - Pods with cards are a seventh of what is read. The rest is the status of nodes that did not change, renewals of
-  agents, and pods without cards, of which requests and node matter. The API server cannot leave that out, and each replica
-  reads all of it: one reader would have to pass on only what changes a decision.
+  agents, and pods without cards, of which requests and node matter. The API server cannot leave that out, and each
+  replica reads all of it: one reader would have to pass on only what changes a decision.
 - What a waiting pod is told looks at every node, once a round for pods that ask the same. The nodes with the most free
   cards would have to be kept in order.
 - A node takes one pod at a time, and 16 pods in all are on their way: HAMi's speed is the limit, not the choice."""

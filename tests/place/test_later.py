@@ -85,13 +85,25 @@ def test_late_pods_get_what_is_held_one_after_the_other() -> None:
     assert sorted([list(cluster.pinned("two")), list(cluster.pinned("three"))]) == sorted(sets)
 
 
-def test_what_a_late_pod_gave_back_belongs_to_all_again() -> None:
+def test_nothing_is_held_any_more_when_all_pods_are_there() -> None:
     cluster = begun(size=2)
     member(cluster, "two", size=2)
     cluster.round()
     cluster.schedule()
     cluster.round()
     assert stranger(cluster, 4)
+
+
+def test_a_late_pod_that_is_created_anew_gets_the_same_cards() -> None:
+    cluster = begun(size=2)
+    for _ in range(2):
+        member(cluster, "two", size=2)
+        cluster.round()
+        assert [list(cluster.pinned("two"))] == later(cluster)
+        cluster.schedule()
+        cluster.delete("two")
+        assert not stranger(cluster, 5)
+        cluster.delete("stranger")
 
 
 def test_cards_are_held_for_reserve_seconds() -> None:

@@ -1,7 +1,7 @@
 """Cards that are held for the pods of a group that are created only when its first pod is ready.
 
 They stand in ``gpu.topology/placed`` of that pod, so the next leader knows them, and they are free when it ends. A set
-is held until a pod has one of its cards, the other pods of the group have theirs, or ``reserveSeconds`` have passed.
+is held while no pod has one of its cards and pods of the group have none, for ``reserveSeconds``.
 """
 
 from collections.abc import Collection, Iterator
