@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, NamedTuple
 
 from webhook.place.later import stand_in
@@ -9,6 +10,9 @@ from webhook.place.pinned import pin_of
 from webhook.place.placed import Placed
 from webhook.place.pod import NO_CONDITION, PodCondition, PodRecord
 from webhook.place.world import PlaceNode, World
+
+ALL_SECONDS = 0.95
+"""Rounds come each second if nothing changes (:data:`webhook.planner.rounds.EVERY_SECONDS`), and look at all pods."""
 
 
 @dataclass(slots=True)
@@ -45,8 +49,17 @@ class Memory:
     rested: dict[str, float] = field(default_factory=dict)
     """When cards were looked for last for a pod that is past its gate and holds none."""
 
+    looked_at_all: float = -inf
+    """When all pods that wait were looked at last."""
     passed_over: set[str] = field(default_factory=set)
     """Those that a round had no time for."""
+
+    def is_time_for_all(self, now: float) -> bool:
+        """Whether a round looks at all pods that wait; noted, if so."""
+        is_time = now - self.looked_at_all >= ALL_SECONDS
+        if is_time:
+            self.looked_at_all = now
+        return is_time
 
     def see(self, pod: PodRecord, now: float) -> float:
         """Seconds since the pod was seen first."""

@@ -132,6 +132,8 @@ class Round:
     at: datetime
     busy: Collection[str]
     """Keys of the pods whose last write is not done."""
+    is_thorough: bool = True
+    """Whether pods are looked at that could not go on now, because too many are on their way."""
     in_flight: int = 0
     """Pods that are pinned and that the scheduler has not looked at yet."""
     releasing: set[str] = field(default_factory=set)

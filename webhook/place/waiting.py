@@ -14,7 +14,7 @@ from webhook.place.choose import Chosen, grade_of, is_satisfying
 from webhook.place.pinned import pin_of
 from webhook.place.pins import release
 from webhook.place.placed import MOST_CARDS, CardsHeld, Later, Placed
-from webhook.place.pod import PodRecord
+from webhook.place.pod import PodRecord, UnboundPod
 from webhook.place.reasons import PlaceReason
 from webhook.place.round import NotPlaceable, Round, Scene
 from webhook.place.tell import changed_write, chosen_write, gate_write, waiting_write
@@ -42,8 +42,21 @@ class WaitingPods:
         first, self._scene.memory.passed_over = self._scene.memory.passed_over, set()
         for pod in sorted(gated, key=lambda pod: (pod.uid not in first, _order(pod, waiting[pod.uid]))):
             waited = waiting[pod.uid]
-            if pod.key not in this.busy and pod.unbound and not pod.unbound.is_ending:
+            if pod.key in this.busy or pod.unbound is None or pod.unbound.is_ending:
+                continue
+            if self._is_for_later(this):
+                this.count(_told(pod.unbound), waited)
+            else:
                 yield from self._decide(pod, pod.unbound.gates, waited, this)
+
+    def _is_for_later(self, this: Round) -> bool:
+        """Whether no pod can go on any more, and what the others wait for was looked at a moment ago.
+
+        In a rush each new pod begins a round, and all that wait would be looked at in each.
+        """
+        settings = self._scene.settings
+        is_full = settings.mode is PlacementMode.ON and this.in_flight >= settings.in_flight
+        return is_full and not this.is_thorough
 
     def _decide(self, pod: PodRecord, gates: tuple[str, ...], waited: float, this: Round) -> Iterator[Write]:
         if self._scene.settings.mode is not PlacementMode.ON:
@@ -268,6 +281,14 @@ class WaitingPods:
         told = self._scene.memory.told.get(pod.uid)
         is_new = pod.unbound is not None and pod.unbound.placed.reason != reason
         return told is None or is_new or this.now - told >= TELL_SECONDS
+
+
+def _told(unbound: UnboundPod) -> PlaceReason:
+    """For what a pod waits, as the planner has told it."""
+    try:
+        return PlaceReason(unbound.placed.reason)
+    except ValueError:
+        return PlaceReason.SOON
 
 
 def _absent(first: Member, count: int) -> list[Member]:
