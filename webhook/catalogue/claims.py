@@ -64,3 +64,51 @@ CLAIM_IS_SHARED = Entry(
     _PAGE,
 )
 PART_OF_CLAIM = Entry("GT274", "container {container} gets parts of GPUs: {why}", "Claim whole GPUs", _PAGE)
+CLAIM_NOT_MADE = Entry(
+    "GT290", "entry {entry} of spec.resourceClaims has no ResourceClaim yet; {template} asks for {asked}", page=_PAGE
+)
+CLAIM_WAITS = Entry(
+    "GT291",
+    "ResourceClaim {claim} is not allocated yet: the scheduler allocates it when it chooses a node. It asks for "
+    "{asked}",
+    page=_PAGE,
+)
+TEMPLATE_MISSING = Entry(
+    "GT292",
+    "{template} does not exist, so no ResourceClaim is made for entry {entry} of spec.resourceClaims",
+    "Create the template in the namespace of the pod",
+    _PAGE,
+)
+CLAIM_NOT_READ = Entry(
+    "GT293",
+    "{claim} could not be read: {problem}",
+    "Have the permissions to get ResourceClaims and ResourceClaimTemplates; without a cluster, put the object into "
+    "claims/ of the state directory, or beside the pod",
+    _PAGE,
+)
+SLICES_NOT_READ = Entry(
+    "GT294",
+    "which GPUs the claims gave stands in ResourceSlices, which could not be read: {problem}",
+    "Have the permission to list ResourceSlices",
+    _PAGE,
+)
+SEE_RESOURCE_CLAIMS = Entry(
+    "GT295", "which GPUs the resource claims gave is not known: see resource-claims", page=_PAGE
+)
+COUNT_AWAITS_CLAIM = Entry(
+    "GT296",
+    "on a node without a device plugin for {resource} a resource claim serves it, which the scheduler makes when it "
+    "chooses the node",
+    page=_PAGE,
+)
+CLAIMS_GIVEN_BACK = Entry(
+    "GT297", "the pod has ended, and what its claims gave it is not known any more: {problem}", page=_PAGE
+)
+BINDINGS_OF_CLAIMS_PASS_BY = Entry(
+    "GT298",
+    "the API server does not ask the webhook about Bindings by {accounts}, who binds pods with resource claims: the "
+    "pod keeps the values of admission",
+    "Set config.claims.enabled in the chart of the webhook, and create the pod again after that",
+    _PAGE,
+)
+CLAIM_WITHOUT_PEERS = Entry("GT299", "no other pod uses {claims} now", page=_PAGE)

@@ -5,6 +5,7 @@ from itertools import combinations
 
 from webhook.allocation.read import DIALECTS
 from webhook.bind.binding import may_be_opted_in
+from webhook.catalogue.claims import SEE_RESOURCE_CLAIMS
 from webhook.catalogue.entry import Message
 from webhook.catalogue.links import (
     AGE_NOT_KNOWN,
@@ -89,6 +90,8 @@ def _allocation(examined: ExaminedPod) -> Finding:
     missing = examined.unresolved
     if missing is None:
         return unknown(ALLOCATION, NOT_SCHEDULED.say())
+    if examined.given.problem:
+        return unknown(ALLOCATION, SEE_RESOURCE_CLAIMS.say())
     if missing.reason is Unresolved.NODE_UNKNOWN:
         return unknown(ALLOCATION, NODE_NOT_KNOWN.say(node=examined.evidence.node))
     if _lacks_uuids(examined):
