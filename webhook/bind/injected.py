@@ -6,6 +6,7 @@ says the same to people; nothing is decided by it.
 
 from collections.abc import Mapping, Sequence
 
+from webhook.allocation.claim import FAMILY as CLAIM
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Carrier, Profile
@@ -42,9 +43,8 @@ def injected_profile(containers: Sequence[ContainerRequest]) -> Profile | None:
         found = {variable.name: variable for variable in env}
         if names.ENV_NCCL_P2P_LEVEL not in found or names.ENV_NCCL_NVLS_ENABLE not in found:
             continue
-        profile = _named_profile(found)
-        if profile or container.request.names is None:
-            return profile
+        if container.request.family == CLAIM:
+            return _named_profile(found)
         if disables_control(env):
             return _profile_of(found)
     return None

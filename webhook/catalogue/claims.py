@@ -14,6 +14,9 @@ PART_BY_CAPACITY = Entry(
 )
 PART_BY_SHARING = Entry("GT262", "the claim has its GPUs shared by {how}", page=_PAGE)
 CLAIM_MISSING = Entry("GT263", "ResourceClaim {claim} does not exist", _CLAIM_AGAIN, _PAGE)
+CLAIM_NOT_MADE = Entry(
+    "GT259", "no ResourceClaim has been made for {entry} yet", "Look whether its ResourceClaimTemplate exists", _PAGE
+)
 CLAIM_NOT_ALLOCATED = Entry("GT264", "ResourceClaim {claim} is not allocated", _CLAIM_AGAIN, _PAGE)
 CLAIM_NOT_RESERVED = Entry("GT265", "ResourceClaim {claim} is not reserved for the pod", _CLAIM_AGAIN, _PAGE)
 CLAIM_OF_ANOTHER_POD = Entry("GT266", "ResourceClaim {claim} was made for another pod", _CLAIM_AGAIN, _PAGE)

@@ -12,6 +12,7 @@ from webhook.allocation.model import Allocation, Device
 from webhook.catalogue.claims import (
     CLAIM_MISSING,
     CLAIM_NOT_ALLOCATED,
+    CLAIM_NOT_MADE,
     CLAIM_NOT_RESERVED,
     CLAIM_OF_ANOTHER_POD,
     DEVICE_SHARED,
@@ -140,7 +141,7 @@ class _Reading:
         if name is None:
             if entry == EXTENDED:
                 return  # the scheduler needed no claim
-            raise UnresolvedError(Unresolved.NO_ALLOCATION, CLAIM_MISSING.say(claim=entry))
+            raise UnresolvedError(Unresolved.NO_ALLOCATION, CLAIM_NOT_MADE.say(entry=entry))
         if claim is None:
             raise UnresolvedError(Unresolved.NO_ALLOCATION, CLAIM_MISSING.say(claim=name))
         devices = claim.allocation

@@ -1,0 +1,1 @@
+"""GPUs by resource claims."""

@@ -1,0 +1,60 @@
+"""Devices are found in the newest generation of their pool, and only when all of it is there."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.claims.objects import ResourceSlice, decode_slice
+from webhook.claims.slices import MissingDevice, Pools, PublishedDevice, SlicePart, slice_part
+from webhook.config import ClaimSettings
+from webhook.model.errors import FormatError
+
+SETTINGS = ClaimSettings(enabled=True)
+
+
+def part(generation: int, slices: int, *names: str) -> SlicePart:
+    """A slice of the one pool, with devices whose UUID tells the generation."""
+    devices = {name: PublishedDevice(f"GPU-{name}-{generation}", True, {}) for name in names}
+    return SlicePart(driver="d", pool="p", generation=generation, slices=slices, node="n", devices=devices)
+
+
+@given(st.permutations([part(1, 1, "a"), part(2, 2, "a"), part(2, 2, "b")]))
+def test_the_order_of_slices_means_nothing(parts: list[SlicePart]) -> None:
+    pools = Pools(parts)
+    assert [pools.device("d", "p", name).uuid for name in "ab"] == ["GPU-a-2", "GPU-b-2"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ([], "driver d publishes no pool p"),
+        ([part(1, 1, "a"), part(2, 2, "b")], "1 of 2 ResourceSlices are there"),
+        ([part(1, 1, "b")], "pool p of driver d has no device a"),
+    ],
+)
+def test_what_is_missing_is_said(parts: list[SlicePart], sentence: str) -> None:
+    with pytest.raises(MissingDevice, match=sentence):
+        Pools(parts).device("d", "p", "a")
+
+
+def test_slices_of_other_drivers_are_passed_over() -> None:
+    published = ResourceSlice()
+    published.spec.driver = "nic.example.com"
+    assert slice_part(published, SETTINGS) is None
+
+
+@pytest.mark.parametrize(
+    "document", [b"", b"[]", b'{"spec": 1}', b'{"spec": {"devices": {}}}', b"[" * 100_000, b"\xff"]
+)
+def test_other_documents_are_no_slices(document: bytes) -> None:
+    with pytest.raises(FormatError, match=r"^slice: expected a ResourceSlice, found "):
+        decode_slice(document, "slice")
+
+
+def test_an_attribute_of_another_type_is_no_uuid() -> None:
+    device = {"name": "gpu-0", "attributes": {"type": {"string": "gpu"}, "uuid": {"int": 7}}}
+    document = {"spec": {"driver": "gpu.nvidia.com", "pool": {"name": "p"}, "devices": [device]}}
+    found = slice_part(decode_slice(msgspec.json.encode(document), "slice"), SETTINGS)
+    assert found
+    assert found.devices["gpu-0"].uuid == ""
