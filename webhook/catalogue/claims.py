@@ -12,7 +12,12 @@ PART_BY_CLASS = Entry(
 PART_BY_CAPACITY = Entry(
     "GT261", "request {request} asks for a part of a GPU that several claims may share: {amounts}", page=_PAGE
 )
-PART_BY_SHARING = Entry("GT262", "the claim has its GPUs shared by {how}", page=_PAGE)
+PART_BY_SHARING = Entry(
+    "GT262",
+    "the claim has its GPUs shared by {how}",
+    "Claim whole GPUs: leave the parameters for sharing out of the claim and of its DeviceClass",
+    _PAGE,
+)
 CLAIM_MISSING = Entry("GT263", "ResourceClaim {claim} does not exist", _CLAIM_AGAIN, _PAGE)
 CLAIM_NOT_MADE = Entry(
     "GT259", "no ResourceClaim has been made for {entry} yet", "Look whether its ResourceClaimTemplate exists", _PAGE
@@ -67,7 +72,7 @@ CLAIM_IS_SHARED = Entry(
     _PAGE,
 )
 PART_OF_CLAIM = Entry("GT274", "container {container} gets parts of GPUs: {why}", "Claim whole GPUs", _PAGE)
-CLAIM_NOT_MADE = Entry(
+TEMPLATE_ASKS = Entry(
     "GT290", "entry {entry} of spec.resourceClaims has no ResourceClaim yet; {template} asks for {asked}", page=_PAGE
 )
 CLAIM_WAITS = Entry(

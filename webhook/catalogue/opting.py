@@ -284,14 +284,16 @@ COUNT_SERVED_BY_CLAIMS = Entry(
 )
 CLAIMED_DEVICES = Entry(
     "GT164",
-    "the pod gets devices by {claims}; which ones, and how they are linked, is not known here",
-    "Look at the allocation of the ResourceClaims and at the ResourceSlices of the node",
+    "the pod gets devices by {claims}; which ones, and how they are linked, is not known here: the configuration has no "
+    "claims looked at",
+    "Set claims.enabled in the configuration of the webhook, and give that configuration with --config",
     "dra.md",
 )
 COUNT_WAS_CLAIMED = Entry(
     "GT165",
-    "the scheduler served its GPUs by a resource claim; which ones, and how they are linked, is not known here",
-    "Look at the allocation of the ResourceClaim and at the ResourceSlices of the node",
+    "the scheduler served its GPUs by a resource claim; which ones, and how they are linked, is not known here: the "
+    "configuration has no claims looked at",
+    "Set claims.enabled in the configuration of the webhook, and give that configuration with --config",
     "dra.md",
 )
 HOW_TO_ASK = Entry(

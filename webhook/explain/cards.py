@@ -24,7 +24,7 @@ from webhook.explain.control import control
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.visible import UUID_PREFIX, show, split_list
-from webhook.explain.words import containers, counted, listed
+from webhook.explain.words import containers, counted, listed, says
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import shorten
@@ -96,9 +96,11 @@ def _own_gpus(examined: ExaminedPod, *, preloaded: bool) -> Finding:
     worst = failing or (unknown(OWN_GPUS, commanded) if commanded else next(iter(found), None))
     if worst:
         return worst
-    who = "its claims show" if examined.family == CLAIM else "the device plugin's list says"
-    what = "it its GPUs and no others" if examined.family == CLAIM else "which GPUs are visible"
-    return holds(OWN_GPUS, f"{containers(examined.gpu_containers)}: {who} {what}")
+    asking = examined.gpu_containers
+    if examined.family == CLAIM:
+        said = says(asking, "sees the GPUs of its claims alone", "see the GPUs of their claims alone")
+        return holds(OWN_GPUS, said)
+    return holds(OWN_GPUS, f"{containers(asking)}: the device plugin's list says which GPUs are visible")
 
 
 def _hidden(examined: ExaminedPod, container: PodContainer, preloaded: bool) -> Iterator[Finding]:

@@ -6,11 +6,15 @@ from webhook.catalogue import cards, opting
 from webhook.catalogue.claims import (
     CLAIM_MISSING,
     CLAIM_NOT_ALLOCATED,
-    CLAIM_NOT_MADE,
     CLAIM_NOT_READ,
     CLAIM_WAITS,
     CLAIMS_GIVEN_BACK,
     COUNT_AWAITS_CLAIM,
+    DEVICE_NOT_PUBLISHED,
+    DEVICE_WITHOUT_UUID,
+    POOL_INCOMPLETE,
+    POOL_NOT_PUBLISHED,
+    TEMPLATE_ASKS,
     TEMPLATE_MISSING,
 )
 from webhook.catalogue.entry import Message
@@ -27,8 +31,10 @@ from webhook.resolve.resolve import Unresolved
 CLAIMS = "resource-claims"
 _NAMED = 4
 _ENDED = ("Succeeded", "Failed")
-_OPEN = (Unresolved.NO_ALLOCATION, Unresolved.STALE_ALLOCATION)
-"""What may still be put right for a pod without a node."""
+_UNSAID = frozenset(
+    entry.code for entry in (POOL_NOT_PUBLISHED, POOL_INCOMPLETE, DEVICE_NOT_PUBLISHED, DEVICE_WITHOUT_UUID)
+)
+"""What hides the GPUs from us, and does no harm to the pod."""
 
 
 def claims(examined: ExaminedPod) -> Iterator[Finding]:
@@ -80,8 +86,9 @@ def _problem(examined: ExaminedPod) -> Finding | None:
     status = examined.evidence.pod.status
     if status and status.phase in _ENDED:
         return unknown(CLAIMS, CLAIMS_GIVEN_BACK.say(problem=problem.message.text))
-    is_open = problem.reason is Unresolved.NO_ALLOCATION or not examined.is_bound
-    return (unknown if is_open and problem.reason in _OPEN else fails)(CLAIMS, problem.message)
+    is_waiting = problem.reason is Unresolved.STALE_ALLOCATION and not examined.is_bound
+    is_unsaid = problem.reason is Unresolved.NO_ALLOCATION or problem.message.code in _UNSAID
+    return (unknown if is_waiting or is_unsaid else fails)(CLAIMS, problem.message)
 
 
 def _described(examined: ExaminedPod) -> Iterator[Finding]:
@@ -138,7 +145,7 @@ def _not_made(examined: ExaminedPod, entry: str, template: str, spec: ClaimSpec 
     title = template_title(fitted(template))
     if spec is not None:
         asked = _asked(examined, spec)
-        return unknown(CLAIMS, CLAIM_NOT_MADE.say(entry=fitted(entry), template=title, asked=asked))
+        return unknown(CLAIMS, TEMPLATE_ASKS.say(entry=fitted(entry), template=title, asked=asked))
     problem = examined.evidence.claims.unread.get(template_title(template))
     if problem is not None:
         return unknown(CLAIMS, CLAIM_NOT_READ.say(claim=title, problem=problem))

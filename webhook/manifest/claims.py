@@ -24,7 +24,6 @@ from webhook.model.errors import FormatError
 from webhook.model.pod import Pod
 
 API = "resource.k8s.io/v1"
-_SAME_FIELDS = (API, "resource.k8s.io/v1beta2")
 _GROUP = "resource.k8s.io/"
 _KINDS = ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
 _NOWHERE = "no file holds it"
@@ -128,7 +127,7 @@ def _version(found: ManifestObject) -> str:
 
 def _check_version(found: ManifestObject, where: str) -> None:
     version = _version(found)
-    if version not in _SAME_FIELDS:
+    if version != API:
         fix = f"Write it for {API}, which Kubernetes 1.34 and later serve"
         raise FormatError(f"{where}: apiVersion", expected=API, found=version, fix=fix)
 
