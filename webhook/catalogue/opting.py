@@ -284,8 +284,8 @@ COUNT_SERVED_BY_CLAIMS = Entry(
 )
 CLAIMED_DEVICES = Entry(
     "GT164",
-    "the pod gets devices by {claims}; which ones, and how they are linked, is not known here: the configuration has no "
-    "claims looked at",
+    "the pod gets devices by {claims}; which ones, and how they are linked, is not known here: the configuration has "
+    "no claims looked at",
     "Set claims.enabled in the configuration of the webhook, and give that configuration with --config",
     "dra.md",
 )
