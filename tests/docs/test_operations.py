@@ -30,6 +30,7 @@ SECTIONS = {
     "WEBHOOK": "### The webhook (`gpu-topology serve`)",
     "PLANNER": "### The planner (`gpu-topology place`)",
     "AGENT": "### The agent (`gpu-topology agent`)",
+    "AGENT_TAINTS": "### An agent with `--taint-devices`",
     "EXPLAIN": "### A person with `gpu-topology explain`",
     "PLAN": "### A person with `gpu-topology topology plan`",
 }

@@ -41,6 +41,13 @@ AGENT = (
 )
 """What ``gpu-topology agent`` does. A Role cannot say *only what is its own node's*; an admission policy can."""
 
+AGENT_TAINTS = (
+    Permission(Scope.CLUSTER, "resource.k8s.io", "devicetaintrules", ("create", "delete", "list", "patch")),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceslices", ("list",)),
+)
+"""What ``gpu-topology agent --taint-devices`` does beside that. Here, too, an admission policy can say *of its own
+node*. Discovery needs no role but ``system:discovery``, which every account has."""
+
 WEBHOOK = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list", "patch")),
     Permission(Scope.CLUSTER, "events.k8s.io", "events", ("create",)),
