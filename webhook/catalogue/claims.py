@@ -120,3 +120,62 @@ BINDINGS_OF_CLAIMS_PASS_BY = Entry(
     _PAGE,
 )
 CLAIM_WITHOUT_PEERS = Entry("GT299", "no other pod uses {claims} now", page=_PAGE)
+
+PARTS_OF_CLAIM = Entry(
+    "GT280",
+    "the pod claims parts of GPUs and not whole ones",
+    "Claim whole GPUs if the pod needs NVLink: of a DeviceClass of whole GPUs, unshared and without capacity",
+    _PAGE,
+)
+CLAIMS_NOT_READ = Entry(
+    "GT281",
+    "the pod gets devices by resource claims, which could not be read; it is left as it is",
+    "Create the ResourceClaims and ResourceClaimTemplates before the pod, or ask for injection on the pod",
+    _PAGE,
+)
+PRELOADED_LEFT_ALONE = Entry(
+    "GT282",
+    "HAMi's DRA driver, which preloads HAMi's library, serves the pod; it is left as it is",
+    "Claim GPUs of another DeviceClass if the pod needs NVLink",
+    _PAGE,
+)
+PEERS_PRELOADED = Entry(
+    "GT283",
+    "profile {profile} cannot keep HAMi's library out of pod {pod}: HAMi's DRA driver preloads it into every "
+    "container, and CUDA IPC does not work with it",
+    'Use GPUs of another DeviceClass, or set gpu.topology/inject: "false" on the pod',
+    _PAGE,
+)
+PEERS_WITH_TWO_CLAIMS = Entry(
+    "GT284",
+    "containers {first} and {second} use different claims, so they cannot see each other's GPUs as profile {profile} "
+    "needs it",
+    "Let both refer to the same entries of spec.resourceClaims, with the same requests",
+    _PAGE,
+)
+PEERS_BY_COUNT = Entry(
+    "GT285",
+    "container {container} asks for {resource}: each container gets GPUs of its own by that, so profile {profile} "
+    "cannot join them",
+    "Name a ResourceClaim in spec.resourceClaims, and let the containers refer to it",
+    _PAGE,
+)
+NODE_PEERS_BY_TEMPLATE = Entry(
+    "GT286",
+    "container {container} uses claim {entry}, which is made for this pod alone: with profile {profile} pods share "
+    "a ResourceClaim",
+    "Create one ResourceClaim, and name it in resourceClaimName of all these pods",
+    _PAGE,
+)
+CLAIM_MAY_BE_SHARED = Entry(
+    "GT287",
+    "other pods may use ResourceClaim {claim} too, and then have the same GPUs",
+    "Use a ResourceClaimTemplate, which makes a claim for each pod, or the profile node-peers",
+    _PAGE,
+)
+PERHAPS_OF_HAMI = Entry(
+    "GT288",
+    "nodes with HAMi's device plugin serve {resource} without a claim: other pods may get these cards too",
+    "An administrator sets cluster.extendedResources to hami or claims if one of them serves all nodes",
+    _PAGE,
+)

@@ -100,9 +100,7 @@ def _skip(examined: ExaminedPod, namespace: Namespace) -> tuple[Skip | None, str
     """Why admission would skip the pod in that namespace, or why its options cannot be read."""
     pod, policy = examined.evidence.pod, examined.evidence.policy
     try:
-        return early_skip_reason(pod, namespace) or skip_reason(
-            pod, namespace, examined.requests, policy.defaults.inject
-        ), ""
+        return early_skip_reason(pod, namespace) or skip_reason(pod, namespace, examined.requests, policy), ""
     except FormatError as error:
         return None, str(error)
 

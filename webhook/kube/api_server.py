@@ -100,12 +100,6 @@ class ApiServer:
             return await self._ask(what, "GET", _claims(namespace, "template", name))
         return None
 
-    async def resource_slices(self, *, driver: str, node: str) -> list[Object]:
-        """The ResourceSlices that a DRA driver publishes on a node."""
-        selector = _part(f"spec.driver={driver},spec.nodeName={node}")
-        path = f"/apis/resource.k8s.io/v1/resourceslices?fieldSelector={selector}"
-        return _items(await self._ask(f"list ResourceSlices of {driver} on node {node}", "GET", path))
-
     async def device_classes(self) -> list[Object]:
         """The DeviceClasses; none where the API server does not serve them, as before Kubernetes 1.34."""
         try:

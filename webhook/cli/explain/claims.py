@@ -40,7 +40,7 @@ def read_claims(cluster: Cluster, pod: Pod, namespace: str, settings: ClaimSetti
     claims = reading.objects(names.by_entry.values(), claim, decode_claim, claim_title)
     missing = [name for entry, name in names.templates.items() if names.by_entry.get(entry) not in claims]
     templates = reading.objects(missing, template, decode_template, template_title)
-    pools = reading.pools(_drivers(claims.values(), settings) if node else [], node, settings)
+    pools = reading.pools(node, settings) if node and _has_gpus(claims.values(), settings) else Pools()
     return KnownClaims(
         claims=claims,
         templates=templates,
@@ -50,10 +50,10 @@ def read_claims(cluster: Cluster, pod: Pod, namespace: str, settings: ClaimSetti
     )
 
 
-def _drivers(claims: Iterable[ResourceClaim], settings: ClaimSettings) -> list[str]:
-    """Whose devices the claims have."""
-    results = [result for claim in claims if claim.allocation for result in claim.allocation.results or ()]
-    return sorted({result.driver for result in results if settings.driver(result.driver)})
+def _has_gpus(claims: Iterable[ResourceClaim], settings: ClaimSettings) -> bool:
+    """Whether some claim was given GPUs."""
+    results = (result for claim in claims if claim.allocation for result in claim.allocation.results or ())
+    return any(settings.driver(result.driver) for result in results)
 
 
 class _Reading:
@@ -91,18 +91,15 @@ class _Reading:
             self.unread[title] = problem or NO_ANSWER
         return found[0] if found else None
 
-    def pools(self, drivers: Iterable[str], node: str, settings: ClaimSettings) -> Pools:
-        """What drivers publish on a node."""
-        return Pools([part for driver in drivers for part in self._parts(driver, node, settings)])
-
-    def _parts(self, driver: str, node: str, settings: ClaimSettings) -> list[SlicePart]:
-        source = f"a ResourceSlice of {driver} on node {node}"
+    def pools(self, node: str, settings: ClaimSettings) -> Pools:
+        """What drivers of GPUs publish on a node."""
+        source = f"a ResourceSlice of node {node}"
 
         def read() -> list[SlicePart | None]:
-            found = self._cluster.ask(self._cluster.api.resource_slices(driver=driver, node=node))
+            found = self._cluster.ask(self._cluster.api.resource_slices(node=node))
             return [slice_part(decode_slice(to_json(document, source), source), settings) for document in found]
 
         parts, problem = attempt(read, None)
         if parts is None:
             self.pools_problem = problem or NO_ANSWER
-        return [part for part in parts or () if part]
+        return Pools(part for part in parts or () if part)
