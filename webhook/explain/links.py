@@ -5,7 +5,7 @@ from itertools import combinations
 
 from webhook.allocation.read import DIALECTS
 from webhook.bind.binding import may_be_opted_in
-from webhook.catalogue.claims import SEE_RESOURCE_CLAIMS
+from webhook.catalogue.claims import SEE_RESOURCE_CLAIMS, UNMET_BY_CLAIM
 from webhook.catalogue.entry import Message
 from webhook.catalogue.links import (
     AGE_NOT_KNOWN,
@@ -238,7 +238,8 @@ def _requirements(examined: ExaminedPod) -> Finding:
     if examined.resolution is None:
         return unknown(REQUIREMENTS, JUDGED_LATER.say())
     if examined.resolution.unmet:
-        return fails(REQUIREMENTS, UNMET.say(unmet="; ".join(examined.resolution.unmet)))
+        entry = UNMET_BY_CLAIM if examined.given.keeps_devices else UNMET
+        return fails(REQUIREMENTS, entry.say(unmet="; ".join(examined.resolution.unmet)))
     if examined.resolution.undecided:
         agent_knows = examined.resolution.doubt or examined.resolution.node.from_hami
         entry = REQUIREMENTS_DOUBTFUL if agent_knows else REQUIREMENTS_UNDECIDED
