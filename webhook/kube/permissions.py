@@ -89,8 +89,8 @@ PLAN = (
     Permission(Scope.CLUSTER, "", "configmaps", ("list",)),
     Permission(Scope.CLUSTER, "coordination.k8s.io", "leases", ("list",)),
 )
-"""What ``gpu-topology topology plan --kubeconfig`` does, as the person who calls it. Without pods or nodes there is no
-answer; without ConfigMaps or Leases only HAMi tells of links."""
+"""What ``gpu-topology topology plan --kubeconfig`` and ``gpu-topology claim --kubeconfig`` do, as the person who calls
+them. Without pods or nodes there is no answer; without ConfigMaps or Leases only HAMi tells of links."""
 
 EXPLAIN = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list")),
