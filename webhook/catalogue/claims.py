@@ -2,7 +2,7 @@
 
 from webhook.catalogue.entry import Entry
 
-_PAGE = "dra.md"
+_PAGE = "claims.md"
 _CLAIM_AGAIN = "Delete the pod, so that it gets its claims anew"
 _SLICES = "Look at the ResourceSlices of the node, and whether its DRA driver runs"
 
@@ -116,7 +116,8 @@ BINDINGS_OF_CLAIMS_PASS_BY = Entry(
     "GT298",
     "the API server does not ask the webhook about Bindings by {accounts}, who binds pods with resource claims: the "
     "pod keeps the values of admission",
-    "Set config.claims.enabled in the chart of the webhook, and create the pod again after that",
+    "Set claims.enabled in the chart of the webhook, and name the scheduler in claims.schedulers. Create the pod again "
+    "after that",
     _PAGE,
 )
 CLAIM_WITHOUT_PEERS = Entry("GT299", "no other pod uses {claims} now", page=_PAGE)
