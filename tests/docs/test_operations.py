@@ -11,7 +11,7 @@ from tests.docs.test_docs import rows, text
 from webhook.admit.remap.choice import choose_carrier
 from webhook.allocation.limit import MAX_CHARACTERS
 from webhook.config import Config, ServerSettings
-from webhook.kube import permissions, pod_events, pods, session
+from webhook.kube import live, permissions, pod_events, session
 from webhook.kube.permissions import Permission, Scope
 from webhook.model import names
 from webhook.model.choices import Carrier, Profile
@@ -133,7 +133,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         "sets of GPUs, for each node": SETS_KEPT,
         "Events that wait": pod_events.WAITING,
         "connections to the API server": session.MAX_CONNECTIONS,
-        "a pod that is read": pods.POD_BYTES // mib,
+        "a pod that is read": live.OBJECT_BYTES // mib,
         "a body of a review": ServerSettings().max_review_bytes // mib,
         "an allocation annotation": MAX_CHARACTERS // kib,
         "a topology on a pod": NODE_TOPOLOGY_LIMIT // kib,
