@@ -67,3 +67,6 @@ CLAIM_IS_SHARED = Entry(
     _PAGE,
 )
 PART_OF_CLAIM = Entry("GT274", "container {container} gets parts of GPUs: {why}", "Claim whole GPUs", _PAGE)
+TOO_MANY_CLAIMS = Entry(
+    "GT275", "its containers use {found} resource claims, and at most {most} are read", "Use fewer claims", _PAGE
+)

@@ -4,10 +4,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 
+from webhook.config import ClaimSettings
 from webhook.kube import resources
 from webhook.kube.errors import AnswerTooLong, ApiRefused, ApiServerAway
 from webhook.kube.namespaces import LiveNamespaces
-from webhook.kube.reflector import Reflector
+from webhook.kube.reflector import Mirror, Reflector
+from webhook.kube.resources import Resource
 from webhook.kube.session import Session
 from webhook.kube.upkeep import RETRY_SECONDS, Upkeep, between
 from webhook.kube.versions import LiveVersions
@@ -35,6 +37,7 @@ class ClusterCaches:
         planner_namespace: Where the planner has its Lease; empty: there is none to look for.
         configured: Versions that need not be looked for.
         schedulers: User names whose Bindings the webhook is asked about; empty: not known.
+        claims: Whose ResourceSlices are mirrored; none if claims are not enabled.
         max_age: ``binding.topologyMaxAgeSeconds``.
         log: Takes what happens.
     """
@@ -47,6 +50,7 @@ class ClusterCaches:
         planner_namespace: str,
         configured: ClusterFacts,
         schedulers: Collection[str],
+        claims: ClaimSettings,
         max_age: float,
         log: Log,
     ) -> None:
@@ -57,14 +61,15 @@ class ClusterCaches:
         """Accounts of HAMi's schedulers whose Bindings the webhook is not asked about; ``None``: not known."""
         self._versions = LiveVersions(session)
         self._said: dict[str, str] = {}
-        self.state = ClusterState(LiveNamespaces(session), max_age=max_age, tell=self._tell)
+        self.state = ClusterState(LiveNamespaces(session), max_age=max_age, claims=claims, tell=self._tell)
         self.errors: Counter[tuple[str, str]] = Counter()
         """Failed requests, by resource and kind (``away``, ``denied``, ``expired``, ``refused``, ``malformed``)."""
-        mirrors = (
+        mirrors: tuple[tuple[Resource, Mirror], ...] = (
             (resources.NAMESPACES, self.state.namespaces),
             (resources.NODES, self.state.nodes),
             (resources.config_maps(namespace), self.state.topologies),
             (resources.leases(namespace), self.state.leases),
+            *((resources.resource_slices(driver), slices.cache) for driver, slices in self.state.slices.items()),
         )
         reflectors = [Reflector(session, resource, mirror, errors=self.errors) for resource, mirror in mirrors]
         if planner_namespace:
