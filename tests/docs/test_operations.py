@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 PERMISSION_LABELS = {names.ALLOW_HOST_IPC, names.ALLOW_HOST_PID, names.ALLOW_HOST_NETWORK, names.ALLOW_NODE_GPUS}
 SECTIONS = {
     "WEBHOOK": "### The webhook (`gpu-topology serve`)",
+    "CLAIMS": "#### With `claims.enabled`",
     "PLANNER": "### The planner (`gpu-topology place`)",
     "AGENT": "### The agent (`gpu-topology agent`)",
     "EXPLAIN": "### A person with `gpu-topology explain`",

@@ -130,7 +130,7 @@ gpu_topology_claim_read_seconds_sum 0.004
 # TYPE gpu_topology_claim_read_failures_total counter
 gpu_topology_claim_read_failures_total{read="claim"} 1.0
 gpu_topology_claim_read_failures_total{read="template"} 0.0
-# HELP gpu_topology_limited_reads_total Reads of namespaces, pods and claims that were not done because too many were asked for.
+# HELP gpu_topology_limited_reads_total Reads that were not done because too many were asked for.
 # TYPE gpu_topology_limited_reads_total counter
 gpu_topology_limited_reads_total{read="namespace"} 2.0
 gpu_topology_limited_reads_total{read="pod"} 0.0

@@ -22,6 +22,8 @@ from webhook.server.vitals import Vitals
 from webhook.state.cluster import VERSIONS, ClusterState
 from webhook.state.detected import claimed_resources, hami_version, kubernetes_version, scheduler_accounts
 
+_KUBE_SCHEDULER = "system:kube-scheduler"
+"""Its user name: kubernetes.io, "Using RBAC Authorization", core component roles."""
 VERSIONS_SECONDS = (120.0, 240.0)
 """HAMi and Kubernetes are seldom updated, and never at once on all nodes."""
 
@@ -57,6 +59,7 @@ class ClusterCaches:
         self._log = log
         self._configured = configured
         self._schedulers = frozenset(schedulers)
+        self._claims_enabled = claims.enabled
         self._unmatched: frozenset[str] | None = None
         """Accounts of HAMi's schedulers whose Bindings the webhook is not asked about; ``None``: not known."""
         self._versions = LiveVersions(session)
@@ -97,6 +100,7 @@ class ClusterCaches:
         )
 
     async def _watch_versions(self) -> None:
+        self._say_who_binds_claims()
         while True:
             problem = ""
             try:
@@ -162,6 +166,17 @@ class ClusterCaches:
             return None
         self._say(what, f"{what} is {version}")
         return version
+
+    def _say_who_binds_claims(self) -> None:
+        """Pods with claims are bound by kube-scheduler, unless another scheduler allocates their claims.
+
+        So it is only said, and not counted with HAMi's schedulers, which are known to bind pods with GPUs.
+        """
+        if not self._claims_enabled or not self._schedulers:
+            return
+        said = f"Bindings by {_KUBE_SCHEDULER} do not reach the webhook, and claims are enabled: add it to "
+        said += "claims.schedulers of the chart, unless another scheduler that is named there allocates claims"
+        self._say("Bindings of pods with claims", "" if _KUBE_SCHEDULER in self._schedulers else said)
 
     def _compare_schedulers(self, answer: bytes | None) -> None:
         """Find out whether the Bindings of HAMi's schedulers reach the webhook."""

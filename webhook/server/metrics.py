@@ -81,7 +81,7 @@ def _bindings(counts: Counts) -> Iterator[Metric]:
     )
     yield counter(
         "limited_reads",
-        "Reads of namespaces, pods and claims that were not done because too many were asked for.",
+        "Reads that were not done because too many were asked for.",
         ("read",),
         _words(("namespace", "pod", "group", "claim", "template"), counts.limited_reads),
     )
