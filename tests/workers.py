@@ -7,9 +7,12 @@ from xdist.workermanage import WorkerController
 
 CLUSTERS = "tests/cluster/hami/"
 """Tests that share clusters with HAMi, by its release."""
+CLAIMS = "tests/cluster/claims/"
+"""Tests that share clusters in which claims give GPUs."""
 FIRST = (
     f"{CLUSTERS}2.10.0",
     f"{CLUSTERS}2.9.0",
+    CLAIMS,
     "tests/cluster/load/test_load.py",
     "tests/cluster/attacks/test_attacks.py",
     "tests/certs/test_years.py",
@@ -38,6 +41,8 @@ def unit(test: str) -> str:
     path, _, name = test.partition("::")
     if path.startswith(CLUSTERS):
         return f"{CLUSTERS}{'2.9.0' if '2.9.0' in name else '2.10.0'}"
+    if path.startswith(CLAIMS):
+        return CLAIMS
     return path
 
 

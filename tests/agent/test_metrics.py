@@ -7,7 +7,7 @@ import pytest
 from tests.agent.looks import driver_away, look
 from tests.topology.machines import bent, hgx_h100, l40s, with_switch_links, without
 from webhook.agent.metrics import families
-from webhook.agent.status import Count, Status
+from webhook.agent.status import Count, Status, TaintStatus
 from webhook.exposition import Exposition
 from webhook.topology.model import Fabric, MigMode, NodeTopology
 
@@ -73,6 +73,7 @@ gpu_topology_agent_writes_total{node="n1",object="configmap"} 1.0
 gpu_topology_agent_writes_total{node="n1",object="node"} 0.0
 gpu_topology_agent_writes_total{node="n1",object="event"} 0.0
 gpu_topology_agent_writes_total{node="n1",object="lease"} 2.0
+gpu_topology_agent_writes_total{node="n1",object="devicetaintrule"} 0.0
 """
 
 
@@ -146,3 +147,19 @@ def test_a_state_of_the_fabric_that_is_new_to_us_is_shown() -> None:
 
 def test_the_age_is_never_negative() -> None:
     assert 'gpu_topology_publication_age_seconds{node="n1"} 0.0' in text(Status(confirmed_at=100.5)).splitlines()
+
+
+def test_taints_are_told_of_where_they_are_asked_for() -> None:
+    def lines(status: Status) -> set[str]:
+        return {line for line in text(status).splitlines() if line.startswith("gpu_topology_device_taint")}
+
+    status = Status(confirmed_at=0.0)
+    assert lines(status) == set()
+    assert lines(replace(status, taints=TaintStatus(served=True, rules=2, unmatched=1))) == {
+        'gpu_topology_device_taint_rules_served{node="n1"} 1.0',
+        'gpu_topology_device_taint_rules{node="n1"} 2.0',
+        'gpu_topology_device_taints_missing{node="n1"} 1.0',
+    }
+    assert 'gpu_topology_device_taint_rules_served{node="n1"} 0.0' in lines(
+        replace(status, taints=TaintStatus(served=False))
+    )

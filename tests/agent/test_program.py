@@ -160,6 +160,20 @@ def test_a_dry_run_with_a_cordon_of_a_sound_node_cordons_nothing(computer: Compu
     assert "annotation" not in out
 
 
+def test_a_dry_run_with_taints_shows_them_and_writes_no_annotation(computer: Computer) -> None:
+    machine = played.hgx_h100().with_links_down(3, 0, 1)
+    code, out, err = computer.run("--dry-run", "--taint-devices", "--node", "node-1", machine=machine)
+    assert (code, err) == (0, "")
+    uuid = "GPU-00000000-0000-0000-0000-000000000003"
+    assert f"# Taint of the devices of {uuid}: gpu.topology/nvlink-down=2:NoSchedule" in out.splitlines()
+    assert "annotation" not in out
+
+
+def test_without_taints_a_dry_run_shows_none(computer: Computer) -> None:
+    _, out, _ = computer.run("--dry-run", "--node", "node-1", machine=played.hgx_h100().with_links_down(3, 0, 1))
+    assert "Taint" not in out
+
+
 @pytest.mark.parametrize("node", ["Node_1", "node-", "a..b", "-a", "跳", "n" * 254, "node\n"])
 @pytest.mark.parametrize("options", [("--dry-run",), ("--once", "--namespace", "ns")])
 def test_a_name_that_no_node_can_have_is_refused(computer: Computer, node: str, options: tuple[str, ...]) -> None:

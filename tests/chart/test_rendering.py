@@ -228,6 +228,17 @@ def test_roles_grant_what_the_code_needs_and_nothing_else(helm: Helm, case: str)
     assert granted(objects, "gpu-topology-place") == needed(PROGRAMS["planner"])
 
 
+def test_an_agent_that_taints_devices_has_the_permissions_for_it_and_is_limited_to_its_node(helm: Helm) -> None:
+    objects = helm.objects("taints")
+    assert granted(objects, "gpu-topology-agent") == needed(PROGRAMS["agent"], PROGRAMS["agent-taints"])
+    assert pick(objects, "ValidatingAdmissionPolicy", "gpu-topology-agent-taints")
+    assert "--taint-devices" in pod_template(objects, AGENT)["spec"]["containers"][0]["args"]
+    free = helm.objects("taints", options=["--set=agent.ownNodeOnly=false"])
+    assert "gpu-topology-agent-taints" not in {
+        one["metadata"]["name"] for one in free if one["kind"] == "ValidatingAdmissionPolicy"
+    }
+
+
 def test_every_role_is_bound_and_every_binding_is_to_one_of_our_accounts(helm: Helm) -> None:
     objects = helm.objects()
     roles = {(one["kind"], one["metadata"]["name"]) for one in objects if one["kind"] in {"Role", "ClusterRole"}}

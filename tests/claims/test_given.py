@@ -52,6 +52,7 @@ REFUSED = {
         PART_OF_HAMI.format("train-gpus-00001"),
     ),
     "mps": (Unresolved.SHARED_DEVICE, "the claim has its GPUs shared by MPS"),
+    "time-slicing": (Unresolved.SHARED_DEVICE, "the claim has its GPUs shared by TimeSlicing"),
 }
 
 

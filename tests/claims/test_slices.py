@@ -52,6 +52,16 @@ def test_other_documents_are_no_slices(document: bytes) -> None:
         decode_slice(document, "slice")
 
 
+@pytest.mark.parametrize("prefix", ["", "gpu.nvidia.com/"])
+def test_a_driver_may_spell_its_domain_out(prefix: str) -> None:
+    attributes = {f"{prefix}type": {"string": "gpu"}, f"{prefix}uuid": {"string": "GPU-5"}}
+    devices = [{"name": "gpu-0", "attributes": attributes}]
+    document = {"spec": {"driver": "gpu.nvidia.com", "pool": {"name": "p"}, "devices": devices}}
+    found = slice_part(decode_slice(msgspec.json.encode(document), "slice"), SETTINGS)
+    assert found
+    assert found.devices["gpu-0"] == PublishedDevice("GPU-5", True, {})
+
+
 def test_an_attribute_of_another_type_is_no_uuid() -> None:
     device = {"name": "gpu-0", "attributes": {"type": {"string": "gpu"}, "uuid": {"int": 7}}}
     document = {"spec": {"driver": "gpu.nvidia.com", "pool": {"name": "p"}, "devices": [device]}}

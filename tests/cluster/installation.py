@@ -134,6 +134,7 @@ def installed(
     *,
     hami: str,
     placement: Mapping[str, int] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Iterator[Installation]:
     """Roles with the policies that limit them, certificate, agents and replicas; the registration is up to the caller.
 
@@ -144,6 +145,7 @@ def installed(
         nvml: Directory of the stand-in for NVML.
         hami: Release of HAMi.
         placement: Of the section ``placement``, where it is other than in the tests.
+        settings: More sections of the configuration.
     """
     with control_plane.client() as client:
         admin = CoreV1Api(client)
@@ -167,6 +169,7 @@ def installed(
                 "cluster": facts,
                 "binding": {"readSeconds": REQUEST_TIMEOUT_S},
                 "placement": {**PLACEMENT, **(placement or {})},
+                **(settings or {}),
             }
         )
     )

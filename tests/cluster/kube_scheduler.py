@@ -14,7 +14,13 @@ from tests.cluster.processes import running
 
 @contextmanager
 def running_kube_scheduler(
-    program: Path, kubeconfig: Path, directory: Path, *, name: str, extenders: Sequence[dict[str, Any]] = ()
+    program: Path,
+    kubeconfig: Path,
+    directory: Path,
+    *,
+    name: str,
+    extenders: Sequence[dict[str, Any]] = (),
+    options: Sequence[str] = (),
 ) -> Iterator[None]:
     """From its start to the end of the block.
 
@@ -24,6 +30,7 @@ def running_kube_scheduler(
         directory: Takes its configuration and its log.
         name: The ``schedulerName`` of its pods.
         extenders: Which it asks about nodes.
+        options: More options, such as feature gates.
     """
     settings = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -35,7 +42,7 @@ def running_kube_scheduler(
     }
     config = directory / "kube-scheduler.yaml"
     config.write_text(json.dumps(settings), encoding="utf-8")
-    command: list[str | Path] = [program, f"--config={config}", "--secure-port=0"]
+    command: list[str | Path] = [program, f"--config={config}", "--secure-port=0", *options]
     with running("kube-scheduler", command, directory / "kube-scheduler.log"):
         yield
 

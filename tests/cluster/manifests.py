@@ -15,9 +15,12 @@ WITHOUT_NAMESPACE = frozenset(
     {
         "ClusterRole",
         "ClusterRoleBinding",
+        "DeviceClass",
+        "DeviceTaintRule",
         "MutatingWebhookConfiguration",
         "Namespace",
         "Node",
+        "ResourceSlice",
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
     }
@@ -65,5 +68,5 @@ def path_of(manifest: dict[str, Any]) -> str:
     version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     place = "" if kind in WITHOUT_NAMESPACE else f"/namespaces/{metadata['namespace']}"
-    plural = f"{kind.lower()}s".replace("ys", "ies")
+    plural = f"{kind.lower()}s".replace("ys", "ies").replace("sss", "sses")
     return f"{root}{place}/{plural}/{metadata['name']}"

@@ -31,6 +31,7 @@ SECTIONS = {
     "CLAIMS": "#### With `claims.enabled`",
     "PLANNER": "### The planner (`gpu-topology place`)",
     "AGENT": "### The agent (`gpu-topology agent`)",
+    "AGENT_TAINTS": "### An agent with `--taint-devices`",
     "EXPLAIN": "### A person with `gpu-topology explain`",
     "PLAN": "### A person with `gpu-topology topology plan`",
 }

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -141,3 +142,38 @@ def test_a_kubeconfig_that_is_no_yaml_is_named_with_its_line(tmp_path: Path) -> 
     path.write_text("a: b\n}")
     with pytest.raises(ManifestError, match=rf"{path} line 2: expected YAML"):
         connect_objects(path, user_agent="test")
+
+
+@pytest.mark.parametrize(
+    ("versions", "found", "asked"),
+    [
+        (["v1", "v1beta2"], "v1", 2),
+        (["v1beta2"], "v1beta2", 2),
+        (["v1beta1", "v1alpha3"], "", 1),
+        ([], "", 1),
+    ],
+)
+def test_the_newest_version_with_device_taint_rules_is_taken(versions: list[str], found: str, asked: int) -> None:
+    group = {"versions": [{"version": version} for version in versions], "resources": [{"name": "devicetaintrules"}]}
+    version, requests = told(json.dumps(group).encode(), lambda api: api.taint_rules_version())
+    assert (version, len(requests)) == (found, asked)
+
+
+def test_a_version_without_device_taint_rules_is_not_taken() -> None:
+    group = {"versions": [{"version": "v1"}, {"version": "v1beta2"}], "resources": [{"name": "resourceslices"}]}
+    version, requests = told(json.dumps(group).encode(), lambda api: api.taint_rules_version())
+    assert (version, len(requests)) == ("", 3)
+
+
+def test_a_rule_is_deleted_only_as_it_was_read() -> None:
+    delete = partial(ApiServer.delete_taint_rule, version="v1", name="rule-1", uid="u", resource_version="7")
+    _, requests = told(b"{}", delete)
+    path = "/apis/resource.k8s.io/v1/devicetaintrules/rule-1"
+    body = {"preconditions": {"uid": "u", "resourceVersion": "7"}}
+    assert written(requests) == ("DELETE", path, "application/json", body)
+
+
+def test_a_list_of_slices_that_goes_on_is_too_long() -> None:
+    page = json.dumps({"metadata": {"continue": "more"}, "items": []}).encode()
+    with pytest.raises(Malformed, match="list ResourceSlices of node n1: expected at most 500 objects, found more"):
+        told(page, lambda api: api.resource_slices(node="n1"))

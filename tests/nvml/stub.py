@@ -82,8 +82,8 @@ def _compiled(directory: Path) -> Path:
     return target
 
 
-def compile_stub(directory: Path) -> None:
-    """Puts the stub into a directory, which is made if it is not there."""
+def compile_stub(directory: Path, source: Path = SOURCE) -> None:
+    """Puts the stub, or a source that includes it, into a directory, which is made if it is not there."""
     compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", "cc"), "cc", "gcc", "clang"))), None)
     if not compiler:
         raise FileNotFoundError(
@@ -92,7 +92,7 @@ def compile_stub(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     flags = ["-std=c11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"]
     # The loader knows a library that is there already by this name.
-    command = [compiler, *flags, f"-Wl,-soname,{LIBRARY}", "-o", str(directory / LIBRARY), str(SOURCE)]
+    command = [compiler, *flags, f"-Wl,-soname,{LIBRARY}", "-o", str(directory / LIBRARY), str(source)]
     subprocess.run(command, check=True)
 
 

@@ -53,6 +53,32 @@ KUBECTL = GoProgram(
 )
 
 
+def _next_kubernetes(name: str) -> GoProgram:
+    return GoProgram(
+        f"{name}-1.37",
+        f"k8s.io/kubernetes/cmd/{name}",
+        MODULES / "kubernetes-1.37",
+        stamps=_KUBERNETES_STAMPS,
+        assets="NEXT_KUBERNETES_ASSETS",
+        assets_are_whole=False,
+    )
+
+
+NEXT_KUBERNETES = tuple(
+    _next_kubernetes(name) for name in ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
+)
+"""The newest release, for the tests of claims, whose API moves with each; its etcd is that of the other."""
+
+# Over the stand-in for NVML it publishes what it would publish for these cards.
+NVIDIA_DRA_DRIVER = GoProgram(
+    "gpu-kubelet-plugin",
+    "sigs.k8s.io/dra-driver-nvidia-gpu/cmd/gpu-kubelet-plugin",
+    MODULES / "nvidia-dra",
+    cgo=True,
+    assets="NVIDIA_DRA_ASSETS",
+)
+
+
 def _hami_scheduler(release: str) -> GoProgram:
     return GoProgram(
         f"hami-scheduler-{release}",
@@ -91,4 +117,4 @@ POD_IDENTITY_WEBHOOK = GoProgram(
 )
 
 KUBERNETES = (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, KUBE_CONTROLLER_MANAGER, KUBECTL)
-ALL = (*KUBERNETES, *HAMI_SCHEDULERS.values(), PROMTOOL, HELM, ACTIONLINT)
+ALL = (*KUBERNETES, *NEXT_KUBERNETES, *HAMI_SCHEDULERS.values(), NVIDIA_DRA_DRIVER, PROMTOOL, HELM, ACTIONLINT)

@@ -111,14 +111,16 @@ def test_every_program_has_a_name_of_its_own_and_modules_with_sums() -> None:
         assert (program.modules / "go.sum").is_file()
 
 
-@pytest.mark.parametrize("modules", ["kubernetes", "kubectl"])
-def test_every_module_of_the_kubernetes_repository_has_the_version_of_kubernetes(modules: str) -> None:
+@pytest.mark.parametrize(
+    ("modules", "release"), [("kubernetes", "36.3"), ("kubectl", "36.3"), ("kubernetes-1.37", "37.2")]
+)
+def test_every_module_of_the_kubernetes_repository_has_the_version_of_kubernetes(modules: str, release: str) -> None:
     lines = (MODULES / modules / "go.mod").read_text().splitlines()
     assert "go 1.26.0" in lines
     staging = [line for line in lines if " => " in line]
-    assert "\tk8s.io/kubernetes v1.36.3 // indirect" in lines
-    assert "\tk8s.io/apiserver => k8s.io/apiserver v0.36.3" in staging
-    assert all(line.endswith(" v0.36.3") for line in staging)
+    assert f"\tk8s.io/kubernetes v1.{release} // indirect" in lines
+    assert f"\tk8s.io/apiserver => k8s.io/apiserver v0.{release}" in staging
+    assert all(line.endswith(f" v0.{release}") for line in staging)
 
 
 @pytest.mark.cluster

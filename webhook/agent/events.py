@@ -26,6 +26,8 @@ class EventReason(StrEnum):
     TOPOLOGY_READABLE = "TopologyReadable"
     GPU_CORDONED = "GpuCordoned"
     GPU_UNCORDONED = "GpuUncordoned"
+    GPU_TAINTED = "GpuTainted"
+    GPU_UNTAINTED = "GpuUntainted"
 
 
 ENTRIES: Mapping[EventReason, Entry] = MappingProxyType(
@@ -39,6 +41,8 @@ ENTRIES: Mapping[EventReason, Entry] = MappingProxyType(
         EventReason.TOPOLOGY_READABLE: nodes.TOPOLOGY_READABLE,
         EventReason.GPU_CORDONED: nodes.GPU_CORDONED,
         EventReason.GPU_UNCORDONED: nodes.GPU_UNCORDONED,
+        EventReason.GPU_TAINTED: nodes.GPU_TAINTED,
+        EventReason.GPU_UNTAINTED: nodes.GPU_UNTAINTED,
     }
 )
 """What an Event of each reason says."""
@@ -80,6 +84,14 @@ def cordon_events(cordoned: Sequence[str], uncordoned: Sequence[str]) -> tuple[N
     return (
         *_events(EventReason.GPU_CORDONED, cordoned, warning=True),
         *_events(EventReason.GPU_UNCORDONED, uncordoned, warning=False),
+    )
+
+
+def taint_events(tainted: Sequence[str], untainted: Sequence[str]) -> tuple[NodeEvent, ...]:
+    """What to tell about GPUs, by UUID, from which resource claims are kept, or are no longer."""
+    return (
+        *_events(EventReason.GPU_TAINTED, tainted, warning=True),
+        *_events(EventReason.GPU_UNTAINTED, untainted, warning=False),
     )
 
 

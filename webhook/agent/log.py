@@ -36,6 +36,10 @@ class AgentLog(Log):
         retry = None if retry_seconds is None else round(retry_seconds, 1)
         self.say("warning", "failed", kind=kind, error=error, retrySeconds=retry)
 
+    def taints(self, message: str) -> None:
+        """Claims cannot be kept from GPUs as they should."""
+        self.say("warning", "taints", text=message)
+
     def recovered(self, failures: int) -> None:
         """The cluster has the topology again."""
         self.say("info", "recovered", failures=failures)

@@ -9,7 +9,7 @@ from prometheus_client.core import Metric
 
 from webhook import exposition
 from webhook.agent.look import Look
-from webhook.agent.status import Count, Status
+from webhook.agent.status import Count, Status, TaintStatus
 from webhook.exposition import Values, one_of
 from webhook.topology.health import HealthState
 from webhook.topology.model import MigMode
@@ -38,6 +38,8 @@ def families(status: Status, *, node: str, now: float, version: str) -> Iterator
     )
     yield of.gauge("publication_in_step", "Whether the last publication worked.", (), {(): float(status.in_step)})
     yield of.gauge("discovery_seconds", "Seconds that the last discovery took.", (), {(): status.discovery_seconds})
+    if status.taints:
+        yield from _taints(of, status.taints)
     yield from _counters(of, status)
 
 
@@ -85,6 +87,22 @@ def _by_state(look: Look) -> Values:
     return {(state,): number for state, number in found.items()}
 
 
+def _taints(of: _Node, taints: TaintStatus) -> Iterator[Metric]:
+    yield of.gauge(
+        "device_taint_rules_served",
+        "Whether the API server has DeviceTaintRules.",
+        (),
+        {(): float(taints.served)},
+    )
+    yield of.gauge("device_taint_rules", "DeviceTaintRules of the agent of this node.", (), {(): taints.rules})
+    yield of.gauge(
+        "device_taints_missing",
+        "GPUs that are ill, and whose devices the agent cannot taint.",
+        (),
+        {(): taints.unmatched},
+    )
+
+
 def _counters(of: _Node, status: Status) -> Iterator[Metric]:
     for what, name, text, label, words in (
         (
@@ -113,7 +131,7 @@ def _counters(of: _Node, status: Status) -> Iterator[Metric]:
             "agent_writes",
             "Objects that the agent wrote to the cluster.",
             "object",
-            ("configmap", "node", "event", "lease"),
+            ("configmap", "node", "event", "lease", "devicetaintrule"),
         ),
     ):
         values = {**dict.fromkeys(words, 0), **status.count(what)}

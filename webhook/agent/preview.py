@@ -1,13 +1,16 @@
 """What the agent would publish, for people to look at; it needs no cluster and touches none."""
 
 import io
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
-from webhook.agent.look import Look
+from webhook.agent.illness import ill_gpus
+from webhook.agent.look import Look, is_readable
 from webhook.agent.publication import Memory, NodeChange, Object, Observed, PublishOptions, decide, sound
+from webhook.agent.taints import EFFECT, ill_with_links
 from webhook.model import names
 from webhook.topology.health import node_health
 from webhook.topology.model import NodeTopology
@@ -37,8 +40,16 @@ def preview(topology: NodeTopology, options: PublishOptions) -> str:
     lines += [
         f"# Event {event['type']} {event['reason']}: {event['note']}" for event in (*publication.events, *change.events)
     ]
+    lines += [f"# Taint of the devices of {said}" for said in _taints(look, options)]
     lines.append(f"# ConfigMap, owned by Node {seen.node}:")
     return "\n".join(lines) + "\n" + _yaml(_readable(publication.config_map or {}))
+
+
+def _taints(look: Look, options: PublishOptions) -> Iterator[str]:
+    if options.taint_devices and is_readable(look.topology):
+        for gpu in ill_with_links(ill_gpus(look, None, known={}, kept=()), look.topology):
+            key, value = gpu.taint()
+            yield f"{gpu.uuid}: {key}={value}:{EFFECT}"
 
 
 def _readable(config_map: Object) -> Object:

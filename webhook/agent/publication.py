@@ -1,13 +1,13 @@
 """Decides what to write about a node, from what the cluster has and what was discovered."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from webhook.agent.cordon import CordonChange, cordon_change
-from webhook.agent.events import NodeEvent, changes, cordon_events
+from webhook.agent.events import NodeEvent, changes, cordon_events, taint_events
 from webhook.agent.look import Look
 from webhook.model import names
 from webhook.model.errors import FormatError
@@ -79,6 +79,8 @@ class PublishOptions:
     """Of the ConfigMap and the Lease."""
     cordon: bool = False
     """Whether to tell HAMi which GPUs to leave alone."""
+    taint_devices: bool = False
+    """Whether to keep resource claims from these GPUs, by DeviceTaintRules."""
 
 
 def decide(observed: Observed, now: Look, *, memory: Memory, options: PublishOptions, at: datetime) -> Publication:
@@ -129,6 +131,24 @@ def node_change(
     seed = metadata["resourceVersion"]
     return NodeChange(
         patch={"metadata": patch}, events=tuple(_event(event, node, "Cordon", at=at, seed=seed) for event in events)
+    )
+
+
+def taint_event_manifests(
+    tainted: Sequence[str], untainted: Sequence[str], node: Object, *, at: datetime, seed: str
+) -> tuple[Object, ...]:
+    """The Events that tell of DeviceTaintRules.
+
+    Args:
+        tainted: UUIDs of GPUs for which there are rules now.
+        untainted: Of those for which there are none any more.
+        node: As the API server sent it.
+        at: The time of the Events.
+        seed: What differs when the same happens again.
+    """
+    return tuple(
+        _event(event, node, "Taint", at=at, seed=seed)
+        for event in taint_events(list(dict.fromkeys(tainted)), list(dict.fromkeys(untainted)))
     )
 
 

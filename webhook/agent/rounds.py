@@ -19,9 +19,11 @@ from webhook.agent.publication import (
     nccl_problem,
     node_change,
     sound,
+    taint_event_manifests,
 )
 from webhook.agent.schedule import Schedule
 from webhook.agent.status import Count, Status
+from webhook.agent.tainting import Tainting
 from webhook.kube.api_server import ApiServer
 from webhook.kube.errors import ApiError, ApiRefused, ApiServerAway, Conflict, NotFound
 from webhook.model import names
@@ -69,6 +71,7 @@ class Agent:
         self._once = once
         self._api: ApiServer | None = None
         self._memory = Memory()
+        self._tainting = Tainting(node, log, self._wrote) if options.taint_devices else None
         self._looked_at = clock.now()
         self._renewal: str | None = None  # why the last one was refused; empty after a success
         started = clock.monotonic()
@@ -142,7 +145,7 @@ class Agent:
         observed = await self._observe(api)
         memory = self._memory.at_start(observed.config_map)
         publication = decide(observed, look, memory=memory, options=self._options, at=at)
-        refused: ApiRefused | None = None
+        refused: ApiError | None = None
         await self._create_events(api, publication.events)
         if publication.node:
             try:
@@ -153,6 +156,7 @@ class Agent:
             await self._apply(api, publication.config_map)
         if not refused:
             self._memory = memory.after(look.topology)
+        refused = await self._taint(api, observed.node, look, memory.readable) or refused
         refusal = await self._renew(api, observed.node)
         if refused:
             raise refused
@@ -197,6 +201,16 @@ class Agent:
 
     def _node_change(self, node: Object, look: Look, before: NodeTopology | None) -> NodeChange | None:
         return node_change(node, look, before=before, cordon=self._options.cordon, at=self._clock.now())
+
+    async def _taint(self, api: ApiServer, node: Object, look: Look, before: NodeTopology | None) -> ApiError | None:
+        """Keep claims from ill GPUs, where that was asked for; returns why that was refused."""
+        if not self._tainting:
+            return None
+        done = await self._tainting.round(api, node, look, before)
+        self.status = replace(self.status, taints=self._tainting.status)
+        at, seed = self._clock.now(), node["metadata"]["resourceVersion"]
+        await self._create_events(api, taint_event_manifests(done.tainted, done.untainted, node, at=at, seed=seed))
+        return done.refused
 
     async def _apply(self, api: ApiServer, manifest: Object) -> None:
         await api.apply_config_map(manifest, field_manager=names.AGENT_FIELD_MANAGER)

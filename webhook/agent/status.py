@@ -17,7 +17,19 @@ class Count(StrEnum):
     ERRORS = "errors"
     """By what was wrong: ``api``, ``configuration``, ``bug``."""
     WRITES = "writes"
-    """By object: ``configmap``, ``node``, ``event``, ``lease``."""
+    """By object: ``configmap``, ``node``, ``event``, ``lease``, ``devicetaintrule``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaintStatus:
+    """What is known of the DeviceTaintRules of this node."""
+
+    served: bool
+    """Whether the API server has such objects."""
+    rules: int = 0
+    """Of this agent."""
+    unmatched: int = 0
+    """Ill GPUs that are no published device, or whose rule is not the agent's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +47,8 @@ class Status:
     """Why the cluster does not have what was discovered, or cannot know that it is still true."""
     busy_since: float | None = None
     """Since when a round has been going on; None between two."""
+    taints: TaintStatus | None = None
+    """None: not asked for, or not looked at yet."""
     counts: Mapping[tuple[Count, str], int] = field(default_factory=dict)
 
     def counted(self, what: Count, word: str) -> "Status":

@@ -2,6 +2,7 @@
 
 from webhook.catalogue.entry import Entry
 
+_TAINTS = "topology.md#taints-for-claims"
 _PAGE, _EVENTS = "troubleshooting.md#nvlinks-are-down", "observability.md#events-warnings-and-audit-annotations"
 
 NVLINK_DOWN = Entry(
@@ -38,3 +39,35 @@ GPU_CORDONED = Entry(
     _EVENTS,
 )
 GPU_UNCORDONED = Entry("GT709", "HAMi may allocate these GPUs: {found}", page=_EVENTS)
+GPU_TAINTED = Entry(
+    "GT710",
+    "resource claims are no longer given these GPUs: {found}",
+    "Repair the GPU; the agent then deletes its DeviceTaintRule",
+    _TAINTS,
+)
+GPU_UNTAINTED = Entry("GT711", "resource claims may be given these GPUs again: {found}", page=_TAINTS)
+TAINTS_NOT_SERVED = Entry(
+    "GT712",
+    "the API server does not serve DeviceTaintRules, so resource claims are not kept from GPUs that are ill",
+    "Use Kubernetes 1.37 or later, or in 1.36 enable resource.k8s.io/v1beta2 (--runtime-config) and the feature gate "
+    "DRADeviceTaintRules; or run the agents without --taint-devices",
+    _TAINTS,
+)
+TAINT_RULE_TAKEN = Entry(
+    "GT713",
+    "the DeviceTaintRule {name} is not the agent's own, or was changed, and is left alone: {found}",
+    "If the agent should have it back, delete the rule",
+    _TAINTS,
+)
+TOO_MANY_TAINT_RULES = Entry(
+    "GT715",
+    "{count} devices of ill GPUs are not tainted, because a node has {limit} DeviceTaintRules at most",
+    "Look at the node's ResourceSlices: so many devices of one node are a mistake of a driver",
+    _TAINTS,
+)
+GPU_NOT_PUBLISHED = Entry(
+    "GT714",
+    "these GPUs are ill, and no device of the node's ResourceSlices is known to be one of them: {found}",
+    "Without a DRA driver for GPUs on this node nothing is to be done; else look at the slices and the driver's log",
+    _TAINTS,
+)

@@ -185,9 +185,14 @@ class SliceDevice(Fields):
     attributes: dict[str, Attribute] | None = None
     capacity: dict[str, Capacity] | None = None
 
-    def text(self, attribute: str) -> str:
-        """The attribute as text; empty if it is missing or something else."""
-        found = (self.attributes or {}).get(attribute)
+    def text(self, attribute: str, driver: str) -> str:
+        """The attribute as text; empty if it is missing or something else.
+
+        A name without a domain belongs to the driver, which may also spell its domain out: k8s.io/api resource/v1,
+        QualifiedName.
+        """
+        attributes = self.attributes or {}
+        found = attributes.get(attribute) or attributes.get(f"{driver}/{attribute}")
         return (found.string if found else None) or ""
 
 

@@ -100,9 +100,9 @@ def slice_part(published: ResourceSlice, settings: ClaimSettings) -> SlicePart |
         return None
 
     def device(found: SliceDevice) -> PublishedDevice:
-        kind = found.text(TYPE)
+        kind = found.text(TYPE, driver.name)
         is_whole = not driver.whole_types or kind in driver.whole_types
-        uuid = found.text(driver.uuid_attribute if is_whole else PARENT_UUID)
+        uuid = found.text(driver.uuid_attribute if is_whole else PARENT_UUID, driver.name)
         capacity = {name: capacity.value for name, capacity in (found.capacity or {}).items()}
         return PublishedDevice(uuid, is_whole, capacity)
 

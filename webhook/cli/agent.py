@@ -30,6 +30,13 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     cordon: Annotated[
         bool, typer.Option("--cordon", help="Have HAMi (2.10 or later) allocate no GPU that is lost or has lost links.")
     ] = False,
+    taint_devices: Annotated[
+        bool,
+        typer.Option(
+            "--taint-devices",
+            help="Keep resource claims from such GPUs, by DeviceTaintRules (Kubernetes 1.37 or later).",
+        ),
+    ] = False,
     once: Annotated[bool, typer.Option("--once", help="Make one round and stop.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what one round would publish, and stop. Needs no cluster.")
@@ -44,7 +51,7 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     """Publish the GPU topology of this node, again and again."""
     from webhook.agent.publication import PublishOptions
 
-    options = PublishOptions(namespace=namespace, cordon=cordon)
+    options = PublishOptions(namespace=namespace, cordon=cordon, taint_devices=taint_devices)
     if dry_run:
         _preview(node or _name_of_machine(), options, root)
         return

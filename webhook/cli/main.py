@@ -12,7 +12,7 @@ import typer
 
 from certs.errors import CertsError
 from webhook import __version__
-from webhook.cli import agent, bind, certs, demo, explain, inject, place, remap, serve
+from webhook.cli import agent, bind, certs, claim, demo, explain, inject, place, remap, serve
 from webhook.cli.complaint import complain
 from webhook.cli.topology import topology
 from webhook.model.errors import GpuTopologyError
@@ -37,6 +37,7 @@ app.command(add_help_option=False, context_settings={"allow_extra_args": True, "
 )
 app.add_typer(place.place)
 app.add_typer(topology)
+app.command()(claim.claim)
 app.add_typer(certs.certs)
 app.command()(demo.demo)
 

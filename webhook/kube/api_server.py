@@ -16,6 +16,11 @@ SECONDS = 10.0
 """For one request."""
 ANSWER_BYTES = 64 * 1024 * 1024
 """A list that is not read in pages may be long."""
+PAGE_OBJECTS, PAGE_BYTES = 500, 16 * 1024 * 1024
+"""Of lists that are known to be short."""
+TAINT_RULE_VERSIONS = ("v1", "v1beta2")
+"""Versions of ``resource.k8s.io`` whose DeviceTaintRules are alike, the newest first."""
+_RESOURCE = "/apis/resource.k8s.io"
 
 Object = dict[str, Any]
 
@@ -85,11 +90,54 @@ class ApiServer:
     async def device_classes(self) -> list[Object]:
         """The DeviceClasses; none where the API server does not serve them, as before Kubernetes 1.34."""
         try:
-            return _items(await self._ask("list DeviceClasses", "GET", "/apis/resource.k8s.io/v1/deviceclasses"))
+            return _items(await self._ask("list DeviceClasses", "GET", f"{_RESOURCE}/v1/deviceclasses"))
         except ApiRefused as error:
             if error.status == 404:
                 return []
             raise
+
+    async def taint_rules_version(self) -> str:
+        """The version of ``resource.k8s.io`` in which DeviceTaintRules are served; empty if they are not.
+
+        Kubernetes 1.37 serves them in ``v1``. In 1.36 they are ``v1beta2``, and off without ``--runtime-config``.
+        """
+        group = await self._if_served("get the versions of resource.k8s.io", _RESOURCE)
+        served = {version.get("version") for version in _objects(group, "versions")}
+        for version in TAINT_RULE_VERSIONS:
+            if version in served:
+                found = await self._if_served(f"get the resources of {version}", f"{_RESOURCE}/{version}")
+                if any(one.get("name") == "devicetaintrules" for one in _objects(found, "resources")):
+                    return version
+        return ""
+
+    async def taint_rules(self, version: str, *, label: str) -> list[Object]:
+        """The DeviceTaintRules with a label, given as ``key=value``. At most 500 are read."""
+        path = f"{_taint_rules(version)}?labelSelector={_part(label)}"
+        return await self._page(f"list DeviceTaintRules with {label}", path)
+
+    async def create_taint_rule(self, version: str, manifest: Object) -> None:
+        """Create the DeviceTaintRule; ``Conflict`` if there is one of that name."""
+        what, whole = (
+            f"create DeviceTaintRule {manifest['metadata']['name']}",
+            {"apiVersion": f"resource.k8s.io/{version}"},
+        )
+        await self._ask(what, "POST", _taint_rules(version), whole | manifest)
+
+    async def merge_taint_rule(self, version: str, name: str, patch: Object, *, field_manager: str) -> None:
+        """Merge ``patch`` into it; ``Conflict`` if it names a resourceVersion that is no longer the newest."""
+        path = f"{_taint_rules(version, name)}?fieldManager={_part(field_manager)}"
+        await self._ask(f"patch DeviceTaintRule {name}", "PATCH", path, patch, MERGE)
+
+    async def delete_taint_rule(self, version: str, name: str, *, uid: str, resource_version: str) -> None:
+        """Delete it if it is still that one, unchanged; else ``Conflict``. One that is gone is no error."""
+        body = {"preconditions": {"uid": uid, "resourceVersion": resource_version}}
+        with suppress(NotFound):
+            await self._ask(f"delete DeviceTaintRule {name}", "DELETE", _taint_rules(version, name), body)
+
+    async def resource_slices(self, *, node: str) -> list[Object]:
+        """The ResourceSlices of a node. At most 500 are read."""
+        path = f"{_RESOURCE}/v1/resourceslices?fieldSelector={_part(f'spec.nodeName={node}')}"
+        return await self._page(f"list ResourceSlices of node {node}", path)
 
     async def apply_config_map(self, manifest: Object, *, field_manager: str) -> Object:
         """Create it, or make the fields in ``manifest`` what they are there, whoever set them. Others stay."""
@@ -118,8 +166,34 @@ class ApiServer:
         what = f"apply {manifest['kind']} {metadata['namespace']}/{metadata['name']}"
         return await self._ask(what, "PATCH", f"{path}?fieldManager={_part(field_manager)}&force=true", manifest, APPLY)
 
+    async def _if_served(self, what: str, path: str) -> Object:
+        """What stands at a path of discovery; an empty object where nothing is served."""
+        try:
+            return await self._ask(what, "GET", path)
+        except ApiRefused as error:
+            if error.status == 404:
+                return {}
+            raise
+
+    async def _page(self, what: str, path: str) -> list[Object]:
+        """A list that is known to be short.
+
+        Raises:
+            Malformed: it is longer than one page.
+        """
+        found = await self._ask(what, "GET", f"{path}&limit={PAGE_OBJECTS}", bound=PAGE_BYTES)
+        if _object(found.get("metadata")).get("continue"):
+            raise Malformed(f"{what}: expected at most {PAGE_OBJECTS} objects, found more")
+        return _items(found)
+
     async def _ask(
-        self, what: str, method: str, path: str, body: Object | None = None, content_type: str = JSON
+        self,
+        what: str,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        content_type: str = JSON,
+        bound: int = ANSWER_BYTES,
     ) -> Object:
         """Make a request and read the object in the answer.
 
@@ -127,7 +201,7 @@ class ApiServer:
             ApiError: it failed; the text begins with ``what``.
         """
         data = None if body is None else msgspec.json.encode(body)
-        answer = await self._session.ask(what, method, path, data, limit=ANSWER_BYTES, content_type=content_type)
+        answer = await self._session.ask(what, method, path, data, limit=bound, content_type=content_type)
         if not 200 <= answer.status < 300:
             raise failure(what, answer)
         try:
@@ -164,5 +238,18 @@ def _part(text: str) -> str:
 
 def _items(answer: Object) -> list[Object]:
     """The objects of a list; none where something else stands there."""
-    items = answer.get("items")
+    return _objects(answer, "items")
+
+
+def _objects(answer: Object, member: str) -> list[Object]:
+    items = answer.get(member)
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def _object(value: object) -> Object:
+    return value if isinstance(value, dict) else {}
+
+
+def _taint_rules(version: str, name: str = "") -> str:
+    path = f"{_RESOURCE}/{version}/devicetaintrules"
+    return f"{path}/{_part(name)}" if name else path

@@ -41,6 +41,13 @@ AGENT = (
 )
 """What ``gpu-topology agent`` does. A Role cannot say *only what is its own node's*; an admission policy can."""
 
+AGENT_TAINTS = (
+    Permission(Scope.CLUSTER, "resource.k8s.io", "devicetaintrules", ("create", "delete", "list", "patch")),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceslices", ("list",)),
+)
+"""What ``gpu-topology agent --taint-devices`` does beside that. Here, too, an admission policy can say *of its own
+node*. Discovery needs no role but ``system:discovery``, which every account has."""
+
 WEBHOOK = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list", "patch")),
     Permission(Scope.CLUSTER, "events.k8s.io", "events", ("create",)),
@@ -90,8 +97,8 @@ PLAN = (
     Permission(Scope.CLUSTER, "", "configmaps", ("list",)),
     Permission(Scope.CLUSTER, "coordination.k8s.io", "leases", ("list",)),
 )
-"""What ``gpu-topology topology plan --kubeconfig`` does, as the person who calls it. Without pods or nodes there is no
-answer; without ConfigMaps or Leases only HAMi tells of links."""
+"""What ``gpu-topology topology plan --kubeconfig`` and ``gpu-topology claim --kubeconfig`` do, as the person who calls
+them. Without pods or nodes there is no answer; without ConfigMaps or Leases only HAMi tells of links."""
 
 EXPLAIN = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list")),

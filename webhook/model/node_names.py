@@ -19,6 +19,17 @@ def config_map_name(node: str) -> str:
     return fitted(names.NODE_CONFIG_MAP_PREFIX + node, NAME_LIMIT)
 
 
+def taint_rule_name(node: str, driver: str, pool: str, device: str) -> str:
+    """Name of the DeviceTaintRule for a device of ``node``: ``gpu-topology-<node>-<device>-<digest>``.
+
+    The digest is of all four, because node and device alone may be read in several ways: ``a-b`` and ``c``, ``a`` and
+    ``b-c``. None of them contains a line feed.
+    """
+    digest = _digest(f"{node}\n{driver}\n{pool}\n{device}")
+    readable = f"{names.NODE_CONFIG_MAP_PREFIX}{node}-{device}"
+    return f"{readable[: NAME_LIMIT - DIGEST_LENGTH - 1].rstrip('-.')}-{digest}"
+
+
 def node_label(node: str) -> str:
     """Value of the label ``gpu.topology/node``: the name of the node, or its beginning and a digest."""
     return fitted(node, LABEL_LIMIT)
@@ -31,5 +42,8 @@ def fitted(name: str, limit: int) -> str:
     """
     if len(name) <= limit:
         return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:DIGEST_LENGTH]
-    return f"{name[: limit - DIGEST_LENGTH - 1].rstrip('-.')}-{digest}"
+    return f"{name[: limit - DIGEST_LENGTH - 1].rstrip('-.')}-{_digest(name)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]

@@ -64,7 +64,7 @@ def running_cluster(
             for topology in topologies():
                 create_node(admin, topology)
             teams = {frozenset(labels.items()): create_namespace(admin, labels) for labels in USUAL}
-        machines = {H20: played.h20(), BRIDGED: _bridged_machine()}
+        machines = {H20: played.h20(), BRIDGED: bridged_machine()}
         ours = stack.enter_context(installed(control_plane, directory / "ours", machines, nvml, hami=release))
         stack.enter_context(protected(control_plane, PROBED))
         yield Cluster(control_plane, api_server, hami, ours, teams)
@@ -77,7 +77,8 @@ def topologies() -> tuple[NodeTopology, ...]:
     return h20(), replace(bridged, node=BRIDGED, gpus=gpus)
 
 
-def _bridged_machine() -> played.Machine:
+def bridged_machine() -> played.Machine:
+    """What the agent of the second node finds there."""
     machine = played.a100_pcie_bridged()
     for index in range(len(machine.cards)):
         machine = machine.with_card(index, uuid=_bridged_uuid(index))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from webhook.cli.complaint import complain
+from webhook.cli.topology.asked import Gpus, MinBandwidth, RequireNvlink, check_bandwidth
+from webhook.cli.topology.notes import print_notes
 from webhook.cli.topology.output import UNMET, Output
 from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
 from webhook.model.choices import NodePolicy
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from webhook.topology.selection.request import Request
     from webhook.topology.selection.select import Choice
 
-_DIGITS = 6
 _BUSY = "--busy"
 _SEVERAL = "Several nodes: --state without --node"
 
@@ -34,14 +35,8 @@ class GpuPolicy(enum.StrEnum):
     SPREAD = "spread"
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or len(text) > _DIGITS or int(text) < 1:
-        raise typer.BadParameter(f"expected how many GPUs the job needs, such as 2, found {text!r}")
-    return int(text)
-
-
 def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
-    gpus: Annotated[int, typer.Option(parser=_count, metavar="COUNT", help="How many GPUs the job needs.")],
+    gpus: Gpus,
     file: File = None,
     state: State = None,
     kubeconfig: Annotated[
@@ -55,9 +50,9 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         ),
     ] = None,
     policy: Annotated[GpuPolicy | None, typer.Option(help="How to choose the GPUs of one node: best-fit.")] = None,
-    require_nvlink: Annotated[bool, typer.Option("--require-nvlink", help="NVLink between every pair.")] = False,
+    require_nvlink: RequireNvlink = False,
     same_numa: Annotated[bool, typer.Option("--same-numa", help="The GPUs of a node on one NUMA node.")] = False,
-    min_bandwidth: Annotated[float, typer.Option(metavar="GB/S", help="GB/s per direction of the weakest pair.")] = 0.0,
+    min_bandwidth: MinBandwidth = 0.0,
     node_policy: Annotated[
         NodePolicy | None,
         typer.Option(help="How to choose nodes, within the best class: best-fit.", rich_help_panel=_SEVERAL),
@@ -89,9 +84,9 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     check_source(file, state)
     if kubeconfig is not None and (file is not None or state is not None):
         raise typer.BadParameter("give either a cluster or files", param_hint="--kubeconfig")
-    _check_bandwidth("--min-bandwidth", min_bandwidth, zero=True)
+    check_bandwidth("--min-bandwidth", min_bandwidth, zero=True)
     if network_bandwidth is not None:
-        _check_bandwidth("--network-bandwidth", network_bandwidth, zero=False)
+        check_bandwidth("--network-bandwidth", network_bandwidth, zero=False)
     constraints = Constraints(require_nvlink=require_nvlink, min_bandwidth=min_bandwidth, same_numa=same_numa)
     if kubeconfig is None and (state is None or node is not None):
         _refuse("this is for several nodes: --state without --node", over_nodes)
@@ -99,7 +94,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
 
         topology = read_source(file, state, node)
         held = _busy(busy or [], [topology])[topology.node]
-        _print_notes([topology])
+        print_notes([topology])
         request = Request(count=gpus, policy=Policy(policy or "best-fit"), constraints=constraints, busy=held)
         _plan_on_one(topology, request, output)
         return
@@ -121,7 +116,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         _refuse("on several nodes best-fit chooses the GPUs; see --node-policy", {"--policy": policy})
         topologies = list(read_nodes(state).values())
         held_by_node = _busy(busy or [], topologies)
-        _print_notes(topologies)
+        print_notes(topologies)
         _plan_on_several(topologies, held_by_node, asked, output)
 
 
@@ -130,15 +125,6 @@ def _refuse(why: str, options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if value is not None:
             raise typer.BadParameter(why, param_hint=name)
-
-
-def _check_bandwidth(name: str, value: float, *, zero: bool) -> None:
-    """Raises BadParameter if it is no such number of GB/s; ``nan`` and ``inf`` are none."""
-    from math import isfinite
-
-    if not isfinite(value) or value < 0 or (value == 0 and not zero):
-        expected = "0 or more" if zero else "more than 0"
-        raise typer.BadParameter(f"expected GB/s, {expected}, found {value}", param_hint=name)
 
 
 def _busy(options: Sequence[str], topologies: Sequence["NodeTopology"]) -> dict[str, frozenset[int | str]]:
@@ -231,7 +217,7 @@ def _plan_in_cluster(
         _print_text(survey_text(found, request.constraints))
     if found.plan is None:
         raise GpuTopologyError(found.reason)
-    _print_notes(list(found.topologies.values()))
+    print_notes(list(found.topologies.values()))
     if output is Output.JSON:
         _print_document(plan_document(dict(found.topologies), found.plan))
     _report_unmet({share.node: share.choice for share in found.plan.shares})
@@ -239,15 +225,6 @@ def _plan_in_cluster(
 
 def _uuids(topology: "NodeTopology", held: Collection[int | str]) -> list[str]:
     return [gpu.uuid for gpu in topology.gpus if gpu.index in held]
-
-
-def _print_notes(topologies: Sequence["NodeTopology"]) -> None:
-    """Say what is wrong with the nodes; it may be why fewer GPUs are free."""
-    from webhook.draw.sentences import notes
-
-    for topology in topologies:
-        for note in notes(topology):
-            complain(f"node {topology.node}: {note}")
 
 
 def _print_document(document: dict[str, Any]) -> None:

@@ -1,0 +1,140 @@
+"""``gpu-topology claim``: what it prints, and what it refuses with which words."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import ROOT, gpu_topology
+from tests.topology.machines import MACHINES, a100_pcie_bridged, bent, dgx1_v100
+from webhook.manifest.documents import parse_yaml, read_yaml
+from webhook.topology.document import format_topology
+from webhook.topology.model import NodeTopology
+
+CASES = ROOT / "tests" / "cases" / "claim-templates"
+STATE = ROOT / "examples" / "state"
+
+
+def write(directory: Path, *topologies: NodeTopology) -> Path:
+    """A state directory with these nodes."""
+    (directory / "nodes").mkdir()
+    for number, topology in enumerate(topologies):
+        (directory / "nodes" / f"{number}.json").write_text(format_topology(topology))
+    return directory
+
+
+def named(topology: NodeTopology, node: str, **changes: Any) -> NodeTopology:
+    """The machine as a node, with UUIDs of its own and changes of each GPU."""
+    gpus = tuple(replace(gpu, uuid=f"GPU-{node}-{gpu.index}", **changes) for gpu in topology.gpus)
+    return replace(topology, node=node, gpus=gpus)
+
+
+def nodes_of(asked: dict[str, Any]) -> list[NodeTopology]:
+    found = []
+    for node, machine in asked["nodes"].items():
+        topology = named(MACHINES[machine], node, **asked.get("each", {}))
+        for index in asked.get("without-links", {}).get(node, ()):
+            topology = bent(topology, index, nvlinks=())
+        found.append(topology)
+    return found
+
+
+@pytest.mark.parametrize("case", sorted(CASES.iterdir()), ids=lambda case: case.name)
+def test_golden(case: Path, tmp_path: Path) -> None:
+    (asked,) = read_yaml(case / "asked.yaml")
+    state = write(tmp_path, *nodes_of(asked))
+    done = gpu_topology("claim", "--state", state, *map(str, asked["options"]))
+    assert done.code == 0, done.err
+    expected = (case / "expected.yaml").read_text()
+    (wanted,) = parse_yaml(expected, "expected")
+    (found,) = parse_yaml(done.out, "printed")
+    assert found == wanted
+    assert comments(done.out) == comments(expected)
+    as_json = gpu_topology("claim", "--state", state, *map(str, asked["options"]), "-o", "json")
+    assert json.loads(as_json.out) == wanted
+    assert [f"# {line}" for line in as_json.err.splitlines()][-len(comments(expected)) :] == comments(expected)
+
+
+def comments(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("#")]
+
+
+def test_without_a_linked_set_it_ends_with_1_and_says_what_each_node_has() -> None:
+    done = gpu_topology("claim", "--state", STATE, "--gpus", "8", "--require-nvlink", "--min-bandwidth", "400")
+    assert (done.code, done.out) == (1, "")
+    said = "gpu-topology: no node has 8 GPUs with NVLink between every pair and at least 400 GB/s between every pair"
+    assert done.err.startswith(said)
+    assert "node a100-pcie: asked for 8 GPUs, 4 of 4 are free" in done.err
+    assert "node h20-node-1: no 8 free GPUs with 400 GB/s between every pair: " in done.err
+
+
+def test_one_node_of_a_state_directory_is_chosen_but_all_are_looked_at(tmp_path: Path) -> None:
+    bare = replace(dgx1_v100(), gpus=tuple(replace(gpu, nvlinks=()) for gpu in dgx1_v100().gpus))
+    state = write(tmp_path, named(dgx1_v100(), "linked"), named(bare, "bare"))
+    options = ("--state", state, "--gpus", "4", "--require-nvlink")
+    done = gpu_topology("claim", *options, "--node", "linked")
+    assert done.code == 0
+    assert "- island-1: NVLink, 20 GB/s: GPU0, GPU1, GPU2, GPU3 of linked; without GPU0 of bare, GPU1 of" in done.out
+    assert "'GPU-bare-0', 'GPU-bare-1'" in done.out
+    done = gpu_topology("claim", *options, "--node", "bare")
+    assert (done.code, "node bare: no 4 free GPUs with NVLink" in done.err) == (1, True)
+    done = gpu_topology("claim", *options, "--node", "other")
+    assert done.err == 'gpu-topology: node "other": nothing is known of its GPUs, or there is no such node\n'
+
+
+def test_a_file_is_one_node(tmp_path: Path) -> None:
+    path = tmp_path / "node.json"
+    path.write_text(format_topology(a100_pcie_bridged()))
+    done = gpu_topology("claim", "--gpus", "2", "--require-nvlink", "-f", path)
+    assert (done.code, done.err) == (0, "")
+    assert "# - island-2: NVLink, 240 GB/s: GPU2, GPU3 of a100-pcie\n" in done.out
+
+
+def test_what_is_left_out_is_told_on_stderr_and_in_the_comment() -> None:
+    done = gpu_topology("claim", "--state", STATE, "--node", "dgx1-v100", "--gpus", "2", "--require-nvlink")
+    said = "Left out: 4 more alternatives, because a claim has room for 8."
+    assert done.code == 0
+    assert done.err.startswith(said)
+    assert f"# {said}" in done.out
+
+
+def test_what_is_wrong_with_a_node_is_told(tmp_path: Path) -> None:
+    state = write(tmp_path, bent(named(MACHINES["hgx-h100"], "broken"), 6, nvlinks=()))
+    done = gpu_topology("claim", "--state", state, "--gpus", "4", "--require-nvlink")
+    assert (done.code, done.err) == (
+        0,
+        "node broken: GPU6 has 0 links up, other NVIDIA H100 80GB HBM3 here have 18\n",
+    )
+
+
+@pytest.mark.parametrize("version", ["1.33", "1.9", "v1.33.5+k3s1"])
+def test_kubernetes_before_1_34_is_refused(version: str) -> None:
+    done = gpu_topology("claim", "--state", STATE, "--gpus", "4", "--require-nvlink", "--kubernetes-version", version)
+    assert (done.code, done.out) == (1, "")
+    assert "expected 1.34 or later, whose API servers serve resource.k8s.io/v1 by default" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "option", "said"),
+    [
+        (["--gpus", "1", "--require-nvlink"], "--gpus", "expected 2 to 32"),
+        (["--gpus", "33", "--require-nvlink"], "--gpus", "expected 2 to 32"),
+        (["--gpus", "4"], "--require-nvlink", "give it or --min-bandwidth"),
+        (["--gpus", "4", "--min-bandwidth", "nan"], "--min-bandwidth", "expected GB/s"),
+        (["--gpus", "4", "--require-nvlink", "--name", "Four"], "--name", "expected a name of Kubernetes"),
+        (["--gpus", "4", "--require-nvlink", "--namespace", "a.b"], "--namespace", "expected a name of Kubernetes"),
+        (["--gpus", "4", "--require-nvlink", "--device-class", "a\nb"], "--device-class", "expected a name"),
+        (["--gpus", "4", "--require-nvlink", "--node-pool", "a=b"], "--node-pool", "only with --kubeconfig"),
+        (["--gpus", "4", "--require-nvlink", "--kubernetes-version", "new"], "--kubernetes-version", "a version"),
+        (["--gpus", "4", "--require-nvlink", "--kubernetes-version", ""], "--kubernetes-version", "a version"),
+        (["--gpus", "4", "--require-nvlink", "-f", "x"], "--file", "either --file or --state"),
+        (["--gpus", "4", "--require-nvlink", "--kubeconfig", "x"], "--kubeconfig", "either a cluster or files"),
+    ],
+)
+def test_wrong_usage_names_the_option(options: list[str], option: str, said: str) -> None:
+    done = gpu_topology("claim", "--state", STATE, *options)
+    assert (done.code, done.out) == (2, "")
+    assert option in done.err
+    assert said in " ".join(done.err.replace("│", "").split())

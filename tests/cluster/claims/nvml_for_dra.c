@@ -1,0 +1,100 @@
+/*
+ * The stub of NVML with what NVIDIA's DRA driver asks beside it: the driver is written in Go, whose bindings end the
+ * process where a function is missing. Numbers are those of nvml.h.
+ */
+#include "../../nvml/stub/nvml_stub.c"
+
+enum { BRAND_NVIDIA = 14, UNKNOWN_ARCHITECTURE = -1, NOT_FOUND = 6 };
+
+API nvml_return nvmlInit_v2(void)
+{
+    return nvmlInitWithFlags(0);
+}
+
+API nvml_return nvmlDeviceGetBrand(nvml_device handle, unsigned int *brand)
+{
+    (void)handle;
+    *brand = BRAND_NVIDIA;
+    return SUCCESS;
+}
+
+API nvml_return nvmlDeviceGetArchitecture(nvml_device handle, unsigned int *architecture)
+{
+    int major, minor;
+    nvml_return code = nvmlDeviceGetCudaComputeCapability(handle, &major, &minor);
+
+    if (code)
+        return code;
+    switch (10 * major + minor) {
+    case 70:
+        *architecture = 5;
+        break;
+    case 75:
+        *architecture = 6;
+        break;
+    case 80:
+    case 86:
+        *architecture = 7;
+        break;
+    case 89:
+        *architecture = 8;
+        break;
+    case 90:
+        *architecture = 9;
+        break;
+    case 100:
+        *architecture = 10;
+        break;
+    default:
+        *architecture = UNKNOWN_ARCHITECTURE;
+    }
+    return SUCCESS;
+}
+
+/* No card can be cut into instances. */
+API nvml_return nvmlDeviceGetGpuInstanceProfileInfo(nvml_device handle, unsigned int profile, void *info)
+{
+    (void)handle, (void)profile, (void)info;
+    return NOT_SUPPORTED;
+}
+
+API nvml_return nvmlDeviceGetHandleByUUID(const char *uuid, nvml_device *handle)
+{
+    unsigned int count;
+    nvml_return code = nvmlDeviceGetCount_v2(&count);
+
+    for (unsigned int index = 0; !code && index < count; index++) {
+        char found[96];
+
+        if (!nvmlDeviceGetHandleByIndex_v2(index, handle) && !nvmlDeviceGetUUID(*handle, found, sizeof found)
+            && !strcmp(found, uuid))
+            return SUCCESS;
+    }
+    return code ? code : NOT_FOUND;
+}
+
+API nvml_return nvmlDeviceIsMigDeviceHandle(nvml_device handle, unsigned int *is_instance)
+{
+    (void)handle;
+    *is_instance = 0;
+    return SUCCESS;
+}
+
+API nvml_return nvmlDeviceGetMaxMigDeviceCount(nvml_device handle, unsigned int *count)
+{
+    (void)handle;
+    *count = 0;
+    return SUCCESS;
+}
+
+API nvml_return nvmlDeviceGetIndex(nvml_device handle, unsigned int *index)
+{
+    unsigned int count;
+    nvml_return code = nvmlDeviceGetCount_v2(&count);
+    nvml_device found;
+
+    for (*index = 0; !code && *index < count; ++*index)
+        if (!nvmlDeviceGetHandleByIndex_v2(*index, &found) && found == handle)
+            return SUCCESS;
+    return code ? code : NOT_FOUND;
+}

@@ -1,0 +1,213 @@
+"""What ``gpu-topology claim`` prints, at the real scheduler: only linked GPUs are allocated, whatever is free."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import gpu_topology
+from tests.cluster.claims.cluster import ClaimsCluster, ClaimsNamespace, reserved_for, results
+from tests.cluster.claims.drivers import NVIDIA, Manifest, nvidia_devices, slices
+from tests.cluster.claims.objects import claim_pod, exactly, of_template, template
+from tests.cluster.test_explain import publish
+from tests.server.conftest import until
+from tests.topology.machines import dgx1_v100, hgx_h100, l40s
+from webhook.manifest.documents import parse_yaml
+from webhook.topology.document import format_topology
+from webhook.topology.model import NodeTopology
+
+pytestmark = pytest.mark.cluster
+
+ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
+"""Of the devices in a slice, which decides which cards a plain count gets."""
+ISLANDS = [{0, 1, 2, 3}, {4, 5, 6, 7}]
+"""Of a DGX-1: all NVLinks between four GPUs; only some between these and the others."""
+
+
+def renamed(topology: NodeTopology, node: str) -> NodeTopology:
+    gpus = tuple(replace(gpu, uuid=f"GPU-{node}-{gpu.index}") for gpu in topology.gpus)
+    return replace(topology, node=node, gpus=gpus)
+
+
+NODES = [renamed(dgx1_v100(), "dgx1-a"), renamed(dgx1_v100(), "dgx1-b")]
+
+
+def published(topology: NodeTopology) -> list[Manifest]:
+    """What the driver publishes, in an order that mixes the islands."""
+    devices = sorted(nvidia_devices(topology), key=lambda device: ORDER.index(_index(device["name"])))
+    return slices(NVIDIA, topology.node, devices)
+
+
+def _index(device: str) -> int:
+    """Of the card: on these machines its minor number."""
+    return int(device.removeprefix("gpu-"))
+
+
+@pytest.fixture
+def place(claims_cluster: ClaimsCluster) -> Iterator[ClaimsNamespace]:
+    with claims_cluster.namespace() as found:
+        yield found
+
+
+@pytest.fixture
+def nodes(claims_cluster: ClaimsCluster) -> Iterator[None]:
+    with ExitStack() as stack:
+        for topology in NODES:
+            stack.enter_context(claims_cluster.node(topology.node, published(topology)))
+        yield
+
+
+def printed(directory: Path, topologies: list[NodeTopology], *options: str) -> Manifest:
+    """The template that the command prints for these nodes."""
+    (directory / "nodes").mkdir(exist_ok=True)
+    for topology in topologies:
+        (directory / "nodes" / f"{topology.node}.json").write_text(format_topology(topology))
+    done = gpu_topology("claim", "--state", directory, *options)
+    assert done.code == 0, done.err
+    (found,) = parse_yaml(done.out, "claim")
+    manifest: Manifest = found
+    return manifest
+
+
+def allocated(place: ClaimsNamespace, pod: str) -> Mapping[str, set[int]]:
+    """The cards of a pod by their node, once it has some."""
+    place.bound(pod)
+    (one,) = [each for each in place.claims() if pod in reserved_for(each)]
+    found: dict[str, set[int]] = {}
+    for result in results(one):
+        found.setdefault(result["pool"], set()).add(_index(result["device"]))
+    return found
+
+
+@pytest.mark.usefixtures("nodes")
+def test_four_pods_fill_the_four_islands_and_the_fifth_waits_until_one_leaves(
+    place: ClaimsNamespace, tmp_path: Path
+) -> None:
+    place.apply(printed(tmp_path, NODES, "--gpus", "4", "--require-nvlink", "--name", "linked"))
+    first = [f"train-{number}" for number in range(4)]
+    for name in first:
+        place.creates(claim_pod(name, [of_template("g", "linked")]))
+    islands = [(node, cards) for name in first for node, cards in allocated(place, name).items()]
+    assert sorted(islands, key=str) == sorted(
+        ((topology.node, island) for topology in NODES for island in ISLANDS), key=str
+    )
+    place.creates(claim_pod("late", [of_template("g", "linked")]))
+    assert "cannot allocate all claims" in place.waits("late")
+    left = allocated(place, first[2])
+    place.removes(first[2])
+    assert allocated(place, "late") == left
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_plain_count_gets_cards_of_both_islands(place: ClaimsNamespace) -> None:
+    place.apply(template("plain", exactly(count=4)))
+    place.creates(claim_pod("train", [of_template("g", "plain")]))
+    ((_, cards),) = allocated(place, "train").items()
+    assert cards == {0, 4, 1, 5}
+
+
+@pytest.mark.usefixtures("nodes")
+def test_two_cards_in_use_make_the_others_of_their_islands_useless(place: ClaimsNamespace, tmp_path: Path) -> None:
+    place.apply(printed(tmp_path, NODES, "--gpus", "4", "--require-nvlink", "--name", "linked"))
+    place.apply(template("plain", exactly(count=2)))
+    for number in range(2):  # one card of each island of both nodes
+        place.creates(claim_pod(f"small-{number}", [of_template("g", "plain")], node=NODES[number].node))
+        assert allocated(place, f"small-{number}") == {NODES[number].node: {0, 4}}
+    place.creates(claim_pod("train", [of_template("g", "linked")]))
+    assert "cannot allocate all claims" in place.waits("train")  # although six cards of each node are free
+
+
+@pytest.mark.parametrize("order", [0, 1], ids=["bare-first", "bare-last"])
+def test_devices_without_the_attributes_are_passed_over(
+    claims_cluster: ClaimsCluster, place: ClaimsNamespace, tmp_path: Path, order: int
+) -> None:
+    # Without the guards of the selectors the scheduler gives up: "no such key".
+    linked = NODES[0]
+    bare = [{"name": f"gpu-{number}", "attributes": {"type": {"string": "gpu"}}} for number in range(4)]
+    names = ["dgx1-a", "bare"] if order else ["bare", "dgx1-a"]
+    found = {"dgx1-a": published(linked), "bare": slices(NVIDIA, "bare", bare)}
+    place.apply(printed(tmp_path, [linked], "--gpus", "4", "--require-nvlink", "--name", "linked"))
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(claims_cluster.node(name, found[name]))
+        place.creates(claim_pod("train", [of_template("g", "linked")]))
+        assert allocated(place, "train") == {"dgx1-a": {0, 1, 2, 3}}
+        place.creates(claim_pod("never", [of_template("g", "linked")], node="bare"))
+        assert "cannot allocate all claims" in place.waits("never")
+        cel = "device.attributes['gpu.nvidia.com'].productName == 'Tesla V100-SXM2-32GB'"
+        place.apply(template("unguarded", exactly(count=4, cel=cel)))
+        place.creates(claim_pod("unguarded", [of_template("g", "unguarded")]))
+
+        def messages() -> list[str]:
+            return [each.get("message", "") for each in place.pod("unguarded")["status"].get("conditions", ())]
+
+        until(lambda: any("no such key" in message for message in messages()), "the scheduler gives up")
+        place.empty()
+
+
+def test_the_same_bus_ids_on_a_node_without_links_are_passed_over(
+    claims_cluster: ClaimsCluster, place: ClaimsNamespace, tmp_path: Path
+) -> None:
+    linked = NODES[0]
+    unlinked = renamed(replace(linked, gpus=tuple(replace(gpu, nvlinks=()) for gpu in linked.gpus)), "unlinked")
+    place.apply(printed(tmp_path, [linked, unlinked], "--gpus", "4", "--require-nvlink", "--name", "linked"))
+    with ExitStack() as stack:
+        for topology in (linked, unlinked):
+            stack.enter_context(claims_cluster.node(topology.node, published(topology)))
+        place.creates(claim_pod("never", [of_template("g", "linked")], node="unlinked"))
+        assert "cannot allocate all claims" in place.waits("never")
+        place.creates(claim_pod("train", [of_template("g", "linked")]))
+        assert allocated(place, "train") == {"dgx1-a": {0, 1, 2, 3}}
+        place.empty()
+
+
+def test_of_nodes_with_nvswitches_any_cards_are_taken_and_of_others_none(
+    claims_cluster: ClaimsCluster, place: ClaimsNamespace, tmp_path: Path
+) -> None:
+    switched, plain = renamed(hgx_h100(), "h100"), renamed(l40s(), "l40s")
+    found = printed(tmp_path, [switched, plain], "--gpus", "4", "--require-nvlink", "--name", "linked")
+    (request,) = found["spec"]["spec"]["devices"]["requests"]
+    assert "pciBusID" not in request["exactly"]["selectors"][0]["cel"]["expression"]
+    place.apply(found)
+    with ExitStack() as stack:
+        for topology in (switched, plain):
+            stack.enter_context(claims_cluster.node(topology.node, published(topology)))
+        place.creates(claim_pod("train", [of_template("g", "linked")]))
+        assert allocated(place, "train") == {"h100": {0, 4, 1, 5}}
+        place.creates(claim_pod("never", [of_template("g", "linked")], node="l40s"))
+        assert "cannot allocate all claims" in place.waits("never")
+        place.empty()
+
+
+def test_the_topologies_of_a_cluster_and_a_pool_of_nodes(
+    claims_cluster: ClaimsCluster, place: ClaimsNamespace, tmp_path: Path
+) -> None:
+    plane = claims_cluster.control_plane
+    with ExitStack() as stack:
+        for topology in NODES:
+            stack.enter_context(claims_cluster.node(topology.node, published(topology)))
+            publish(plane, place.name, topology, tmp_path / "agent.log")
+        labelled: Any = {"metadata": {"labels": {"example.com/pool": "b"}}}
+        claims_cluster.admin.patch_node("dgx1-b", labelled)
+        options = ("--gpus", "4", "--require-nvlink", "--kubeconfig", plane.kubeconfig, "--node-pool")
+        done = gpu_topology("claim", *options, "example.com/pool=b")
+        assert (done.code, done.err) == (0, "")
+        assert "# - island-1: NVLink, 20 GB/s: GPU0, GPU1, GPU2, GPU3 of dgx1-b\n" in done.out
+        assert "# For pods with the nodeSelector example.com/pool: b: a template cannot hold one.\n" in done.out
+        done = gpu_topology("claim", *options, "example.com/pool=c")
+        said = "gpu-topology: --node-pool: no node has the label example.com/pool=c\n"
+        assert (done.code, done.out, done.err) == (1, "", said)
+
+
+def test_the_longest_selectors_are_accepted(place: ClaimsNamespace, tmp_path: Path) -> None:
+    bare = dgx1_v100()
+    bare = replace(bare, gpus=tuple(replace(gpu, pci_bus_id="") for gpu in bare.gpus))
+    nodes = [renamed(bare, f"a-node-with-quite-a-long-name-{number}") for number in range(60)]
+    found = printed(tmp_path, nodes, "--gpus", "4", "--require-nvlink", "--name", "linked")
+    (request,) = found["spec"]["spec"]["devices"]["requests"]
+    lengths = [len(each["selectors"][0]["cel"]["expression"]) for each in request["firstAvailable"]]
+    assert (len(lengths) <= 8, max(lengths) > 8_000) == (True, True)
+    place.apply(found)

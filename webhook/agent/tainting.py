@@ -1,0 +1,162 @@
+"""Keeps the DeviceTaintRules of this node as they should be, with as few requests as that takes.
+
+A node whose GPUs are well, and that has no rules, asks for nothing after the first round.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from webhook.agent.devices import node_devices
+from webhook.agent.illness import Cause, ill_gpus
+from webhook.agent.log import AgentLog
+from webhook.agent.look import Look, is_readable
+from webhook.agent.publication import Object
+from webhook.agent.status import TaintStatus
+from webhook.agent.taints import (
+    MOST_RULES,
+    IllGpu,
+    OwnRule,
+    TaintChange,
+    ill_with_links,
+    known_causes,
+    own_rules,
+    taint_change,
+)
+from webhook.catalogue import nodes
+from webhook.catalogue.entry import Message
+from webhook.kube.api_server import ApiServer
+from webhook.kube.errors import ApiError, ApiRefused, Conflict, Malformed
+from webhook.model import names
+from webhook.model.node_names import node_label
+from webhook.topology.model import NodeTopology
+
+Wrote = Callable[[str, str, str], None]
+"""Told the kind, the name and what was written, of each object."""
+
+
+@dataclass(slots=True)
+class Done:
+    """What became of a round; filled in as it goes on, so that what was written is known after a failure too."""
+
+    tainted: list[str] = field(default_factory=list)
+    """UUIDs of GPUs for which a rule was created."""
+    untainted: list[str] = field(default_factory=list)
+    """Of those for which one was deleted."""
+    refused: ApiError | None = None
+    """Why not all could be written."""
+
+
+class Tainting:
+    """What the agent knows of its rules between two rounds."""
+
+    def __init__(self, node: str, log: AgentLog, wrote: Wrote) -> None:
+        self._node = node
+        self._log = log
+        self._wrote = wrote
+        self._version = ""
+        """Of the API; empty if it is not known to be served."""
+        self._known: dict[str, Cause] = {}
+        self._settled = False
+        """Whether there is no rule of ours."""
+        self._told: tuple[str, ...] = ()
+        self.status: TaintStatus | None = None
+
+    async def round(self, api: ApiServer, node: Object, look: Look, before: NodeTopology | None) -> Done:
+        """Make the rules say what was seen.
+
+        Args:
+            api: The API server.
+            node: The Node, as it sent it.
+            look: The newest look.
+            before: The last topology with GPUs; None if unknown.
+
+        Raises:
+            ApiServerAway: it may work later.
+        """
+        done = Done()
+        if not is_readable(look.topology):
+            return done
+        self._known = ill_gpus(look, before, known=self._known, kept=self._known)
+        if self._settled and not self._known:
+            self.status = replace(self.status, unmatched=0) if self.status else None
+            return done
+        try:
+            await self._write(api, node, look, before, done)
+        except (ApiRefused, Conflict, Malformed) as error:
+            self._version, self._settled = "", False
+            done.refused = error
+        return done
+
+    async def _write(self, api: ApiServer, node: Object, look: Look, before: NodeTopology | None, done: Done) -> None:
+        self._version = self._version or await api.taint_rules_version()
+        if not self._version:
+            self.status, self._settled = TaintStatus(served=False, unmatched=len(self._known)), True
+            self._tell([nodes.TAINTS_NOT_SERVED.say()])
+            return
+        label = f"{names.NODE}={node_label(self._node)}"
+        listed = await api.taint_rules(self._version, label=label)
+        needed = bool(listed or self._known)
+        devices = node_devices(await api.resource_slices(node=self._node) if needed else (), self._node)
+        rules = own_rules(listed, self._node, devices)
+        known = self._known | known_causes(rules, devices)
+        kept = {rule.uuid for rule in rules} | {device.uuid for device in devices.devices}
+        if devices.pools != devices.complete:
+            kept |= known.keys()
+        self._known = ill_gpus(look, before, known=known, kept=kept)
+        ill = ill_with_links(self._known, look.topology, before)
+        change = taint_change(ill, rules, devices, node)
+        taken = await self._apply(api, change, done)
+        self._conclude(ill, rules, change, taken)
+
+    async def _apply(self, api: ApiServer, change: TaintChange, done: Done) -> list[Object]:
+        """Write it; returns the new rules whose names others have."""
+        taken = []
+        for rule in change.delete:
+            await api.delete_taint_rule(self._version, rule.name, uid=rule.uid, resource_version=rule.version)
+            self._wrote("DeviceTaintRule", rule.name, "deleted")
+            done.untainted.append(rule.uuid or rule.device.device)
+        for one in change.change:
+            name = one.rule.name
+            await api.merge_taint_rule(self._version, name, one.patch, field_manager=names.AGENT_FIELD_MANAGER)
+            self._wrote("DeviceTaintRule", name, "{key}={value}".format_map(one.patch["spec"]["taint"]))
+        for manifest in change.create:
+            try:
+                await api.create_taint_rule(self._version, manifest)
+            except Conflict:
+                taken.append(manifest)
+            else:
+                self._wrote("DeviceTaintRule", manifest["metadata"]["name"], _said(manifest))
+                done.tainted.append(_uuid(manifest))
+        return taken
+
+    def _conclude(
+        self, ill: Sequence[IllGpu], rules: Sequence[OwnRule], change: TaintChange, taken: Sequence[Object]
+    ) -> None:
+        there = len(rules) - len(change.delete) + len(change.create) - len(taken)
+        missing = {*change.unmatched, *map(_uuid, taken)}
+        self.status = TaintStatus(served=True, rules=there, unmatched=len(missing) + change.left_out)
+        self._settled = not ill and not there
+        told = [nodes.TAINT_RULE_TAKEN.say(name=one["metadata"]["name"], found=_said(one)) for one in taken]
+        if change.unmatched:
+            told.append(nodes.GPU_NOT_PUBLISHED.say(found="; ".join(change.unmatched)))
+        if change.left_out:
+            told.append(nodes.TOO_MANY_TAINT_RULES.say(count=change.left_out, limit=MOST_RULES))
+        self._tell(told)
+
+    def _tell(self, messages: Sequence[Message]) -> None:
+        """Log what was not said in the round before."""
+        said = tuple(message.advice for message in messages)
+        for text in said:
+            if text not in self._told:
+                self._log.taints(text)
+        self._told = said
+
+
+def _uuid(manifest: Object) -> str:
+    uuid: str = manifest["metadata"]["annotations"][names.GPU_UUID]
+    return uuid
+
+
+def _said(manifest: Object) -> str:
+    spec = manifest["spec"]
+    return "{key}={value}:{effect} of ".format_map(spec["taint"]) + "/".join(spec["deviceSelector"].values())

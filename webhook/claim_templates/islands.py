@@ -1,0 +1,139 @@
+"""Which GPUs of a node a claim may be given: sets of which any so many are linked as the claim requires."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+from webhook.claim_templates.cliques import maximal_cliques
+from webhook.topology.planning.fleet import Build
+from webhook.topology.selection.pair_table import PairTable, positions
+from webhook.topology.selection.request import Request
+from webhook.topology.selection.select import NoChoice, Selector
+from webhook.topology.sets import LinkClass, assess
+
+MAX_LEVELS = 8
+"""Bandwidths of pairs that are told apart on one node: the fastest, and the slowest that is enough."""
+_CLASSES = list(LinkClass)
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """The least that a claim gets: the link class, and GB/s per direction of the weakest pair."""
+
+    link: LinkClass
+    bandwidth: float
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Less is better: the class first, as where GPUs are chosen."""
+        return _CLASSES.index(self.link), -self.bandwidth
+
+    def __str__(self) -> str:
+        return f"{self.link.value}, {self.bandwidth:.1f}".removesuffix(".0") + " GB/s"
+
+
+def least(qualities: Sequence[Quality]) -> Quality:
+    """What all of them have at least: the worst class, and the least bandwidth even if that is of another class."""
+    return Quality(max(qualities, key=lambda each: each.rank).link, min(each.bandwidth for each in qualities))
+
+
+@dataclass(frozen=True, slots=True)
+class Island:
+    """GPUs of one node, by index and ascending, of which any so many as are asked for meet the requirements."""
+
+    gpus: tuple[int, ...]
+    quality: Quality
+
+
+class Islands:
+    """The islands of nodes that are built alike.
+
+    Args:
+        build: What they have in common.
+        request: How many GPUs, at least two, and what their pairs must have.
+    """
+
+    def __init__(self, build: Build, request: Request) -> None:
+        self._build, self._request = build, request
+        self._table = PairTable(build.topology, build.connections)
+        self._known: dict[int, Quality | None] = {}
+
+    def quality(self, gpus: Iterable[int]) -> Quality | None:
+        """The least that any so many of these GPUs have; None if some of these sets are not linked as required.
+
+        Where as many are given as are asked for, there is one set. Else every pair has NVLink or none has: a third GPU
+        through which a pair would be joined may be missing, or stand in the way of a faster path.
+
+        Args:
+            gpus: Indices, at least as many as are asked for without those in MIG mode, which are passed over.
+        """
+        mask = self._table.mask(gpus)
+        if mask not in self._known:
+            self._known[mask] = self._judge(mask)
+        return self._known[mask]
+
+    def usable(self, gpus: Iterable[int]) -> tuple[int, ...]:
+        """Those that are not in MIG mode, ascending."""
+        return self._table.indices(self._table.mask(gpus))
+
+    def linked_part(self, gpus: tuple[int, ...]) -> tuple[int, ...]:
+        """All of these GPUs if any so many of them are linked as required, else their greatest island, if there is one.
+
+        Args:
+            gpus: Usable ones, by index and ascending, at least as many as are asked for.
+        """
+        if self.quality(gpus):
+            return gpus
+        inside = [island.gpus for island in self.found if set(island.gpus) <= set(gpus)]
+        return max(inside, key=len, default=())
+
+    @cached_property
+    def found(self) -> list[Island]:
+        """The islands, best first; smaller ones that are better may lie in greater ones."""
+        masks = dict.fromkeys(self._joined())
+        if not self._request.constraints.require_nvlink:
+            masks |= dict.fromkeys(mask for mask in self._chosen() if not any(not mask & ~other for other in masks))
+        judged = [(mask, self.quality(self._table.indices(mask))) for mask in masks]
+        islands = [Island(self._table.indices(mask), quality) for mask, quality in judged if quality]
+        return sorted(islands, key=lambda island: (island.quality.rank, -len(island.gpus), island.gpus))
+
+    def _judge(self, mask: int) -> Quality | None:
+        members, asked = positions(mask), self._request.constraints
+        if len(members) == self._request.count:
+            found = assess(self._build.topology, self._table.indices(mask), self._build.connections)
+            linked = found.every_pair_has_nvlink or not asked.require_nvlink
+            return Quality(found.link, found.bandwidth) if linked and found.bandwidth >= asked.min_bandwidth else None
+        pairs = list(combinations(members, 2))
+        nvlinks = {bool(self._table.nvlinked[one] >> other & 1) for one, other in pairs}
+        weakest = min(self._table.bandwidth[one][other] for one, other in pairs)
+        if len(nvlinks) > 1 or weakest < asked.min_bandwidth or (asked.require_nvlink and nvlinks != {True}):
+            return None
+        whole = assess(self._build.topology, self._table.indices(mask), self._build.connections)
+        return Quality(whole.link, weakest)
+
+    def _joined(self) -> Iterator[int]:
+        """Greatest groups with NVLink between all pairs, and without any where that is allowed, for each bandwidth."""
+        table, asked = self._table, self._request.constraints
+        others = [table.everything & ~linked & ~(1 << gpu) for gpu, linked in enumerate(table.nvlinked)]
+        for kind in [table.nvlinked] if asked.require_nvlink else [table.nvlinked, others]:
+            found = {table.bandwidth[gpu][other] for gpu, mates in enumerate(kind) for other in positions(mates)}
+            levels = sorted((level for level in found if level >= asked.min_bandwidth), reverse=True)
+            for level in dict.fromkeys([*levels[: MAX_LEVELS - 1], *levels[-1:]]):
+                fast = [
+                    sum(1 << other for other in positions(mates) if table.bandwidth[gpu][other] >= level)
+                    for gpu, mates in enumerate(kind)
+                ]
+                yield from maximal_cliques(fast, self._request.count)
+
+    def _chosen(self) -> Iterator[int]:
+        """Single sets that are fast enough only as a whole, as they would be chosen one after the other."""
+        selector = Selector(self._build.topology, self._build.connections)
+        busy: frozenset[int | str] = frozenset()
+        for _ in range(len(self._table.gpus) // self._request.count):
+            asked = Request(count=self._request.count, constraints=self._request.constraints, busy=busy)
+            choice = selector.select(asked)
+            if isinstance(choice, NoChoice) or choice.unmet:
+                return
+            busy |= frozenset(choice.gpus)
+            yield self._table.mask(choice.gpus)

@@ -1,0 +1,184 @@
+"""The ResourceClaimTemplate, and what its comment says."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.claim_templates.alternatives import MAX_ALTERNATIVES, Alternative, Found
+from webhook.claim_templates.selectors import ByProduct
+from webhook.model.errors import GpuTopologyError
+from webhook.model.version import Version
+from webhook.printable import printable
+from webhook.topology.model import NodeTopology
+from webhook.topology.selection.request import Constraints, Request
+from webhook.topology.selection.select import NoChoice, select
+
+MAX_GPUS = 32
+"""Devices of one claim: k8s.io/api resource/v1, AllocationResultsMaxSize."""
+FIRST_VERSION = Version(1, 34)
+"""Serves resource.k8s.io/v1 and knows ``firstAvailable``, both by default: kubernetes pkg/features/kube_features.go and
+pkg/controlplane/instance.go."""
+REQUEST = "gpus"
+"""The name of the only request."""
+_LISTED = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TemplateNames:
+    """What the object is called, and which devices it asks for."""
+
+    name: str
+    namespace: str = ""
+    """Empty: whichever kubectl uses."""
+    device_class: str = "gpu.nvidia.com"
+
+
+def check_version(version: Version) -> None:
+    """Raises GpuTopologyError if this version of Kubernetes cannot serve the template."""
+    if version < FIRST_VERSION:
+        said = f"{version.major}.{version.minor}"
+        raise GpuTopologyError(
+            f"Kubernetes {said}: expected 1.34 or later, whose API servers serve resource.k8s.io/v1 by default and know"
+            " alternatives (firstAvailable). Ask for GPUs by their count there"
+        )
+
+
+def template(names: TemplateNames, count: int, alternatives: Sequence[Alternative]) -> dict[str, Any]:
+    """The object.
+
+    Args:
+        names: Its names.
+        count: GPUs of a claim.
+        alternatives: Best first, from one to ``MAX_ALTERNATIVES``.
+    """
+    asked = [_asked(names.device_class, count, alternative) for alternative in alternatives]
+    if len(asked) == 1:
+        request: dict[str, Any] = {"name": REQUEST, "exactly": asked[0]}
+    else:
+        numbered = [{"name": _name(number)} | each for number, each in enumerate(asked, 1)]
+        request = {"name": REQUEST, "firstAvailable": numbered}
+    metadata = {"name": names.name} | ({"namespace": names.namespace} if names.namespace else {})
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": metadata,
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
+
+
+def _asked(device_class: str, count: int, alternative: Alternative) -> dict[str, Any]:
+    selector = {"cel": {"expression": alternative.selector.expression}}
+    return {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": count, "selectors": [selector]}
+
+
+def _name(number: int) -> str:
+    return f"island-{number}"
+
+
+def comment(
+    request: Request, found: Found, topologies: Mapping[str, NodeTopology], wanted: Collection[str] | None = None
+) -> list[str]:
+    """What the alternatives are and when to print them anew, line by line.
+
+    Args:
+        request: What was asked for.
+        found: What was found, at least one alternative.
+        topologies: Of all nodes.
+        wanted: The nodes whose GPUs it should get; None for all.
+    """
+    lines = [f"A claim of this template gets {request.count} GPUs of one node with {_phrase(request.constraints)}."]
+    if len(found.alternatives) == 1:
+        lines.append(_told(found.alternatives[0], topologies, wanted))
+    else:
+        lines.append("The scheduler takes the first of these alternatives that is free:")
+        told = (_told(each, topologies, wanted) for each in found.alternatives)
+        lines += [f"- {_name(number)}: {said}" for number, said in enumerate(told, 1)]
+    if any(isinstance(each.selector, ByProduct) for each in found.alternatives):
+        lines.append(
+            "Keep its pods away from nodes that are not known here: GPUs of these products may be unlinked there."
+        )
+    return [*lines, *omissions(found, topologies, wanted), *_lasting(topologies)]
+
+
+def omissions(found: Found, topologies: Mapping[str, NodeTopology], wanted: Collection[str] | None = None) -> list[str]:
+    """What a claim of the template never gets although it is linked, and what to do about it; empty if nothing."""
+    lines = []
+    if found.left_out:
+        more = len(found.left_out)
+        lines.append(
+            f"Left out: {more} more alternative{'' if more == 1 else 's'}, because a claim has room for"
+            f" {MAX_ALTERNATIVES}. Print one template for each pool of nodes (--node-pool), or raise --min-bandwidth:"
+        )
+        lines += [f"- {_told(each, topologies, wanted)}" for each in found.left_out[:_LISTED]]
+        if more > _LISTED:
+            lines.append(f"- and {more - _LISTED} more")
+    if found.nameless:
+        lines.append(
+            f"Left out: {_listed(found.nameless)}, because neither UUIDs of their own nor products and PCI bus ids of"
+            " GPUs there are known. Run the agent there."
+        )
+    return lines
+
+
+def refusal(request: Request, topologies: Iterable[NodeTopology]) -> str:
+    """Why there is no alternative: what each node has."""
+    known = list(topologies)
+    reasons = [f"node {printable(each.node)}: {_lack(request, each)}" for each in known[:_LISTED]]
+    if len(known) > _LISTED:
+        reasons.append(f"{len(known) - _LISTED} more nodes have none either")
+    asked = f"no node has {request.count} GPUs with {_phrase(request.constraints)} that a claim can name"
+    return f"{asked}: {'; '.join(reasons)}" if reasons else f"{asked}: no node is known"
+
+
+def _lack(request: Request, topology: NodeTopology) -> str:
+    choice = select(topology, request)
+    if isinstance(choice, NoChoice):
+        return printable(choice.reason)
+    lacks = [printable(unmet.evidence) for unmet in choice.unmet]
+    return "; ".join(lacks) or "neither UUIDs of their own nor products and PCI bus ids of its GPUs are known"
+
+
+def _phrase(asked: Constraints) -> str:
+    nvlink = "NVLink between every pair" if asked.require_nvlink else ""
+    bandwidth = f"at least {asked.min_bandwidth:g} GB/s between every pair" if asked.min_bandwidth else ""
+    return " and ".join(filter(None, (nvlink, bandwidth)))
+
+
+def _told(alternative: Alternative, topologies: Mapping[str, NodeTopology], wanted: Collection[str] | None) -> str:
+    nodes: dict[tuple[int, ...], list[str]] = {}
+    for node, gpus in alternative.reach.items():
+        if wanted is None or node in wanted:
+            nodes.setdefault(gpus, []).append(node)
+    parts = [f"{_gpus(gpus)} of {_listed(names)}" for gpus, names in list(nodes.items())[:_LISTED]]
+    if len(nodes) > _LISTED:
+        parts.append(f"others of {sum(map(len, list(nodes.values())[_LISTED:]))} more nodes")
+    return f"{alternative.quality}: {'; '.join(parts)}{_exceptions(alternative, topologies)}"
+
+
+def _exceptions(alternative: Alternative, topologies: Mapping[str, NodeTopology]) -> str:
+    selector = alternative.selector
+    if not isinstance(selector, ByProduct) or not selector.without:
+        return ""
+    cards = [
+        f"{gpu.label} of {printable(node.node)}"
+        for node in topologies.values()
+        for gpu in node.gpus
+        if gpu.uuid in selector.without
+    ]
+    return f"; without {_listed(cards)}, linked less"
+
+
+def _gpus(gpus: Sequence[int]) -> str:
+    return ", ".join(f"GPU{index}" for index in gpus)
+
+
+def _listed(words: Sequence[str]) -> str:
+    shown = [printable(word) for word in words[:_LISTED]]
+    return ", ".join(shown) + (f" and {len(words) - _LISTED} more" if len(words) > _LISTED else "")
+
+
+def _lasting(topologies: Mapping[str, NodeTopology]) -> Iterator[str]:
+    number = len(topologies)
+    yield f"Made from the topolog{'y' if number == 1 else 'ies'} of {number} node{'' if number == 1 else 's'}."
+    yield "Print it anew when nodes or GPUs are added or replaced, and when NVLinks fail or are repaired: it does not"
+    yield "change by itself, and claims that exist keep what they have."

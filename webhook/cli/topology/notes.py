@@ -1,0 +1,18 @@
+"""What is wrong with nodes, on standard error."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from webhook.cli.complaint import complain
+
+if TYPE_CHECKING:
+    from webhook.topology.model import NodeTopology
+
+
+def print_notes(topologies: "Iterable[NodeTopology]") -> None:
+    """Say what is wrong with the nodes; it may be why fewer GPUs are free, or linked."""
+    from webhook.draw.sentences import notes
+
+    for topology in topologies:
+        for note in notes(topology):
+            complain(f"node {topology.node}: {note}")
