@@ -67,6 +67,14 @@ and for DeviceClasses that serve extended resources. It lets go the pods that wa
 can limit what it patches on a pod; an admission policy can. ``/version`` needs no role but
 ``system:public-info-viewer``, which everybody has."""
 
+CLAIMS = (
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaims", ("get",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaimtemplates", ("get",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceslices", ("list", "watch")),
+)
+"""What ``gpu-topology serve`` does besides with ``claims.enabled``: it reads what a pod claims when the pod is created,
+what it was given when it is bound, and mirrors which devices drivers publish."""
+
 PLANNER = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list", "patch", "watch")),
     Permission(Scope.CLUSTER, "", "pods/status", ("patch",)),
