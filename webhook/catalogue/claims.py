@@ -179,6 +179,7 @@ PERHAPS_OF_HAMI = Entry(
     "nodes with HAMi's device plugin serve {resource} without a claim: other pods may get these cards too",
     "An administrator sets cluster.extendedResources to hami or claims if one of them serves all nodes",
     _PAGE,
+)
 TOO_MANY_CLAIMS = Entry(
     "GT275", "its containers use {found} resource claims, and at most {most} are read", "Use fewer claims", _PAGE
 )
