@@ -52,7 +52,7 @@ STATES: dict[str, tuple[list[tuple[str, str]], Reach]] = {
     "hami-shared": ([("fails", "GT267"), ("fails", "GT255")], Reach.NOTHING_TO_JOIN),
     "several-results-same-card": ([("fails", "GT267"), ("fails", "GT255")], Reach.SOME),
     "mps": ([("fails", "GT262")], Reach.NOTHING_TO_JOIN),
-    "time-slicing": ([("fails", "GT262")], Reach.SOME),
+    "time-slicing": ([("fails", "GT262")], Reach.NOTHING_TO_JOIN),
 }
 ALLOCATED = {
     "first-available": "node a100-bridged gives GPU2 and GPU3 to container main",

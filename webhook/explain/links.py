@@ -197,6 +197,8 @@ def _joined(examined: ExaminedPod, node: KnownNode, gpu_set: GpuSet, members: Se
     unlinked = listed(shown + more)
     if len(apart) < len(pairs):
         message = SOME_PAIRS_UNLINKED.say(unlinked=len(apart), pairs=len(pairs), gpus=gpus(members), shown=unlinked)
+        if examined.given.keeps_devices:  # HAMi does not choose them
+            message = Message(message.code, message.text, UNMET_BY_CLAIM.fix)
         return fails(LINKS, message)
     if any(
         node.gpu_set(pair).every_pair_has_nvlink for pair in combinations([gpu.index for gpu in node.topology.gpus], 2)

@@ -172,11 +172,16 @@ def _visibility(examined: ExaminedPod, blind_entry: Entry) -> Finding:
     commanded = commanded_lists(examined, COMMANDS_SET_LIST)
     if commanded:
         return fails(VISIBILITY, commanded)
-    step = examined.steps.get("visibility")
+    step = examined.steps.get("claims" if examined.family == CLAIM else "visibility")
     if step is None:
         return unknown(VISIBILITY, VISIBILITY_NOT_JUDGED.say(refusal=examined.fitting.refusal))
     if step.refusal:
         return fails(VISIBILITY, VISIBILITY_REFUSED.say(refusal=step.refusal))
+    if examined.family == CLAIM:
+        said = says(
+            examined.gpu_containers, "sees the GPUs of its claims", "see the GPUs of the claims that they share"
+        )
+        return holds(VISIBILITY, said)
     paths = [operation.path for operation in missing(step)]
     blind = [
         container
@@ -186,11 +191,6 @@ def _visibility(examined: ExaminedPod, blind_entry: Entry) -> Finding:
     if blind:
         found = says(blind, "sees no GPUs but its own", "see no GPUs but their own")
         return fails(VISIBILITY, blind_entry.say(containers=found))
-    if examined.family == CLAIM:
-        said = says(
-            examined.gpu_containers, "sees the GPUs of its claims", "see the GPUs of the claims that they share"
-        )
-        return holds(VISIBILITY, said)
     whose = "all GPUs of the pod" if examined.profile is Profile.POD_PEERS else "all GPUs of the node"
     said = says(examined.gpu_containers, f"sees {whose} and uses its own", f"see {whose} and use their own")
     return holds(VISIBILITY, said)
