@@ -41,6 +41,7 @@ OPTED_IN, INJECTED, PREPARED = "opted-in", "injected", "prepared"
 NEEDED = (
     "whole-cards",
     "disable-control",
+    "claims",
     "visibility",
     "host-namespaces",
     "node-identity",

@@ -7,6 +7,7 @@ from typing import Any
 import jsonpatch
 import msgspec
 
+from tests.claims.kept import KeptClaims
 from tests.fuzz import effort, permissions
 from tests.fuzz.laws import check_log_line, check_message, check_response, patch_of
 from tests.fuzz.scenes import (
@@ -52,7 +53,7 @@ def target(data: bytes) -> None:
 def answer(scene: Scene, body: bytes) -> bytes | None:
     """The answer; ``None`` if the request is refused as none that can be answered."""
     with kept_log() as (log, lines):
-        reviews = PodReviews(state=scene, policy=scene.rules, log=log, counts=Counts(lambda: 0))
+        reviews = PodReviews(state=scene, claims=KeptClaims(), policy=scene.rules, log=log, counts=Counts(lambda: 0))
         try:
             found = reviews.answer(body, 0)
         except (MalformedReview, BadRequest) as error:
