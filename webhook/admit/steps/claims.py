@@ -53,8 +53,9 @@ def _judge_containers(subject: Subject, claimed: dict[str, ClaimedGpus]) -> None
         return
     _refuse_counts(subject, claimed)
     (first, of_first), *others = claimed.items()
+    uses = set(of_first.uses)
     for second, found in others:
-        if set(found.uses) != set(of_first.uses):
+        if set(found.uses) != uses:
             message = PEERS_WITH_TWO_CLAIMS.say(first=first, second=second, profile=subject.profile)
             raise Refused(Reason.CONTRADICTS_PROFILE, message)
 
