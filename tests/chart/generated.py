@@ -13,7 +13,7 @@ import yaml
 from certs.permissions import keeper_permissions
 from webhook import __version__
 from webhook.config import Config, parse_config
-from webhook.kube.permissions import AGENT, AGENT_TAINTS, PLANNER, WEBHOOK
+from webhook.kube.permissions import AGENT, AGENT_TAINTS, CLAIMS, PLANNER, WEBHOOK
 from webhook.server.certificates import spec_of
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +51,7 @@ PROGRAMS: Mapping[str, tuple[Rule, ...]] = {
     "agent": AGENT,
     "agent-taints": AGENT_TAINTS,
     "webhook": WEBHOOK,
+    "claims": CLAIMS,
     "planner": PLANNER,
     "certificates": CERTIFICATES,
 }

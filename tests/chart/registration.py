@@ -2,6 +2,7 @@
 
 import base64
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 from tests.chart.helm import INSTALL, documents, pick
@@ -36,7 +37,12 @@ def installed_registration(url: str, authority: bytes) -> dict[str, Any]:
         url: Of our server, without a path.
         authority: Its certificate, PEM.
     """
-    configuration = copy.deepcopy(pick(documents(INSTALL.read_text(encoding="utf-8")), "MutatingWebhookConfiguration"))
+    return registration_at(url, authority, documents(INSTALL.read_text(encoding="utf-8")))
+
+
+def registration_at(url: str, authority: bytes, objects: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The MutatingWebhookConfiguration among these objects, at that address."""
+    configuration = copy.deepcopy(pick(objects, "MutatingWebhookConfiguration"))
     for webhook in configuration["webhooks"]:
         path = webhook["clientConfig"]["service"]["path"]
         webhook["timeoutSeconds"] = PATIENCE_S

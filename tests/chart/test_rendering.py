@@ -92,10 +92,17 @@ def test_every_setting_can_be_set_and_arrives_unchanged(helm: Helm, tmp_path: Pa
     document["defaults"] = {"shm-size": "16Gi", "env.NCCL_DEBUG": "WARN"}
     placement = {"mode": "on"}
     document.setdefault("placement", {}).pop("mode", None)
+    document["claims"].pop("enabled")
+    document["claims"]["drivers"][0] |= {"deviceClasses": ["gpu.nvidia.com", "h100.example.com"]}
+    claims = {"enabled": True, "schedulers": ["system:kube-scheduler", "gpu/other"]}
     others = {"admission": {"bindings": {"schedulers": ["gpu/scheduler", "system:kube-scheduler"]}}}
-    (tmp_path / "values.yaml").write_text(yaml.safe_dump({"config": document, "placement": placement} | others))
+    (tmp_path / "values.yaml").write_text(
+        yaml.safe_dump({"config": document, "placement": placement, "claims": claims} | others)
+    )
     document["placement"] |= placement
-    document["binding"] |= {"schedulers": ["system:serviceaccount:gpu:scheduler", "system:kube-scheduler"]}
+    document["claims"] |= {"enabled": True}
+    schedulers = ["system:serviceaccount:gpu:scheduler", "system:kube-scheduler", "system:serviceaccount:gpu:other"]
+    document["binding"] |= {"schedulers": schedulers}
     assert config_of(documents(helm.template(f"--values={tmp_path / 'values.yaml'}"))) == parse_config(document)
 
 
@@ -211,11 +218,12 @@ def needed(*lists: tuple[Rule, ...]) -> set[tuple[str, str, str, str, str]]:
     }
 
 
-@pytest.mark.parametrize("case", ["", "cert-manager", "secret"])
+@pytest.mark.parametrize("case", ["", "cert-manager", "secret", "claims"])
 def test_roles_grant_what_the_code_needs_and_nothing_else(helm: Helm, case: str) -> None:
     objects = helm.objects(*values(case))
-    own_certificates = [PROGRAMS["certificates"]] if not case and "certificates" in PROGRAMS else []
-    assert granted(objects, "gpu-topology-webhook") == needed(PROGRAMS["webhook"], *own_certificates)
+    more = [PROGRAMS["certificates"]] if case in {"", "claims"} else []
+    more += [PROGRAMS["claims"]] if case == "claims" else []
+    assert granted(objects, "gpu-topology-webhook") == needed(PROGRAMS["webhook"], *more)
     assert granted(objects, "gpu-topology-agent") == needed(PROGRAMS["agent"])
     assert granted(objects, "gpu-topology-place") == needed(PROGRAMS["planner"])
 
@@ -297,6 +305,41 @@ def test_the_condition_on_pods_names_every_resource_of_the_configuration(helm: H
     assert expression().count(f"startsWith('{names.MIG_RESOURCE_PREFIX}')") == 1
     assert "'nvidia.com/vgpu'" in expression("everything")
     assert "volcano" not in expression("everything")
+
+
+def test_with_claims_the_webhook_is_asked_about_pods_with_claims_and_about_bindings_of_their_scheduler(
+    helm: Helm,
+) -> None:
+    def conditions(*case: str) -> tuple[str, str]:
+        pods, bindings = pick(helm.objects(*case), "MutatingWebhookConfiguration")["webhooks"]
+        return pods["matchConditions"][-1]["expression"], bindings["matchConditions"][0]["expression"]
+
+    (pods, bindings), (usual_pods, usual_bindings) = conditions("claims"), conditions()
+    for asked in ("object.spec.resourceClaims", "deviceclass.resource.kubernetes.io/"):
+        assert asked in pods
+        assert asked not in usual_pods
+    assert "'system:kube-scheduler'" in bindings
+    assert "'system:serviceaccount:hami-system:hami-scheduler'" in bindings
+    assert "kube-scheduler" not in usual_bindings
+
+
+def test_claims_are_enabled_in_one_place(helm: Helm) -> None:
+    assert not config_of(helm.objects()).claims.enabled
+    config = config_of(helm.objects("claims"))
+    assert config.claims.enabled
+    assert config.binding.schedulers[-1] == "system:kube-scheduler"
+    assert config.claims.drivers[0].device_classes == ("gpu.nvidia.com", "h100.example.com")
+    done = helm.run("template", CHART, f"--kube-version={KUBERNETES}", "--set=config.claims.enabled=true")
+    assert done.returncode == 1
+    assert "config.claims.enabled: claims.enabled sets it" in done.stderr
+
+
+def test_a_scheduler_of_claims_is_looked_at_only_with_claims(helm: Helm) -> None:
+    named = "--set=claims.schedulers={gpu/other}"
+    assert "system:serviceaccount:gpu:other" not in config_of(helm.objects(options=[named])).binding.schedulers
+    enabled = config_of(helm.objects(options=[named, "--set=claims.enabled=true"])).binding.schedulers
+    assert enabled[-1] == "system:serviceaccount:gpu:other"
+    assert "system:kube-scheduler" not in enabled
 
 
 @pytest.mark.parametrize("namespace", ["gpu-topology", "somewhere-else"])
@@ -558,7 +601,7 @@ def test_the_policy_knows_every_annotation_of_ours_and_of_the_schedulers(helm: H
     quoted = {name: set(re.findall(r"'([^']+)'", text)) for name, text in by_name.items()}
     outputs = {*names.OUTPUTS, *names.OUTPUT_PREFIXES, names.NCCL_P2P_LEVEL}
     assert quoted["outputs"] == quoted["removedOutputs"] == outputs | {names.PREFIX}
-    read = {key for dialect in DIALECTS for key in (dialect.key, dialect.node_key) if key}
+    read = {key for dialect in DIALECTS for key in (dialect.key, dialect.node_key) if key} - outputs
     assert quoted["allocations"] >= read | {names.HAMI_DEVICES_TO_ALLOCATE, names.HAMI_MIG_ALLOCATIONS}
     conditions = pick(objects, "MutatingWebhookConfiguration")["webhooks"][0]["matchConditions"]
     assert set(re.findall(r"'(gpu.topology/[^']+)'", conditions[0]["expression"])) >= outputs
@@ -666,6 +709,7 @@ def test_rules_and_dashboard_are_those_of_their_files(helm: Helm, tmp_path: Path
             "admission.bindings.schedulers={it's}",
             "at '/admission/bindings/schedulers/0': 'it\\'s' does not match pattern",
         ),
+        ("claims.enabled=yes", "at '/claims/enabled': got string, want boolean"),
         ("webhook.hostNetwork=true", "at '/webhook/hostNetwork': got boolean, want object"),
         ("webhook.hostNetwork.port=443", "at '/webhook/hostNetwork/port': minimum: got 443, want 1,024"),
         ("certificates.source=letsencrypt", "value must be one of 'managed', 'cert-manager', 'secret'"),

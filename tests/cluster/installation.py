@@ -24,7 +24,7 @@ from tests.nvml.machines import Machine, write_machine
 from tests.nvml.stub import environment_of
 from tests.ports import reserved_port
 from tests.server.conftest import until
-from webhook.kube.permissions import AGENT, PLANNER, WEBHOOK
+from webhook.kube.permissions import AGENT, CLAIMS, PLANNER, WEBHOOK
 from webhook.model.names import INJECTED, INJECTION
 
 NAMESPACE = "gpu-topology"
@@ -156,7 +156,9 @@ def installed(
         admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=NAMESPACE)))
         admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=PROBED, labels={INJECTION: "enabled"})))
         admin.create_namespaced_service_account(PROBED, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
-        kubeconfig = permitted(admin, control_plane, NAMESPACE, "gpu-topology-webhook", WEBHOOK)
+        with_claims = (settings or {}).get("claims", {}).get("enabled", False)
+        allowed = (*WEBHOOK, *CLAIMS) if with_claims else WEBHOOK
+        kubeconfig = permitted(admin, control_plane, NAMESPACE, "gpu-topology-webhook", allowed)
         agent = permitted(admin, control_plane, NAMESPACE, "agent", AGENT)
         planner = permitted(admin, control_plane, NAMESPACE, "gpu-topology-place", PLANNER)
     for one in installed_limits():

@@ -37,6 +37,27 @@ DEFAULTS = {
         "extendedResources": "auto",
         "hamiSchedulerName": "hami-scheduler",
     },
+    "claims": {
+        "enabled": False,
+        "drivers": [
+            {
+                "name": "gpu.nvidia.com",
+                "deviceClasses": ["gpu.nvidia.com"],
+                "partClasses": ["mig.nvidia.com"],
+                "wholeTypes": ["gpu"],
+                "uuidAttribute": "uuid",
+                "preloadsLibrary": False,
+            },
+            {
+                "name": "hami-core-gpu.project-hami.io",
+                "deviceClasses": ["hami-core-gpu.project-hami.io"],
+                "partClasses": [],
+                "wholeTypes": ["hami-gpu"],
+                "uuidAttribute": "uuid",
+                "preloadsLibrary": True,
+            },
+        ],
+    },
     "remap": {
         "image": "",
         "imagePullPolicy": "",
@@ -133,7 +154,7 @@ def test_the_remap_image_is_of_our_own_version() -> None:
         ({"nccl": {"pcieP2pLevel": "PXB"}}, r"Did you mean nccl\.pcieP2PLevel\?$"),
         (
             {"zzz": 1},
-            r"^zzz: unknown setting\. Known here: defaults, resources, cluster, remap, nccl, binding, placement",
+            r"^zzz: unknown setting\. Known here: defaults, resources, cluster, claims, remap, nccl, binding",
         ),
         ({1: 1}, r"^1: unknown setting"),
         ({None: 1}, r"^None: unknown setting"),
@@ -142,6 +163,10 @@ def test_the_remap_image_is_of_our_own_version() -> None:
         (
             {"resources": [{"family": "hami", "counts": "x"}]},
             r"^resources\[0\]\.counts: unknown setting\. Did you mean resources\[0\]\.count\?$",
+        ),
+        (
+            {"claims": {"drivers": [{"name": "a.b", "deviceClass": "a.b"}]}},
+            r"^claims\.drivers\[0\]\.deviceClass: unknown setting\. Did you mean .*drivers\[0\]\.deviceClasses\?$",
         ),
     ],
 )

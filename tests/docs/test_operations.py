@@ -11,7 +11,7 @@ from tests.docs.test_docs import rows, text
 from webhook.admit.remap.choice import choose_carrier
 from webhook.allocation.limit import MAX_CHARACTERS
 from webhook.config import Config, ServerSettings
-from webhook.kube import permissions, pod_events, pods, session
+from webhook.kube import live, permissions, pod_events, session
 from webhook.kube.permissions import Permission, Scope
 from webhook.model import names
 from webhook.model.choices import Carrier, Profile
@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 PERMISSION_LABELS = {names.ALLOW_HOST_IPC, names.ALLOW_HOST_PID, names.ALLOW_HOST_NETWORK, names.ALLOW_NODE_GPUS}
 SECTIONS = {
     "WEBHOOK": "### The webhook (`gpu-topology serve`)",
+    "CLAIMS": "#### With `claims.enabled`",
     "PLANNER": "### The planner (`gpu-topology place`)",
     "AGENT": "### The agent (`gpu-topology agent`)",
     "AGENT_TAINTS": "### An agent with `--taint-devices`",
@@ -134,7 +135,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         "sets of GPUs, for each node": SETS_KEPT,
         "Events that wait": pod_events.WAITING,
         "connections to the API server": session.MAX_CONNECTIONS,
-        "a pod that is read": pods.POD_BYTES // mib,
+        "a pod that is read": live.OBJECT_BYTES // mib,
         "a body of a review": ServerSettings().max_review_bytes // mib,
         "an allocation annotation": MAX_CHARACTERS // kib,
         "a topology on a pod": NODE_TOPOLOGY_LIMIT // kib,

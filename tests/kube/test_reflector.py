@@ -316,7 +316,7 @@ def test_while_the_server_refuses_what_is_known_stays_and_it_says_why(run: Run) 
             server.put(PATH, "later", value=1)
             await site.until(site.same)
             await site.until(lambda: not site.cache.problem)
-            assert site.said[-1] == "nodes: the API server answers again"
+            await site.until(lambda: site.said[-1] == "nodes: the API server answers again")
 
     run(test())
 
@@ -421,3 +421,32 @@ async def play(server: ApiServer, step: str, argument: str) -> None:
 def forget_errors(server: ApiServer) -> None:
     collection = server.collection(PATH)
     collection.history = [one for one in collection.history if one[1] != "ERROR"]
+
+
+def test_a_cluster_without_objects_of_a_kind_has_none_and_that_is_said_once(run: Run) -> None:
+    kind = Resource("nodes", PATH, api="resource.k8s.io/v1")
+
+    async def test() -> None:
+        server = filled()
+        server.refuse = lambda _: 404
+        async with mirrored(server, kind) as site:
+            await site.until(lambda: len(site.stand_in.received) > 3)
+            assert (site.cache.filled, len(site.cache)) == (True, 0)
+            assert site.errors == {("nodes", "not-served"): 1}
+            assert site.said == ["list nodes: the API server does not serve resource.k8s.io/v1"]
+            server.refuse = lambda _: 0
+            await site.until(site.same)
+            await site.until(lambda: site.said[-1] == "nodes: the API server answers again")
+
+    run(test())
+
+
+def test_a_kind_that_every_cluster_has_is_not_believed_to_be_missing(run: Run) -> None:
+    async def test() -> None:
+        server = filled()
+        server.refuse = lambda _: 404
+        async with mirrored(server) as site:
+            await site.until(lambda: len(site.stand_in.received) > 3)
+            assert not site.cache.filled
+
+    run(test())

@@ -2,8 +2,9 @@
 
 ``manifest.yaml`` is what a person writes. ``situation.yaml`` says where it runs: ``namespace`` (labels, annotations),
 ``cluster`` (versions), ``config`` (of the webhook), ``machine`` (one of ``tests.topology.machines``) or ``register``
-(HAMi's annotations of a Node), ``allocated``, HAMi's annotation for each pod by the name of its owner, and
-``passed_by``, the accounts of schedulers whose Bindings do not reach the webhook.
+(HAMi's annotations of a Node), ``allocated``, HAMi's annotation for each pod by the name of its owner, ``claimed``, the
+GPUs that each entry of ``spec.resourceClaims`` was given, by the name of the owner too, and ``passed_by``, the accounts
+of schedulers whose Bindings do not reach the webhook.
 """
 
 from collections.abc import Mapping
@@ -20,9 +21,23 @@ from tests.topology import machines
 from webhook.bind.binding import begin, finish
 from webhook.bind.pod_to_bind import PodToBind
 from webhook.bind.resolution import peer_devices
+from webhook.claims.given import NOTHING_GIVEN, GivenGpus, given_gpus
+from webhook.claims.known import KnownClaims
+from webhook.claims.objects import (
+    AllocatedDevices,
+    ClaimAllocation,
+    ClaimSpec,
+    ClaimStatus,
+    Consumer,
+    ObjectMetadata,
+    ResourceClaim,
+    Result,
+)
+from webhook.claims.slices import Pools, PublishedDevice, SlicePart
 from webhook.explain.evidence import BindingReviews, Evidence, containers_with_env_from, group_of, node_of
 from webhook.explain.explain import explain
 from webhook.explain.findings import Report
+from webhook.manifest.claims import claim_objects
 from webhook.manifest.pods import to_json
 from webhook.model.binding import Binding, BindOutcome, Target
 from webhook.model.cluster import ClusterFacts
@@ -35,6 +50,7 @@ from webhook.topology.readers.hami import read_hami
 from webhook.workload import Injected, Injection, apply_in_place, inject_manifest
 
 Manifest = dict[str, Any]
+DRIVER = "gpu.nvidia.com"
 
 
 class Recipe:
@@ -97,14 +113,56 @@ class Recipe:
         if chosen is not None:
             given = {"hami.io/vgpu-node": self.node, "hami.io/vgpu-devices-allocated": chosen}
             metadata["annotations"] = (metadata.get("annotations") or {}) | given
+        made = [{"name": entry, "resourceClaimName": f"{owner}-{entry}"} for entry in self._claimed(owner)]
+        pod |= {"status": {"resourceClaimStatuses": made}} if made else {}
         found: Manifest = pod
         return found
+
+    def claims(self, owner: str) -> KnownClaims:
+        """The claims of the pod as the scheduler allocated them, and what NVIDIA's driver publishes of the node."""
+        reserved = [Consumer(resource="pods", name=owner, uid=f"uid-{owner}")]
+        devices = {
+            f"gpu-{gpu.minor}": PublishedDevice(gpu.uuid, is_whole=True, capacity={}) for gpu in self._machine.gpus
+        }
+        part = SlicePart(driver=DRIVER, pool=self.node, generation=1, slices=1, node=self.node, devices=devices)
+        claims = {}
+        for entry, gpus in self._claimed(owner).items():
+            results = [
+                Result(request="gpus", driver=DRIVER, pool=self.node, device=f"gpu-{self._machine.gpus[index].minor}")
+                for index in gpus
+            ]
+            allocation = ClaimAllocation(devices=AllocatedDevices(results=results))
+            claims[f"{owner}-{entry}"] = ResourceClaim(
+                metadata=ObjectMetadata(name=f"{owner}-{entry}"),
+                spec=self._spec_of_claim(owner, entry),
+                status=ClaimStatus(allocation=allocation, reserved_for=reserved),
+            )
+        return KnownClaims(claims=claims, pools=Pools([part]))
+
+    def _claimed(self, owner: str) -> Mapping[str, list[int]]:
+        found: Mapping[str, list[int]] = self._situation.get("claimed", {}).get(owner, {})
+        return found
+
+    def _spec_of_claim(self, owner: str, entry: str) -> ClaimSpec:
+        """What the template in the manifest asks for."""
+        one = self.one(owner)
+        documents = ((document, "manifest.yaml") for document in yaml.safe_load_all(self.text))
+        templates = claim_objects(documents).templates
+        asked = {claim["name"]: claim for claim in msgspec.json.decode(one.pod)["spec"]["resourceClaims"]}
+        return templates[one.namespace, asked[entry]["resourceClaimTemplateName"]].spec.spec
+
+    def _given(self, owner: str, pod: Pod) -> GivenGpus:
+        if not self.policy.claims.enabled:
+            return NOTHING_GIVEN
+        known = self.claims(owner)
+        return given_gpus(pod, known.claims, known.pools, self.policy.claims, node=self.node)
 
     def binding(self, owner: str) -> BindOutcome:
         """The answer to the Binding of the pod."""
         pod = decoded(self.scheduled(owner))
         metadata = Metadata(name=pod.display_name, namespace=self.one(owner).namespace, uid=f"uid-{owner}")
-        begun = begin(pod, Binding(metadata, Target(self.node)), self._namespace_of(owner), self.policy)
+        given = self._given(owner, pod)
+        begun = begin(pod, Binding(metadata, Target(self.node)), self._namespace_of(owner), self.policy, given)
         if not isinstance(begun, PodToBind):
             return begun
         others = self._others(owner) if begun.group else []  # the webhook lists them only then
@@ -114,10 +172,10 @@ class Recipe:
     def bound(self, owner: str) -> Manifest:
         """The pod on its node, with what the Binding brought; without GPUs it stays as it is."""
         pod = self.scheduled(owner)
-        if owner not in self._situation.get("allocated", {}):
+        if owner not in self._situation.get("allocated", {}) and not self._claimed(owner):
             return pod
         told = {} if self._reviews else self.binding(owner).annotations
-        annotations = pod["metadata"]["annotations"] | told
+        annotations = pod["metadata"].get("annotations", {}) | told
         metadata = pod["metadata"] | {"annotations": annotations}
         return pod | {"metadata": metadata, "spec": pod["spec"] | {"nodeName": self.node}}
 
@@ -136,6 +194,7 @@ class Recipe:
                 policy=self.policy,
                 cluster=self.cluster,
                 sources=self.sources,
+                claims=self.claims(owner) if self.policy.claims.enabled else KnownClaims(),
                 node=node_of(pod),
                 others=tuple(decoded(other) for other in self._others(owner)),
                 env_from=containers_with_env_from(to_json(manifest)),
@@ -168,7 +227,7 @@ def decoded(manifest: Manifest) -> Pod:
 
 def _asks(pod: bytes) -> bool:
     """Whether some container asks for GPUs: the head of a Ray cluster does not."""
-    return b"nvidia.com/gpu" in pod
+    return b"nvidia.com/gpu" in pod or b'"resourceClaims"' in pod
 
 
 def _cluster(versions: Mapping[str, str] | None) -> ClusterFacts:

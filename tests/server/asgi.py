@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from tests.claims.kept import KeptClaims
 from tests.judge import policy
 from tests.pods import Manifest
 from webhook.config import Config
@@ -14,7 +15,7 @@ from webhook.server.app import create_app
 from webhook.server.events import Events, NoEvents
 from webhook.server.log import ReviewLog
 from webhook.server.reviews import Reviews
-from webhook.state import Pods, State
+from webhook.state import Claims, Pods, State
 from webhook.state.pods import DirectoryPods
 
 NOWHERE = DirectoryPods(Path("nowhere"))
@@ -61,10 +62,18 @@ def binding_review(binding: Any, name: str = "train", **request: Any) -> bytes:
 
 
 def application(
-    state: State, log: IO[bytes], pods: Pods = NOWHERE, events: Events = NO_EVENTS, **settings: Any
+    state: State,
+    log: IO[bytes],
+    pods: Pods = NOWHERE,
+    events: Events = NO_EVENTS,
+    *,
+    known_claims: Claims | None = None,
+    **settings: Any,
 ) -> Reviews:
     """The application with what is the test's."""
-    return create_app(Config(), policy(**settings), state, ReviewLog(log.fileno()), pods, events)
+    return create_app(
+        Config(), policy(**settings), state, ReviewLog(log.fileno()), pods, events, known_claims or KeptClaims()
+    )
 
 
 def post(app: Reviews, *chunks: bytes, path: str = "/mutate/pods", method: str = "POST", ends: bool = True) -> Answer:

@@ -314,3 +314,77 @@ def test_where_placement_is_off_no_planner_is_looked_for(start_server: StartServ
     assert not is_held(server)
     assert not [target for target in asked if "gpu-topology-place" in target]
     assert "\ngpu_topology_planner_alive" not in server.probe("/metrics").text
+
+
+CLAIMS_CONFIG = (
+    CONFIG + "claims: {enabled: true}\nbinding: {schedulers: ['system:serviceaccount:kube-system:default']}\n"
+)
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/ml-workloads/resourceclaimtemplates"
+
+
+def claiming(template: str) -> bytes:
+    spec = {
+        "resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": template}],
+        "containers": [{"name": "main", "resources": {"claims": [{"name": "gpus"}]}}],
+    }
+    return review({"metadata": {"name": "train"}, "spec": spec}, namespace="ml-workloads")
+
+
+def claim_reads(server: RunningServer) -> float:
+    (line,) = [
+        line
+        for line in server.probe("/metrics").text.splitlines()
+        if line.startswith("gpu_topology_claim_read_seconds_count")
+    ]
+    return float(line.split()[-1])
+
+
+def test_with_claims_the_server_is_not_ready_before_it_knows_the_slices(
+    start_server: StartServer, cluster: Cluster
+) -> None:
+    cluster.api.collection(SLICES)
+    cluster.api.refuse = lambda target: 403 if target.startswith(SLICES) else 0
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CLAIMS_CONFIG, ready=False)
+    waiting = "waiting for resourceslices/gpu.nvidia.com, resourceslices/hami-core-gpu.project-hami.io "
+    waiting += "(list resourceslices: no (403))"
+    until(lambda: server.probe("/readyz").json() == {"status": waiting}, "a refusal, and all else")
+    cluster.do(lambda: setattr(cluster.api, "refuse", lambda _: 0))
+    until(server.is_ready, "readiness")
+
+
+def test_a_cluster_without_claims_is_one_without_devices_and_that_is_said_once(
+    start_server: StartServer, cluster: Cluster
+) -> None:
+    cluster.api.refuse = lambda target: 404 if target.startswith(SLICES) else 0
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CLAIMS_CONFIG)
+    said = [str(line["text"]) for line in server.lines("state")]
+    assert said.count("list resourceslices: the API server does not serve resource.k8s.io/v1") == 2
+    metrics = server.probe("/metrics").text
+    assert 'gpu_topology_webhook_api_errors_total{kind="not-served",resource="resourceslices"} 2.0' in metrics
+
+
+def test_what_a_pod_claims_is_asked_for_only_with_claims(start_server: StartServer, cluster: Cluster) -> None:
+    cluster.api.collection(SLICES)
+    cluster.api.put(TEMPLATES, "two", spec={"spec": {}})
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CLAIMS_CONFIG)
+    with server.client() as client:
+        assert client.post("/mutate/pods", content=claiming("two")).json()["response"]["allowed"]
+    assert claim_reads(server) == 1
+    other = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
+    with other.client() as client:
+        assert client.post("/mutate/pods", content=claiming("two")).json()["response"]["allowed"]
+    assert claim_reads(other) == 0
+
+
+def test_with_claims_it_is_said_that_bindings_of_kube_scheduler_do_not_come(
+    start_server: StartServer, cluster: Cluster
+) -> None:
+    cluster.api.collection(SLICES)
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CLAIMS_CONFIG)
+    said = [str(line["text"]) for line in server.lines("state")]
+    assert any(text.startswith("Bindings by system:kube-scheduler do not reach the webhook") for text in said)
+    named = CLAIMS_CONFIG.replace("default'", "default', 'system:kube-scheduler'")
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=named)
+    said = [str(line["text"]) for line in server.lines("state")]
+    assert not any("system:kube-scheduler" in text for text in said)

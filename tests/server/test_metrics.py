@@ -109,11 +109,34 @@ gpu_topology_pod_read_seconds_sum 0.5005
 # TYPE gpu_topology_pod_read_failures_total counter
 gpu_topology_pod_read_failures_total{read="pod"} 0.0
 gpu_topology_pod_read_failures_total{read="group"} 4.0
-# HELP gpu_topology_limited_reads_total Reads of namespaces and pods that were not done because too many were asked for.
+# HELP gpu_topology_claim_read_seconds Seconds that a review waited for resource claims.
+# TYPE gpu_topology_claim_read_seconds histogram
+gpu_topology_claim_read_seconds_bucket{le="0.001"} 0.0
+gpu_topology_claim_read_seconds_bucket{le="0.0025"} 0.0
+gpu_topology_claim_read_seconds_bucket{le="0.005"} 1.0
+gpu_topology_claim_read_seconds_bucket{le="0.01"} 1.0
+gpu_topology_claim_read_seconds_bucket{le="0.025"} 1.0
+gpu_topology_claim_read_seconds_bucket{le="0.05"} 1.0
+gpu_topology_claim_read_seconds_bucket{le="0.1"} 1.0
+gpu_topology_claim_read_seconds_bucket{le="0.25"} 1.0
+gpu_topology_claim_read_seconds_bucket{le="0.5"} 1.0
+gpu_topology_claim_read_seconds_bucket{le="1.0"} 1.0
+gpu_topology_claim_read_seconds_bucket{le="2.5"} 1.0
+gpu_topology_claim_read_seconds_bucket{le="5.0"} 1.0
+gpu_topology_claim_read_seconds_bucket{le="+Inf"} 1.0
+gpu_topology_claim_read_seconds_count 1.0
+gpu_topology_claim_read_seconds_sum 0.004
+# HELP gpu_topology_claim_read_failures_total Reads of a resource claim, or of a template, that failed or took too long.
+# TYPE gpu_topology_claim_read_failures_total counter
+gpu_topology_claim_read_failures_total{read="claim"} 1.0
+gpu_topology_claim_read_failures_total{read="template"} 0.0
+# HELP gpu_topology_limited_reads_total Reads that were not done because too many were asked for.
 # TYPE gpu_topology_limited_reads_total counter
 gpu_topology_limited_reads_total{read="namespace"} 2.0
 gpu_topology_limited_reads_total{read="pod"} 0.0
 gpu_topology_limited_reads_total{read="group"} 0.0
+gpu_topology_limited_reads_total{read="claim"} 0.0
+gpu_topology_limited_reads_total{read="template"} 3.0
 # HELP gpu_topology_webhook_build_info 1; the label names the version of the webhook.
 # TYPE gpu_topology_webhook_build_info gauge
 gpu_topology_webhook_build_info{version="VERSION"} 1.0
@@ -253,6 +276,9 @@ def test_everything_that_was_counted_is_written() -> None:
     counts.bound(NOT_A_BINDING, seconds=0.0005, waiting=0.0)
     counts.failed_reads["group"] += 4
     counts.limited_reads["namespace"] += 2
+    counts.limited_reads["template"] += 3
+    counts.claims_read(seconds=0.004)
+    counts.failed_claim_reads["claim"] += 1
     counts.slow["/mutate/bindings"] += 1
     counts.closed["reviews", "body-late"] += 1
     assert written(counts, VITALS) == EVERYTHING.replace("VERSION", __version__)

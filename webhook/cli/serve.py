@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from webhook.server.events import Events
     from webhook.server.run import Background
     from webhook.server.vitals import Vitals
-    from webhook.state import Pods, State
+    from webhook.state import Claims, Pods, State
 
 KUBERNETES = Path("kubernetes")
 
@@ -27,7 +27,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         typer.Option(
             metavar="kubernetes|DIR",
             help="What is known of the cluster (required): from the cluster itself, or from a directory with "
-            "namespaces/*.yaml, cluster.yaml, nodes/*.json, pods/*.yaml.",
+            "namespaces/*.yaml, cluster.yaml, nodes/*.json, pods/*.yaml, claims/*.yaml.",
         ),
     ] = None,
     kubeconfig: Annotated[
@@ -35,7 +35,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         typer.Option(
             metavar="FILE",
             help="With --state kubernetes: the cluster, if not the one in which this runs as a pod. With a directory: "
-            "read pods from there, and write Events, instead of pods/*.yaml.",
+            "read pods and claims from there, and write Events.",
         ),
     ] = None,
     namespace: Annotated[
@@ -97,7 +97,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         cluster = _live(kubeconfig, settings.cluster.topology_namespace or namespace, namespace, policy, log)
     else:
         cluster = _directory(state, kubeconfig, policy)
-    reviews = create_app(settings, policy, cluster.state, log, cluster.pods, cluster.events)
+    reviews = create_app(settings, policy, cluster.state, log, cluster.pods, cluster.events, cluster.claims)
     run(
         settings,
         reviews,
@@ -113,6 +113,7 @@ class _Cluster(NamedTuple):
 
     state: "State"
     pods: "Pods"
+    claims: "Claims"
     events: "Events"
     background: "tuple[Background, ...]"
     """What has to be opened and closed."""
@@ -126,25 +127,35 @@ def _live(kubeconfig: Path | None, namespace: str, own_namespace: str, policy: "
     live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
     caches = live.caches(namespace, own_namespace, policy, log)
     gates = live.gates(caches, own_namespace, policy, log)
-    return _Cluster(caches.state, live.pods, live, (live, caches, gates), vitals=lambda: gates.add_to(caches.vitals()))
+    return _Cluster(
+        caches.state,
+        live.pods,
+        live.claims(caches.state.pools),
+        live,
+        (live, caches, gates),
+        vitals=lambda: gates.add_to(caches.vitals()),
+    )
 
 
 def _directory(state: Path, kubeconfig: Path | None, policy: "AdmitPolicy") -> _Cluster:
     """A state directory; pods and Events may be those of a cluster."""
     from webhook.server.vitals import Vitals
+    from webhook.state.claims import DirectoryClaims
     from webhook.state.directory import load_directory
 
     directory = load_directory(state)
     directory.check_nodes()
+    claims = DirectoryClaims(state, policy.claims)
+    claims.pools()
     if kubeconfig is None:
         from webhook.server.events import NoEvents
         from webhook.state.pods import DirectoryPods
 
-        return _Cluster(directory, DirectoryPods(state), NoEvents(), (), Vitals)
+        return _Cluster(directory, DirectoryPods(state), claims, NoEvents(), (), Vitals)
     from webhook.server.live import LiveCluster
 
     live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
-    return _Cluster(directory, live.pods, live, (live,), Vitals)
+    return _Cluster(directory, live.pods, live.claims(claims.pools), live, (live,), Vitals)
 
 
 def _overlay(config: "Config", host: str | None, port: int | None, ops_port: int | None) -> "Config":

@@ -55,6 +55,20 @@ class NotFound(ApiRefused):
     kind = "not-found"
 
 
+class NotServed(ApiRefused):
+    """The API server does not have objects of this kind.
+
+    Args:
+        what: What was asked for.
+        api: Group and version of the objects.
+    """
+
+    kind = "not-served"
+
+    def __init__(self, what: str, api: str) -> None:
+        super().__init__(f"{what}: the API server does not serve {api}", status=404)
+
+
 class Conflict(ApiError):
     """The object is no longer the one that was read, or exists already."""
 

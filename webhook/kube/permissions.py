@@ -67,6 +67,14 @@ and for DeviceClasses that serve extended resources. It lets go the pods that wa
 can limit what it patches on a pod; an admission policy can. ``/version`` needs no role but
 ``system:public-info-viewer``, which everybody has."""
 
+CLAIMS = (
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaims", ("get",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaimtemplates", ("get",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceslices", ("list", "watch")),
+)
+"""What ``gpu-topology serve`` does besides with ``claims.enabled``: it reads what a pod claims when the pod is created,
+what it was given when it is bound, and mirrors which devices drivers publish."""
+
 PLANNER = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list", "patch", "watch")),
     Permission(Scope.CLUSTER, "", "pods/status", ("patch",)),
@@ -101,6 +109,10 @@ EXPLAIN = (
     Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
     Permission(Scope.CLUSTER, "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("get",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "deviceclasses", ("list",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaims", ("get",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaimtemplates", ("get",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceslices", ("list",)),
 )
 """What ``gpu-topology explain`` does, as the person who calls it; without what is not allowed it says less. The Leases
-are those of agents, and the planner's in the namespace that the MutatingWebhookConfiguration names."""
+are those of agents, and the planner's in the namespace that the MutatingWebhookConfiguration names. Claims, templates
+and slices are asked for where the configuration has claims looked at."""

@@ -7,8 +7,8 @@ from urllib.parse import quote
 import msgspec
 
 from webhook.kube.errors import Malformed, NotFound
+from webhook.kube.live import OBJECT_BYTES
 from webhook.kube.pages import pages
-from webhook.kube.pods import POD_BYTES
 from webhook.kube.session import JSON, Session
 from webhook.kube.status import failure
 from webhook.kube.versioned import VersionedObject, read_versioned
@@ -80,7 +80,7 @@ class PodPatches:
     ) -> VersionedObject:
         data = None if body is None else _encode(body)
         answer = await self._session.ask(
-            what, method, path, data, limit=POD_BYTES, content_type=content_type, seconds=self._seconds
+            what, method, path, data, limit=OBJECT_BYTES, content_type=content_type, seconds=self._seconds
         )
         if not 200 <= answer.status < 300:
             raise failure(what, answer)

@@ -6,28 +6,19 @@ from urllib.parse import quote
 
 import msgspec
 
-from webhook.kube.errors import ApiError, ApiServerAway, Malformed, NotFound
+from webhook.kube.errors import ApiError, Malformed
+from webhook.kube.live import NAME, get_object, with_fix
 from webhook.kube.session import Session
 from webhook.kube.status import failure
 from webhook.model import names
 from webhook.model.errors import PodsUnreadable
 
-POD_BYTES = 4 * 1024 * 1024
-"""More than an object may have: etcd refuses requests above 1.5 MiB (etcd server/embed/config.go)."""
 PAGE_BYTES = 16 * 1024 * 1024
 PAGE_PODS = 500
 
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """k8s.io/apimachinery, pkg/util/validation: IsValidLabelValue, without the empty one."""
-_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-"""The same: IsDNS1123Subdomain. Whatever is asked for with such a name stays within its path and selector."""
-_NAMES = re.compile(f"{_NAME.pattern}/{_NAME.pattern}")
-
-_LATER = "The scheduler tries again"
-_FIXES = {
-    401: "The API server does not know the webhook: its token has ended or is another cluster's",
-    403: "The webhook needs a role to get and list pods",
-}
+_ROLE = "The webhook needs a role to get and list pods"
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -60,21 +51,16 @@ class LivePods:
         Raises:
             PodsUnreadable: no answer at the deadline, by default within ``binding.readSeconds``; or one that is no pod.
         """
-        if not _NAMES.fullmatch(f"{namespace}/{name}"):
+        if not NAME.fullmatch(namespace) or not NAME.fullmatch(name):
             return None
-        what = f"get pod {namespace}/{name}"
+        what, path = f"get pod {namespace}/{name}", f"/api/v1/namespaces/{namespace}/pods/{name}"
         try:
-            path = f"/api/v1/namespaces/{namespace}/pods/{name}"
-            answer = await self._session.get(what, path, limit=POD_BYTES, deadline=deadline)
-            if answer.status != 200:
-                raise failure(what, answer)
-        except NotFound:
-            return None
+            document = await get_object(self._session, what, path, deadline=deadline)
         except ApiError as error:
             raise self._unreadable(error) from None
-        if not answer.body.startswith(b"{"):
+        if document is not None and not document.startswith(b"{"):
             raise PodsUnreadable(f"{what}: expected a pod, found something else")
-        return answer.body
+        return document
 
     async def group(self, namespace: str, group: str, node: str, *, deadline: float | None = None) -> list[bytes]:
         """The pods with the label ``gpu.topology/group`` of this value that hold GPUs of a node, as JSON.
@@ -82,7 +68,7 @@ class LivePods:
         Raises:
             PodsUnreadable: as above.
         """
-        if not _LABEL_VALUE.fullmatch(group) or not _NAME.fullmatch(namespace) or not _NAME.fullmatch(node):
+        if not _LABEL_VALUE.fullmatch(group) or not NAME.fullmatch(namespace) or not NAME.fullmatch(node):
             return []
         what = f"list pods of group {group} on node {node} in {namespace}"
         running = f"spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed"  # others have given theirs back
@@ -111,10 +97,7 @@ class LivePods:
         return pods
 
     def _unreadable(self, error: ApiError) -> PodsUnreadable:
-        fix = _FIXES.get(error.status, _LATER if isinstance(error, ApiServerAway) else "")
-        if error.status == 401 and self._session.problem:
-            fix = f"{fix}. It could not be renewed: {self._session.problem}"
-        return PodsUnreadable(f"{error}" + (f". {fix}" if fix else ""))
+        return PodsUnreadable(with_fix(error, self._session, missing_role=_ROLE))
 
 
 def _query(text: str) -> str:

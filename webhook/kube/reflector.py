@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from webhook.kube.errors import AnswerTooLong, ApiError, ApiServerAway, Expired, Malformed
+from webhook.kube.errors import AnswerTooLong, ApiError, ApiServerAway, Expired, Malformed, NotServed
 from webhook.kube.resources import Resource
 from webhook.kube.session import Session
 from webhook.kube.status import Answer, failure, failure_of_event
@@ -146,6 +146,8 @@ class Reflector:
         self._failures = 0
         """In a row, without anything heard in between."""
         self._failed_watches = 0
+        self._is_without = False
+        """Whether the API server does not have such objects."""
 
     async def run(self) -> NoReturn:
         """Mirror it until this is cancelled."""
@@ -162,14 +164,26 @@ class Reflector:
 
     def _after(self, error: ApiError) -> float:
         """Note a failure; returns for how long to leave the API server alone."""
-        self._errors[self._resource.name, error.kind] += 1
         self._failures += 1
+        if isinstance(error, NotServed):
+            return self._without(error)
+        self._errors[self._resource.name, error.kind] += 1
         if isinstance(error, Expired):
             self._version = None
         else:
             self._mirror.failed(str(error))
         longest = FIRST_DELAY * 2.0 ** min(self._failures - 1, 20)
         return min(LONGEST_DELAY, longest) * (0.5 + self._chance())
+
+    def _without(self, error: NotServed) -> float:
+        """The cluster has no such objects, which is no failure of ours: it is counted once, and asked for seldom."""
+        if not self._is_without:
+            self._is_without = True
+            self._errors[self._resource.name, error.kind] += 1
+            self._mirror.listed(self._newest, frozenset())
+        self._mirror.confirm()
+        self._mirror.failed(str(error))
+        return LONGEST_DELAY * (0.5 + self._chance())
 
     def _heard(self) -> None:
         self._mirror.confirm()
@@ -197,7 +211,10 @@ class Reflector:
                     raise
                 limit //= 2
                 continue
+            if answer.status == 404 and self._resource.api:
+                raise NotServed(what, self._resource.api)
             page = _read_page(what, answer)
+            self._is_without = False
             if not version:
                 version = _number(what, page.metadata.resource_version)
                 self._check_age(what, version)

@@ -1,6 +1,7 @@
 """What of the cluster is watched: the objects, and in which form they are asked for."""
 
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from webhook.kube.session import JSON
 from webhook.model import names
@@ -22,6 +23,8 @@ class Resource:
     metadata_only: bool = False
     all_namespaces: bool = False
     """Objects of several namespaces: a mirror knows them by ``namespace/name``."""
+    api: str = ""
+    """Group and version that a cluster may be without, as it stands in errors; then it has no such objects."""
 
     @property
     def list_form(self) -> str:
@@ -33,6 +36,9 @@ class Resource:
         """The ``Accept`` header of a watch."""
         return _METADATA.format(kind="PartialObjectMetadata") if self.metadata_only else JSON
 
+
+CLAIMS_GROUP = "resource.k8s.io/v1"
+CLAIMS_API = f"/apis/{CLAIMS_GROUP}"
 
 NAMESPACES = Resource("namespaces", "/api/v1/namespaces", metadata_only=True)
 NODES = Resource("nodes", "/api/v1/nodes", metadata_only=True)
@@ -78,3 +84,9 @@ def waiting_pods() -> Resource:
 def leases(namespace: str) -> Resource:
     """The agents' Leases."""
     return Resource("leases", f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases", _PUBLISHED)
+
+
+def resource_slices(driver: str) -> Resource:
+    """What one DRA driver publishes. Kubernetes 1.34 has the selector too: pkg/apis/resource/v1/conversion.go."""
+    selector = f"fieldSelector={quote(f'spec.driver={driver}', safe='')}"
+    return Resource("resourceslices", f"{CLAIMS_API}/resourceslices", selector, api=CLAIMS_GROUP)

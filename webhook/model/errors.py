@@ -59,6 +59,10 @@ class TooManyPodReads(PodsUnreadable):
     """More pods are asked for than are read in that time."""
 
 
+class TooManyClaimReads(ClaimsUnreadable):
+    """More claims are asked for than are read in that time."""
+
+
 class TooManyNamespaceReads(StateUnknown):
     """More namespaces are asked for than are read in that time."""
 

@@ -8,11 +8,12 @@ from webhook.server.asgi import Application, Receive, Scope, Send
 from webhook.server.bindings import BindingReviews
 from webhook.server.counts import Counts
 from webhook.server.events import Events
+from webhook.server.limited import LimitedClaims
 from webhook.server.log import ReviewLog
 from webhook.server.pods import PodReviews
 from webhook.server.reviews import Reviews
 from webhook.server.vitals import Vitals
-from webhook.state import Pods, State
+from webhook.state import Claims, Pods, State
 
 
 class LateApplication:
@@ -33,8 +34,14 @@ class LateApplication:
         await self._application(scope, receive, send)
 
 
-def create_app(
-    config: Config, policy: AdmitPolicy, state: State, log: ReviewLog, pods: Pods, events: Events
+def create_app(  # noqa: PLR0913, PLR0917 - what is known, what it is decided by, and who hears of it
+    config: Config,
+    policy: AdmitPolicy,
+    state: State,
+    log: ReviewLog,
+    pods: Pods,
+    events: Events,
+    claims: Claims,
 ) -> Reviews:
     """The application behind HTTPS: the reviews, and FastAPI for everything else.
 
@@ -45,10 +52,20 @@ def create_app(
         log: Takes one line for each review.
         pods: Where pods are looked up when they are bound.
         events: Takes what the pods' owners should hear of.
+        claims: Where claims are looked up. Reviews of pods and of Bindings have a bound each, so that whoever creates
+            many pods does not hold up Bindings.
     """
     counts = Counts(lambda: events.lost)
-    pod_reviews = PodReviews(state=state, policy=policy, log=log, counts=counts)
-    bindings = BindingReviews(state=state, pods=pods, events=events, policy=policy, log=log, counts=counts)
+    pod_reviews = PodReviews(state=state, claims=LimitedClaims(claims), policy=policy, log=log, counts=counts)
+    bindings = BindingReviews(
+        state=state,
+        pods=pods,
+        claims=LimitedClaims(claims),
+        events=events,
+        policy=policy,
+        log=log,
+        counts=counts,
+    )
     return Reviews(
         LateApplication(_reviews_app),
         {PODS_PATH: pod_reviews.answer, BINDINGS_PATH: bindings.answer},

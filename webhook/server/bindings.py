@@ -1,42 +1,61 @@
-"""Reviews of Bindings: each asks for its pod first, because HAMi annotated it milliseconds ago."""
+"""Reviews of Bindings: each asks for its pod first, because HAMi annotated it milliseconds ago.
+
+The claims of a pod were allocated as shortly before, so they are asked for next, where the pod has any.
+"""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from time import perf_counter_ns
 from typing import TypeVar
 
 import msgspec
 
 from webhook.allocation.model import Device
-from webhook.bind.binding import begin, finish, namespace_unknown, unreadable
+from webhook.bind.binding import begin, finish, namespace_unknown, skip_outcome, unreadable
+from webhook.bind.outcomes import INVALID, refused
 from webhook.bind.pod_to_bind import PodToBind
 from webhook.bind.resolution import peer_devices
+from webhook.catalogue.claims import TOO_MANY_CLAIMS
+from webhook.claims.given import NOTHING_GIVEN, GivenGpus, given_gpus
+from webhook.claims.objects import ResourceClaim
+from webhook.claims.pod import MOST_CLAIMS, claim_names, claim_uses
 from webhook.config import AdmitPolicy
 from webhook.model.binding import Binding, BindOutcome, BindReason
 from webhook.model.binding_review import BindingRequest, decode_binding_review, encode_binding_reply
-from webhook.model.errors import PodsUnreadable, TooManyPodReads
+from webhook.model.errors import ClaimsUnreadable, PodsUnreadable, TooManyPodReads
 from webhook.model.outcome import Kind
 from webhook.model.pod import MalformedPod, Namespace, Pod
 from webhook.printable import fitted
+from webhook.server.claims import ClaimReading, may_be_given
 from webhook.server.counts import Counts
 from webhook.server.events import Events
 from webhook.server.log import ReviewLog
-from webhook.state import Pods, State
+from webhook.state import Claims, Pods, State
 
 _NOT_A_BINDING = BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_A_BINDING)
 _NOT_ENABLED = BindOutcome(kind=Kind.SKIP, reason=BindReason.NAMESPACE_NOT_ENABLED)
 _T = TypeVar("_T")
 _decoder = msgspec.json.Decoder(Pod)
+_NO_CLAIMS: Mapping[str, ResourceClaim] = {}
 
 
 class BindingReviews:
     """Answers reviews of Bindings."""
 
-    def __init__(
-        self, *, state: State, pods: Pods, events: Events, policy: AdmitPolicy, log: ReviewLog, counts: Counts
+    def __init__(  # noqa: PLR0913 - what is known, what it is decided by, and who hears of it
+        self,
+        *,
+        state: State,
+        pods: Pods,
+        claims: Claims,
+        events: Events,
+        policy: AdmitPolicy,
+        log: ReviewLog,
+        counts: Counts,
     ) -> None:
         self._state = state
         self._pods = pods
+        self._claims = claims
         self._events = events
         self._policy = policy
         self._log = log
@@ -51,12 +70,15 @@ class BindingReviews:
             StateUnknown: not enough is known of the cluster.
         """
         request = decode_binding_review(body)
-        reading = _Reading(self._pods, self._policy.binding.read_seconds, self._counts)
+        reading = _Reading(self._pods, self._claims, self._policy.binding.read_seconds, self._counts)
         outcome, uid = await self._decide(request, reading)
         reply = encode_binding_reply(request.uid, request.object or Binding(), outcome)
         taken = perf_counter_ns() - started
-        self._log.bound(request, outcome, microseconds=taken // 1000, waiting=reading.waited // 1000)
+        waited = reading.waited + reading.claims.waited
+        self._log.bound(request, outcome, microseconds=taken // 1000, waiting=waited // 1000)
         if not request.dry_run:
+            if reading.claims.waited:
+                self._counts.claims_read(seconds=reading.claims.waited / 1e9)
             self._counts.bound(outcome, seconds=taken / 1e9, waiting=reading.waited / 1e9)
             if outcome.event and uid:
                 self._events.tell(request.namespace, request.pod_name, uid, outcome.event)
@@ -75,13 +97,38 @@ class BindingReviews:
             return _NOT_ENABLED, ""
         try:
             found_pod = await reading.pod(request.namespace, request.pod_name)
-            pod = begin(found_pod, binding, namespace, self._policy)
+            given: GivenGpus | BindOutcome = NOTHING_GIVEN
+            if found_pod and may_be_given(found_pod, namespace, self._policy):
+                if skipped := skip_outcome(found_pod, binding, namespace):
+                    return skipped, ""
+                given = await self._given(found_pod, binding, namespace, reading)
+            if isinstance(given, BindOutcome):
+                return given, ""
+            pod = begin(found_pod, binding, namespace, self._policy, given)
             if isinstance(pod, BindOutcome):
                 return pod, ""
             peers = await self._peers(pod, namespace, reading)
-        except PodsUnreadable as error:
+        except (PodsUnreadable, ClaimsUnreadable) as error:
             return unreadable(str(error)), ""
         return finish(pod, self._policy, self._state.node(pod.node), peers=peers), pod.uid
+
+    async def _given(
+        self, pod: Pod, binding: Binding, namespace: Namespace, reading: "_Reading"
+    ) -> GivenGpus | BindOutcome:
+        """What a pod was given by claims; the outcome, if it has more claims than are read.
+
+        Raises:
+            ClaimsUnreadable: a claim cannot be read, or not in time.
+            MalformedPod: a field has another type than in a pod.
+            StateUnknown: not all is known yet.
+        """
+        used = {use.entry for uses in claim_uses(pod).values() for use in uses}
+        wanted = {name for entry, name in claim_names(pod).by_entry.items() if entry in used}
+        if len(wanted) > MOST_CLAIMS:
+            message = TOO_MANY_CLAIMS.say(found=len(wanted), most=MOST_CLAIMS)
+            return refused(BindReason.BAD_POD, INVALID, message.about(f"pod {namespace.name}/{pod.display_name}"))
+        claims = await reading.claims.claims(namespace.name, sorted(wanted)) if wanted else _NO_CLAIMS
+        return given_gpus(pod, claims, self._claims.pools(), self._policy.claims, node=binding.node)
 
     async def _peers(self, pod: PodToBind, namespace: Namespace, reading: "_Reading") -> tuple[Device, ...]:
         group = pod.group
@@ -93,10 +140,11 @@ class BindingReviews:
 class _Reading:
     """The reads of one review, which together may take so many ``seconds``: the scheduler holds the node meanwhile."""
 
-    def __init__(self, pods: Pods, seconds: float, counts: Counts) -> None:
+    def __init__(self, pods: Pods, claims: Claims, seconds: float, counts: Counts) -> None:
         self._pods = pods
         self._deadline = asyncio.get_running_loop().time() + seconds
         self._counts = counts
+        self.claims = ClaimReading(claims, self._deadline, counts)
         self.waited = 0
         """Nanoseconds that they took."""
 

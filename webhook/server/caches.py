@@ -4,10 +4,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 
+from webhook.config import ClaimSettings
 from webhook.kube import resources
 from webhook.kube.errors import AnswerTooLong, ApiRefused, ApiServerAway
 from webhook.kube.namespaces import LiveNamespaces
-from webhook.kube.reflector import Reflector
+from webhook.kube.reflector import Mirror, Reflector
+from webhook.kube.resources import Resource
 from webhook.kube.session import Session
 from webhook.kube.upkeep import RETRY_SECONDS, Upkeep, between
 from webhook.kube.versions import LiveVersions
@@ -20,6 +22,8 @@ from webhook.server.vitals import Vitals
 from webhook.state.cluster import VERSIONS, ClusterState
 from webhook.state.detected import claimed_resources, hami_version, kubernetes_version, scheduler_accounts
 
+_KUBE_SCHEDULER = "system:kube-scheduler"
+"""Its user name: kubernetes.io, "Using RBAC Authorization", core component roles."""
 VERSIONS_SECONDS = (120.0, 240.0)
 """HAMi and Kubernetes are seldom updated, and never at once on all nodes."""
 
@@ -35,6 +39,7 @@ class ClusterCaches:
         planner_namespace: Where the planner has its Lease; empty: there is none to look for.
         configured: Versions that need not be looked for.
         schedulers: User names whose Bindings the webhook is asked about; empty: not known.
+        claims: Whose ResourceSlices are mirrored; none if claims are not enabled.
         max_age: ``binding.topologyMaxAgeSeconds``.
         log: Takes what happens.
     """
@@ -47,24 +52,27 @@ class ClusterCaches:
         planner_namespace: str,
         configured: ClusterFacts,
         schedulers: Collection[str],
+        claims: ClaimSettings,
         max_age: float,
         log: Log,
     ) -> None:
         self._log = log
         self._configured = configured
         self._schedulers = frozenset(schedulers)
+        self._claims_enabled = claims.enabled
         self._unmatched: frozenset[str] | None = None
         """Accounts of HAMi's schedulers whose Bindings the webhook is not asked about; ``None``: not known."""
         self._versions = LiveVersions(session)
         self._said: dict[str, str] = {}
-        self.state = ClusterState(LiveNamespaces(session), max_age=max_age, tell=self._tell)
+        self.state = ClusterState(LiveNamespaces(session), max_age=max_age, claims=claims, tell=self._tell)
         self.errors: Counter[tuple[str, str]] = Counter()
         """Failed requests, by resource and kind (``away``, ``denied``, ``expired``, ``refused``, ``malformed``)."""
-        mirrors = (
+        mirrors: tuple[tuple[Resource, Mirror], ...] = (
             (resources.NAMESPACES, self.state.namespaces),
             (resources.NODES, self.state.nodes),
             (resources.config_maps(namespace), self.state.topologies),
             (resources.leases(namespace), self.state.leases),
+            *((resources.resource_slices(driver), slices.cache) for driver, slices in self.state.slices.items()),
         )
         reflectors = [Reflector(session, resource, mirror, errors=self.errors) for resource, mirror in mirrors]
         if planner_namespace:
@@ -92,6 +100,7 @@ class ClusterCaches:
         )
 
     async def _watch_versions(self) -> None:
+        self._say_who_binds_claims()
         while True:
             problem = ""
             try:
@@ -157,6 +166,17 @@ class ClusterCaches:
             return None
         self._say(what, f"{what} is {version}")
         return version
+
+    def _say_who_binds_claims(self) -> None:
+        """Pods with claims are bound by kube-scheduler, unless another scheduler allocates their claims.
+
+        So it is only said, and not counted with HAMi's schedulers, which are known to bind pods with GPUs.
+        """
+        if not self._claims_enabled or not self._schedulers:
+            return
+        said = f"Bindings by {_KUBE_SCHEDULER} do not reach the webhook, and claims are enabled: add it to "
+        said += "claims.schedulers of the chart, unless another scheduler that is named there allocates claims"
+        self._say("Bindings of pods with claims", "" if _KUBE_SCHEDULER in self._schedulers else said)
 
     def _compare_schedulers(self, answer: bytes | None) -> None:
         """Find out whether the Bindings of HAMi's schedulers reach the webhook."""

@@ -47,11 +47,20 @@ class Counts:
         self.failed_reads: Counter[str] = Counter()
         """By what was read: ``pod`` or ``group``."""
         self.limited_reads: Counter[str] = Counter()
-        """Reads that were not done because there were too many: of a ``namespace``, a ``pod`` or a ``group``."""
+        """Reads that were not done because there were too many: of a ``namespace``, a ``pod``, a ``group``, a ``claim``
+        or a ``template``."""
+        self.failed_claim_reads: Counter[str] = Counter()
+        """By what was read: ``claim`` or ``template``."""
         self.binding_seconds = Spread(SECONDS)
         """How long the answers to reviews of Bindings took."""
         self.waiting_seconds = Spread(SECONDS)
         """Of which for the pod."""
+        self.claim_seconds = Spread(SECONDS)
+        """How long reviews of pods and of Bindings waited for claims; without those that read none."""
+
+    def claims_read(self, *, seconds: float) -> None:
+        """A review has read claims."""
+        self.claim_seconds.add(seconds)
 
     def admitted(self, outcome: Outcome, *, seconds: float) -> None:
         """A review of a pod was answered."""

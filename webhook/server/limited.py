@@ -1,11 +1,15 @@
-"""Pods, read so often and no oftener: a review that comes without credentials may be forged, and each costs a read."""
+"""Pods and claims, read so often and no oftener.
+
+A review that comes without credentials may be forged, and each costs reads.
+"""
 
 from collections.abc import Callable
 from time import monotonic
 
+from webhook.claims.slices import Pools
 from webhook.model.bucket import Buckets, Rate
-from webhook.model.errors import TooManyPodReads
-from webhook.state import Pods
+from webhook.model.errors import TooManyClaimReads, TooManyPodReads
+from webhook.state import Claims, Pods
 
 EACH_NAMESPACE = Rate(burst=500, per_second=200)
 """Real bursts are Jobs of hundreds of pods; a scheduler binds one or two hundred in a second."""
@@ -48,3 +52,44 @@ class LimitedPods:
     def _take(self, namespace: str, what: str) -> None:
         if not self._buckets.take(namespace, self._clock()):
             raise TooManyPodReads(f"{what}: too many pods are asked for. The scheduler tries again")
+
+
+class LimitedClaims:
+    """The same claims, with a bound for each namespace. A pod may have 32 of them, and each counts.
+
+    Args:
+        claims: Where they are read.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, claims: Claims, *, clock: Callable[[], float] = monotonic) -> None:
+        self._claims = claims
+        self._clock = clock
+        self._buckets = Buckets(each=EACH_NAMESPACE, total=ALL_NAMESPACES)
+
+    async def claim(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
+        """The ResourceClaim as JSON, or ``None`` if there is none of that name.
+
+        Raises:
+            TooManyClaimReads: too many were asked for.
+            ClaimsUnreadable: whoever knows it gives no answer in time.
+        """
+        self._take(namespace, f"resourceclaim {namespace}/{name}")
+        return await self._claims.claim(namespace, name, deadline=deadline)
+
+    async def template(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
+        """The ResourceClaimTemplate as JSON, or ``None`` if there is none of that name.
+
+        Raises:
+            TooManyClaimReads, ClaimsUnreadable: as above.
+        """
+        self._take(namespace, f"resourceclaimtemplate {namespace}/{name}")
+        return await self._claims.template(namespace, name, deadline=deadline)
+
+    def pools(self) -> Pools:
+        """The devices that DRA drivers publish, which cost no read."""
+        return self._claims.pools()
+
+    def _take(self, namespace: str, what: str) -> None:
+        if not self._buckets.take(namespace, self._clock()):
+            raise TooManyClaimReads(f"{what}: too many claims are asked for. The scheduler tries again")

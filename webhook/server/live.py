@@ -1,9 +1,12 @@
 """What the server does in a cluster beside its state: it reads pods, tells of them in Events, and opens their gates."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
+from webhook.claims.slices import Pools
 from webhook.config import AdmitPolicy
+from webhook.kube.claims import LiveClaims
 from webhook.kube.pod_events import Fate, PodEvents, PodReference
 from webhook.kube.pods import LivePods
 from webhook.kube.session import connect
@@ -38,6 +41,10 @@ class LiveCluster:
         self._releases = PodEvents(self._session, action=_RELEASE)
         self.pods = LimitedPods(LivePods(self._session))
 
+    def claims(self, pools: Callable[[], Pools]) -> LiveClaims:
+        """Claims as they are at this moment, with the devices that ``pools`` knows of."""
+        return LiveClaims(self._session, pools)
+
     def caches(self, namespace: str, own_namespace: str, policy: AdmitPolicy, log: Log) -> ClusterCaches:
         """The state of the cluster, to be closed before this.
 
@@ -54,6 +61,7 @@ class LiveCluster:
             planner_namespace="" if is_off else own_namespace,
             configured=policy.versions,
             schedulers=policy.binding.schedulers,
+            claims=policy.claims,
             max_age=policy.binding.topology_max_age_seconds,
             log=log,
         )

@@ -72,11 +72,18 @@ def _bindings(counts: Counts) -> Iterator[Metric]:
         ("read",),
         _words(("pod", "group"), counts.failed_reads),
     )
+    yield counts.claim_seconds.metric("claim_read_seconds", "Seconds that a review waited for resource claims.")
+    yield counter(
+        "claim_read_failures",
+        "Reads of a resource claim, or of a template, that failed or took too long.",
+        ("read",),
+        _words(("claim", "template"), counts.failed_claim_reads),
+    )
     yield counter(
         "limited_reads",
-        "Reads of namespaces and pods that were not done because too many were asked for.",
+        "Reads that were not done because too many were asked for.",
         ("read",),
-        _words(("namespace", "pod", "group"), counts.limited_reads),
+        _words(("namespace", "pod", "group", "claim", "template"), counts.limited_reads),
     )
 
 

@@ -1,26 +1,35 @@
-"""Reviews of pods: answered from memory, so that none of them waits; only a namespace in doubt is asked for."""
+"""Reviews of pods: answered from memory, so that none of them waits.
 
-from collections.abc import Awaitable
+Only a namespace in doubt is asked for, and what a pod claims where it has claims.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
 from time import perf_counter_ns
 
 from webhook.admit.admission import admit
+from webhook.claims.objects import ClaimSpec
 from webhook.config import AdmitPolicy
 from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.model.pod import MalformedPod, Namespace, Pod
 from webhook.model.review import Request, decode_review, encode_reply
 from webhook.server.body import BadRequest
+from webhook.server.claims import ClaimReading, specs_to_read
 from webhook.server.counts import Counts
 from webhook.server.log import ReviewLog
-from webhook.state import State
+from webhook.state import Claims, State
+from webhook.state.claim_specs import SpecSource
 
+_NO_SPECS: Mapping[str, ClaimSpec | None] = {}
 _NOT_A_CREATE = Outcome(kind=Kind.SKIP, reason=Reason.NOT_A_CREATE)
 
 
 class PodReviews:
     """Answers reviews of pods."""
 
-    def __init__(self, *, state: State, policy: AdmitPolicy, log: ReviewLog, counts: Counts) -> None:
+    def __init__(self, *, state: State, claims: Claims, policy: AdmitPolicy, log: ReviewLog, counts: Counts) -> None:
         self._state = state
+        self._claims = claims
         self._policy = policy
         self._log = log
         self._counts = counts
@@ -38,18 +47,47 @@ class PodReviews:
         if request.operation != "CREATE" or pod is None:
             return self._reply(request, _NOT_A_CREATE, started)
         namespace = self._state.namespace(request.namespace)
-        if isinstance(namespace, Namespace):
-            return self._reply(request, self._decide(pod, namespace), started)
-        return self._answer_later(request, pod, namespace, started)
+        if not isinstance(namespace, Namespace):
+            return self._answer_later(request, pod, namespace, started)
+        sources = self._sources(pod, namespace)
+        if sources:
+            return self._answer_with_claims(request, pod, namespace, sources, started)
+        return self._reply(request, self._decide(pod, namespace), started)
 
-    async def _answer_later(self, request: Request, pod: Pod, namespace: Awaitable[Namespace], started: int) -> bytes:
-        return self._reply(request, self._decide(pod, await namespace), started)
+    async def _answer_later(self, request: Request, pod: Pod, asked: Awaitable[Namespace], started: int) -> bytes:
+        namespace = await asked
+        sources = self._sources(pod, namespace)
+        if sources:
+            return await self._answer_with_claims(request, pod, namespace, sources, started)
+        return self._reply(request, self._decide(pod, namespace), started)
 
-    def _decide(self, pod: Pod, namespace: Namespace) -> Outcome:
+    async def _answer_with_claims(
+        self, request: Request, pod: Pod, namespace: Namespace, sources: Mapping[str, SpecSource], started: int
+    ) -> bytes:
+        """The reply once it is known what the pod claims, or that it cannot be known in time."""
+        deadline = asyncio.get_running_loop().time() + self._policy.binding.read_seconds
+        reading = ClaimReading(self._claims, deadline, self._counts)
+        specs = await reading.specs(request.namespace, sources)
+        if not request.dry_run:
+            self._counts.claims_read(seconds=reading.waited / 1e9)
+        return self._reply(request, self._decide(pod, namespace, specs), started)
+
+    def _sources(self, pod: Pod, namespace: Namespace) -> Mapping[str, SpecSource]:
+        """What says what the pod claims.
+
+        Raises:
+            BadRequest: a field has another type than in a pod.
+        """
+        try:
+            return specs_to_read(pod, namespace, self._policy)
+        except MalformedPod as error:
+            raise BadRequest(400, str(error)) from None
+
+    def _decide(self, pod: Pod, namespace: Namespace, specs: Mapping[str, ClaimSpec | None] = _NO_SPECS) -> Outcome:
         """The outcome of one review, from the state as it is now."""
         state = self._state
         try:
-            return admit(pod, namespace, self._policy, state.cluster(), nodes=state.node)
+            return admit(pod, namespace, self._policy, state.cluster(), nodes=state.node, claim_specs=specs)
         except MalformedPod as error:
             raise BadRequest(400, str(error)) from None
 

@@ -11,6 +11,8 @@ from typing import Protocol
 
 import msgspec
 
+from webhook.claims.slices import Pools
+from webhook.config import ClaimSettings
 from webhook.model import names
 from webhook.model.bucket import Rate, TokenBucket
 from webhook.model.cluster import ClusterFacts
@@ -38,6 +40,7 @@ from webhook.state.kept import (
 )
 from webhook.state.parsed import Parsed, parse_annotated, parse_published
 from webhook.state.report import CacheReport, StateReport, TopologyReport
+from webhook.state.slices import DriverSlices, MirroredPools, PackedSlice
 
 ASK_AGAIN_SECONDS = 1.0
 """For so long what the API server said of a namespace in doubt is taken for true."""
@@ -45,6 +48,8 @@ NAMESPACE_READS = Rate(burst=50, per_second=20)
 """Of namespaces that the mirror does not have, and as many of those that it has without the label of the opt-in. The
 mirror is milliseconds behind, so real ones are few; forged reviews can be about any name."""
 VERSIONS = "versions"
+_NO_CLAIMS = ClaimSettings()
+_AnyCache = Cache[Namespace] | Cache[Packed] | Cache[Heartbeat] | Cache[PackedSlice]
 
 
 class Namespaces(Protocol):
@@ -65,6 +70,7 @@ class ClusterState:
         live: Asked for a namespace when the mirror may be behind.
         max_age: ``binding.topologyMaxAgeSeconds``, for the report.
         tell: Takes a text for the log.
+        claims: Whose ResourceSlices are kept; none if claims are not enabled.
         clock: Seconds that never go back.
         wall: Seconds since the epoch.
     """
@@ -75,6 +81,7 @@ class ClusterState:
         *,
         max_age: float,
         tell: Callable[[str], None],
+        claims: ClaimSettings = _NO_CLAIMS,
         clock: Callable[[], float] = monotonic,
         wall: Callable[[], float] = time,
     ) -> None:
@@ -111,12 +118,22 @@ class ClusterState:
             "planner", read_planner, lambda heartbeat: len(heartbeat.renewed), limit=PLANNERS, tell=tell, clock=clock
         )
         """The planner's Lease. Reviews are answered without it: a planner that is not known is none."""
+        drivers = [driver.name for driver in claims.drivers] if claims.enabled else []
+        self.slices = {driver: DriverSlices(driver, claims, tell=tell, clock=clock) for driver in drivers}
+        """What DRA drivers publish, by their names."""
+        self._pools = MirroredPools(self.slices)
         self._published = Parsed(self.topologies, parse_published)
         self._annotated = Parsed(self.nodes, parse_annotated)
 
     @property
-    def _caches(self) -> tuple[Cache[Namespace] | Cache[Packed] | Cache[Heartbeat], ...]:
-        return (self.namespaces, self.nodes, self.topologies, self.leases)
+    def _caches(self) -> tuple[_AnyCache, ...]:
+        return (
+            self.namespaces,
+            self.nodes,
+            self.topologies,
+            self.leases,
+            *(slices.cache for slices in self.slices.values()),
+        )
 
     @property
     def ready(self) -> bool:
@@ -201,6 +218,15 @@ class ClusterState:
             annotated=self._annotated.get(name),
             exists=self.nodes.get(name) is not None,
         )
+
+    def pools(self) -> Pools:
+        """The devices that DRA drivers publish; none where claims are not enabled.
+
+        Raises:
+            StateUnknown: not all is known yet.
+        """
+        self._require()
+        return self._pools
 
     def detected(self, facts: ClusterFacts) -> None:
         """These are the versions; equal ones stay the same value."""

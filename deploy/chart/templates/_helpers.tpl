@@ -129,7 +129,11 @@ app.kubernetes.io/component: {{ .component }}
 {{- /* The user names of the schedulers, as JSON: namespace/account stands for a service account. */ -}}
 {{- define "gpu-topology.schedulers" -}}
 {{- $users := list -}}
-{{- range .Values.admission.bindings.schedulers }}
+{{- $named := .Values.admission.bindings.schedulers -}}
+{{- if .Values.claims.enabled }}
+{{- $named = concat $named .Values.claims.schedulers }}
+{{- end }}
+{{- range $named }}
 {{- $parts := splitList "/" . }}
 {{- $users = append $users (ternary (printf "system:serviceaccount:%s" (join ":" $parts)) . (eq (len $parts) 2)) }}
 {{- end }}
@@ -154,7 +158,11 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- $binding := dict "schedulers" (include "gpu-topology.schedulers" . | fromJsonArray) -}}
 {{- $placement := dict "mode" (include "gpu-topology.placement" .) -}}
-{{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) (dict "remap" $remapImage "cluster" $cluster "binding" $binding "placement" $placement) -}}
+{{- if hasKey (dig "claims" dict .Values.config) "enabled" }}
+{{- fail "config.claims.enabled: claims.enabled sets it, with the roles and schedulers that it needs. Leave it out" }}
+{{- end }}
+{{- $claims := dict "enabled" .Values.claims.enabled -}}
+{{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) (dict "remap" $remapImage "cluster" $cluster "binding" $binding "placement" $placement "claims" $claims) -}}
 {{- if .Values.webhook.hostNetwork.enabled }}
 {{- $ports := dict "port" (include "gpu-topology.port" . | int) "opsPort" (include "gpu-topology.ops-port" . | int) }}
 {{- $config = mergeOverwrite $config (dict "server" $ports) }}
@@ -256,7 +264,7 @@ subjects:
 
 {{- /* The annotations that only the webhook and the planner write, and the beginnings of some: webhook/model/names.py. */ -}}
 {{- define "gpu-topology.outputs" -}}
-{{- range $index, $name := list "bandwidth" "injected" "link" "nccl-nvls" "nccl-p2p-level" "node-topology" "numa" "placed" "ring-order" "satisfied" "visible-uuids" }}
+{{- range $index, $name := list "bandwidth" "claimed-gpus" "injected" "link" "nccl-nvls" "nccl-p2p-level" "node-topology" "numa" "placed" "ring-order" "satisfied" "visible-uuids" }}
 {{- if $index }}, {{ end }}'gpu.topology/{{ $name }}'
 {{- end }}
 {{- end }}

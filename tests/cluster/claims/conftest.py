@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import pytest
 
+from tests.chart.helm import Helm
 from tests.cluster.claims.bindings import OBSERVED
 from tests.cluster.claims.cluster import ClaimsCluster, ClaimsNamespace, running_claims_cluster
 from tests.cluster.claims.product import ClaimsProduct, running_product
@@ -61,7 +62,9 @@ def observed(claims_cluster: ClaimsCluster) -> Iterator[ClaimsNamespace]:
 
 
 @pytest.fixture(scope="session")
-def claims_products(claims_clusters: ClaimsClusters, nvml_library: Path) -> Iterator[Callable[[str], ClaimsProduct]]:
+def claims_products(
+    claims_clusters: ClaimsClusters, nvml_library: Path, helm: Helm
+) -> Iterator[Callable[[str], ClaimsProduct]]:
     """Gives our side, with a cluster of its own, at this release of Kubernetes."""
     started: dict[str, ClaimsProduct] = {}
 
@@ -69,7 +72,7 @@ def claims_products(claims_clusters: ClaimsClusters, nvml_library: Path) -> Iter
         if release not in started:
             try:
                 cluster = claims_clusters(f"{release}+product")
-                started[release] = stack.enter_context(running_product(cluster, nvml_library))
+                started[release] = stack.enter_context(running_product(cluster, nvml_library, helm))
             except NotRunningError as error:
                 pytest.fail(str(error), pytrace=False)
         return started[release]

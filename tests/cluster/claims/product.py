@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.claims.cluster import SCHEDULER, ClaimsCluster, ClaimsNamespace
+from tests.chart.helm import Helm
+from tests.chart.registration import registration_at
+from tests.cluster.claims.cluster import ClaimsCluster, ClaimsNamespace
 from tests.cluster.claims.drivers import nvidia_slices
 from tests.cluster.hami.cluster import BRIDGED, H20, bridged_machine, topologies
-from tests.cluster.hami.scheduler import USER
 from tests.cluster.hami.team import named
-from tests.cluster.installation import Installation, installed, registered
+from tests.cluster.installation import CONFIGURATION, Installation, installed, registered
 from tests.nvml import machines
 
 ENABLED = {"claims": {"enabled": True}}
@@ -42,13 +43,14 @@ class ClaimsProduct:
 
 @contextmanager
 def running_product(
-    cluster: ClaimsCluster, nvml: Path, settings: Mapping[str, Any] | None = None
+    cluster: ClaimsCluster, nvml: Path, helm: Helm, settings: Mapping[str, Any] | None = None
 ) -> Iterator[ClaimsProduct]:
     """Nodes, slices, agents, replicas, the registration.
 
     Args:
         cluster: Without nodes so far.
         nvml: Directory of the stand-in for NVML.
+        helm: Renders the chart.
         settings: Sections of the configuration of the servers; by default claims are switched on.
     """
     directory = cluster.directory / "ours"
@@ -67,14 +69,11 @@ def running_product(
                 settings=ENABLED if settings is None else settings,
             )
         )
-        stack.enter_context(registered(ours, asked_by_kube_scheduler(ours)))
+        stack.enter_context(registered(ours, asked_about_claims(ours, helm)))
         yield ClaimsProduct(cluster, ours)
 
 
-def asked_by_kube_scheduler(ours: Installation) -> dict[str, Any]:
-    """The registration of the chart, with the Bindings of the plain kube-scheduler beside those of HAMi's."""
-    registration = ours.registration(scheduler=USER)
-    bindings = next(webhook for webhook in registration["webhooks"] if webhook["name"].startswith("bindings."))
-    (condition,) = bindings["matchConditions"]
-    condition["expression"] = f"({condition['expression']}) || request.userInfo.username == '{SCHEDULER}'"
-    return registration
+def asked_about_claims(ours: Installation, helm: Helm) -> dict[str, Any]:
+    """The registration of the chart with ``claims.enabled``."""
+    chart = registration_at(ours.url, ours.authority, helm.objects("claims"))
+    return {"metadata": {"name": CONFIGURATION}, "webhooks": chart["webhooks"]}

@@ -13,6 +13,7 @@ from typing import Any
 import jsonpatch
 import msgspec
 
+from tests.claims.kept import KeptClaims
 from tests.fuzz import effort
 from tests.fuzz.laws import check_log_line, check_message, check_response, check_written, patch_of
 from tests.fuzz.permissions import outputs
@@ -118,7 +119,13 @@ def answer(scene: Scene, cluster: _Answered) -> bytes | None:
     cluster.asked.clear()
     with kept_log() as (log, lines):
         reviews = BindingReviews(
-            state=scene, pods=cluster, events=cluster, policy=scene.rules, log=log, counts=Counts(lambda: 0)
+            state=scene,
+            pods=cluster,
+            claims=KeptClaims(),
+            events=cluster,
+            policy=scene.rules,
+            log=log,
+            counts=Counts(lambda: 0),
         )
         try:
             reply = asyncio.run(reviews.answer(scene.body, 0))

@@ -1,0 +1,127 @@
+"""Pods with claims are told which GPUs they were given, when the plain kube-scheduler binds them."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.cluster.claims.cluster import ClaimsNamespace
+from tests.cluster.claims.drivers import Manifest
+from tests.cluster.claims.objects import claim, claim_pod, container, exactly, of_claim, of_template, template
+from tests.cluster.claims.product import ClaimsProduct
+from tests.cluster.hami.cluster import BRIDGED, H20
+
+pytestmark = pytest.mark.cluster
+
+BY_BRIDGE = "device.attributes['resource.kubernetes.io'].pciBusID in ['{}', '{}']"
+MARKED = [
+    {"name": "GPU_TOPOLOGY_PROFILE", "value": "exclusive"},
+    {"name": "NCCL_P2P_LEVEL", "value": "auto"},
+    {"name": "NCCL_NVLS_ENABLE", "value": "2"},
+]
+"""What admission writes into a container with GPUs by claims."""
+
+
+def claiming(name: str, *entries: Manifest, **options: Any) -> Manifest:
+    """A pod that is prepared, with one container that uses all these claims."""
+    prepared = container(claims=[entry["name"] for entry in entries], env=MARKED)
+    return claim_pod(name, entries, prepared, **options)
+
+
+def outputs(pod: Manifest) -> dict[str, str]:
+    """Our annotations, without the prefix."""
+    found: dict[str, str] = pod["metadata"].get("annotations", {})
+    return {key.removeprefix("gpu.topology/"): value for key, value in found.items() if key.startswith("gpu.topology/")}
+
+
+def counted(product: ClaimsProduct, metric: str) -> float:
+    """The sum of a counter over the replicas."""
+    lines = [line for replica in product.ours.metrics() for line in replica]
+    return sum(float(line.split()[-1]) for line in lines if re.match(rf"{metric}[ {{]", line))
+
+
+def claimed(place: ClaimsNamespace, name: str) -> list[str]:
+    """The UUIDs that bind wrote down for the container of the pod."""
+    text = outputs(place.bound(name))["claimed-gpus"]
+    return sorted(text.removeprefix("main=").split(","))
+
+
+def test_a_pod_is_told_the_link_of_the_cards_that_its_claim_was_given(claims_product: ClaimsProduct) -> None:
+    with claims_product.team() as team:
+        team.apply(template("two", exactly(count=2)))
+        team.creates(claiming("train", of_template("gpus", "two"), node=H20))
+        bound = team.bound("train")
+        told = outputs(bound)
+        assert told["link"] == "NVSwitch"
+        assert len(claimed(team, "train")) == 2
+
+
+@pytest.mark.parametrize(("other", "link"), [("gpu-1", "NVLink"), ("gpu-2", "SYS")])
+def test_bridged_cards_have_nvlink_and_others_have_none(claims_product: ClaimsProduct, other: str, link: str) -> None:
+    """The same claim but for which card is the second."""
+    slices = claims_product.cluster.get("/apis/resource.k8s.io/v1/resourceslices")["items"]
+    devices = {
+        device["name"]: device["attributes"]["resource.kubernetes.io/pciBusID"]["string"]
+        for one in slices
+        if one["spec"].get("nodeName") == BRIDGED
+        for device in one["spec"]["devices"]
+    }
+    wish = exactly(count=2, cel=BY_BRIDGE.format(devices["gpu-0"], devices[other]))
+    with claims_product.team() as team:
+        team.apply(template("pair", wish))
+        team.creates(claiming("train", of_template("gpus", "pair"), node=BRIDGED))
+        assert outputs(team.bound("train"))["link"] == link
+        assert sorted(team.devices("train")) == ["gpu-0", other]
+
+
+def test_two_pods_of_one_claim_are_told_the_same_cards(claims_product: ClaimsProduct) -> None:
+    with claims_product.team() as team:
+        team.apply(claim("pair", exactly(count=2)))
+        for name in ("prefill", "decode"):
+            team.creates(claiming(name, of_claim("gpus", "pair")))
+        assert claimed(team, "prefill") == claimed(team, "decode")
+        assert team.bound("prefill")["spec"]["nodeName"] == team.bound("decode")["spec"]["nodeName"]
+
+
+def test_pods_of_one_template_are_told_different_cards(claims_product: ClaimsProduct) -> None:
+    with claims_product.team() as team:
+        team.apply(template("one"))
+        for name in ("first", "second"):
+            team.creates(claiming(name, of_template("gpu", "one")))
+        assert claimed(team, "first") != claimed(team, "second")
+
+
+def test_a_pod_that_was_not_prepared_is_told_nothing_and_its_claims_are_not_read(
+    claims_product: ClaimsProduct,
+) -> None:
+    # At the creation of the pod its template is read; at its Binding nothing more.
+    with claims_product.team() as team:
+        team.apply(template("one"))
+        team.creates(claim_pod("train", [of_template("gpu", "one")], annotations={"gpu.topology/inject": "false"}))
+        before = counted(claims_product, "gpu_topology_claim_read_seconds_count")
+        assert "claimed-gpus" not in outputs(team.bound("train"))
+        assert counted(claims_product, "gpu_topology_claim_read_seconds_count") == before
+
+
+def test_a_pod_without_claims_is_bound_as_it_is(claims_product: ClaimsProduct) -> None:
+    """Its Binding reaches the webhook all the same: a Binding does not say what its pod requests."""
+    before = counted(claims_product, "gpu_topology_bindings_total")
+    reads = counted(claims_product, "gpu_topology_claim_read_seconds_count")
+    with claims_product.team() as team:
+        team.creates(claim_pod("cpu", (), container()))
+        assert outputs(team.bound("cpu")) == {}
+    assert counted(claims_product, "gpu_topology_bindings_total") == before + 1
+    assert counted(claims_product, "gpu_topology_claim_read_seconds_count") == reads
+
+
+def test_what_a_pod_claims_is_read_when_it_is_created(claims_product: ClaimsProduct) -> None:
+    before = counted(claims_product, "gpu_topology_claim_read_seconds_count")
+    with claims_product.team() as team:
+        team.apply(template("one"))
+        gated = [{"name": "example.com/wait"}]
+        team.creates(claim_pod("train", [of_template("gpu", "one")], schedulingGates=gated))
+        read = counted(claims_product, "gpu_topology_claim_read_seconds_count")
+        assert read > before  # the API server may ask twice about a pod
+        team.creates(claim_pod("cpu", (), container(), schedulingGates=gated))
+        assert counted(claims_product, "gpu_topology_claim_read_seconds_count") == read
+    assert counted(claims_product, "gpu_topology_claim_read_failures_total") == 0

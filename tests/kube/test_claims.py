@@ -1,0 +1,113 @@
+"""Claims and templates are read anew from the API server; whatever it does instead of answering has a sentence."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.kube.conftest import Run
+from tests.kube.stand_in import StandIn, Turn, always, kubeconfig, serving, status
+from webhook.claims.slices import Pools
+from webhook.kube.claims import LiveClaims
+from webhook.kube.live import OBJECT_BYTES
+from webhook.kube.session import connect
+from webhook.model.errors import ClaimsUnreadable
+from webhook.state import Claims
+
+CLAIM = b'{"kind":"ResourceClaim","apiVersion":"resource.k8s.io/v1","metadata":{"name":"shared"}}'
+MISSING = status(404, "not found", reason="NotFound", details={"name": "shared", "kind": "resourceclaims"})
+
+
+@asynccontextmanager
+async def site(directory: Path, turn: Turn, *, seconds: float = 30.0) -> AsyncIterator[tuple[StandIn, Claims]]:
+    async with serving(turn) as stand_in:
+        config = kubeconfig(directory / "kubeconfig", f"http://127.0.0.1:{stand_in.port}")
+        session = connect(config, user_agent="test", seconds=seconds)
+        try:
+            yield stand_in, LiveClaims(session, Pools)
+        finally:
+            await session.close()
+
+
+def test_a_claim_and_a_template_are_given_as_they_were_sent(run: Run, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with site(tmp_path, always(CLAIM)) as (stand_in, claims):
+            assert await claims.claim("team-a", "shared") == CLAIM
+            assert await claims.template("team-a", "two.gpus") == CLAIM
+        assert [request.target for request in stand_in.received] == [
+            "/apis/resource.k8s.io/v1/namespaces/team-a/resourceclaims/shared",
+            "/apis/resource.k8s.io/v1/namespaces/team-a/resourceclaimtemplates/two.gpus",
+        ]
+
+    run(test())
+
+
+def test_what_does_not_exist_is_none(run: Run, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with site(tmp_path, always(MISSING, "404 Not Found")) as (_, claims):
+            assert await claims.claim("team-a", "shared") is None
+            assert await claims.template("team-a", "shared") is None
+
+    run(test())
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "a?b", "A", "a%2fb", "a" * 254, "a\n"])
+def test_a_name_that_no_claim_can_have_is_not_asked_for(run: Run, tmp_path: Path, name: str) -> None:
+    async def test() -> None:
+        async with site(tmp_path, always(CLAIM)) as (stand_in, claims):
+            assert await claims.claim("team-a", name) is None
+            assert await claims.template(name, "two") is None
+        assert stand_in.received == []
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("body", "answer", "problem"),
+    [
+        (b"404 page not found\n", "404 Not Found", "the API server does not serve resource.k8s.io/v1"),
+        (
+            status(403, "resourceclaims is forbidden"),
+            "403 Forbidden",
+            "The webhook needs a role to get resourceclaims and resourceclaimtemplates: set claims.enabled of",
+        ),
+        (status(401, "Unauthorized"), "401 Unauthorized", "The API server does not know the webhook"),
+        (status(500, "etcd is away"), "500 Internal Server Error", "The scheduler tries again"),
+        (b"[]", "200 OK", "expected a resourceclaim, found something else"),
+        (b"{" + b" " * OBJECT_BYTES, "200 OK", "expected an answer of at most"),
+    ],
+    ids=["not served", "no role", "no token", "away", "no object", "too long"],
+)
+def test_whatever_comes_instead_has_a_sentence(
+    run: Run, tmp_path: Path, body: bytes, answer: str, problem: str
+) -> None:
+    async def test() -> None:
+        async with site(tmp_path, always(body, answer)) as (_, claims):
+            with pytest.raises(ClaimsUnreadable, match=r"^get resourceclaim team-a/shared: ") as caught:
+                await claims.claim("team-a", "shared")
+            assert problem in str(caught.value)
+
+    run(test())
+
+
+def test_an_answer_that_does_not_come_in_time_is_none(run: Run, tmp_path: Path) -> None:
+    async def silent(*_: object) -> None:
+        return
+
+    async def test() -> None:
+        async with site(tmp_path, silent, seconds=0.2) as (_, claims):
+            with pytest.raises(ClaimsUnreadable, match=r"no answer from .* within 0\.2 s\. The scheduler tries again"):
+                await claims.claim("team-a", "shared")
+
+    run(test())
+
+
+def test_the_pools_are_those_that_are_at_hand(run: Run, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with site(tmp_path, always(json.dumps({}).encode())) as (stand_in, claims):
+            assert isinstance(claims.pools(), Pools)
+        assert stand_in.received == []
+
+    run(test())

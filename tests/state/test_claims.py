@@ -1,0 +1,114 @@
+"""Claims from the folder ``claims`` of a state directory."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.pods import container, pod
+from webhook.claims.slices import MissingDevice
+from webhook.config import ClaimSettings
+from webhook.model.errors import ClaimsUnreadable, ManifestError
+from webhook.model.pod import Pod
+from webhook.state.claims import DirectoryClaims
+
+HEAD = "apiVersion: resource.k8s.io/v1\nkind: {}\n"
+CLAIM = HEAD.format("ResourceClaim") + "metadata: {name: shared, namespace: team-a}\nspec: {devices: {requests: []}}\n"
+TEMPLATE = (
+    HEAD.format("ResourceClaimTemplate")
+    + "metadata: {name: two, namespace: team-a}\n"
+    + "spec: {spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu.nvidia.com, count: 2}}]}}}\n"
+)
+SLICE = (
+    HEAD.format("ResourceSlice")
+    + "metadata: {name: n1-gpus}\n"
+    + "spec: {driver: gpu.nvidia.com, nodeName: n1, pool: {name: n1, generation: 1, resourceSliceCount: 1},\n"
+    + "  devices: [{name: gpu-0, attributes: {type: {string: gpu}, uuid: {string: GPU-1}}}]}\n"
+)
+
+
+def claims_in(directory: Path, **files: str) -> DirectoryClaims:
+    folder = directory / "claims"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text)
+    return DirectoryClaims(directory, ClaimSettings())
+
+
+def test_the_kinds_are_told_apart_whatever_the_files_are_called(tmp_path: Path) -> None:
+    claims = claims_in(tmp_path, all=f"{CLAIM}---\n{TEMPLATE}---\n{SLICE}")
+    claim = asyncio.run(claims.claim("team-a", "shared"))
+    template = asyncio.run(claims.template("team-a", "two"))
+    assert claim
+    assert json.loads(claim)["kind"] == "ResourceClaim"
+    assert template
+    assert json.loads(template)["kind"] == "ResourceClaimTemplate"
+    assert claims.pools().device("gpu.nvidia.com", "n1", "gpu-0", node="n1").uuid == "GPU-1"
+
+
+def test_what_is_in_no_file_does_not_exist(tmp_path: Path) -> None:
+    claims = claims_in(tmp_path, a=CLAIM)
+    assert asyncio.run(claims.claim("team-b", "shared")) is None
+    assert asyncio.run(claims.template("team-a", "shared")) is None
+    with pytest.raises(MissingDevice, match="publishes no pool n1"):
+        claims.pools().device("gpu.nvidia.com", "n1", "gpu-0")
+
+
+def test_a_directory_without_the_folder_has_no_claims(tmp_path: Path) -> None:
+    assert asyncio.run(DirectoryClaims(tmp_path, ClaimSettings()).claim("team-a", "shared")) is None
+
+
+def test_a_list_is_read_as_its_objects(tmp_path: Path) -> None:
+    objects = "".join("- " + text.replace("\n", "\n  ").rstrip() + "\n" for text in (CLAIM, SLICE))
+    claims = claims_in(tmp_path, a=f"apiVersion: v1\nkind: List\nitems:\n{objects}")
+    assert asyncio.run(claims.claim("team-a", "shared"))
+    assert claims.pools().device("gpu.nvidia.com", "n1", "gpu-0").uuid == "GPU-1"
+
+
+def test_a_claim_is_read_anew_each_time(tmp_path: Path) -> None:
+    claims = claims_in(tmp_path)
+    assert asyncio.run(claims.claim("team-a", "shared")) is None
+    (tmp_path / "claims" / "new.yaml").write_text(CLAIM)
+    assert asyncio.run(claims.claim("team-a", "shared"))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("kind: Pod\n", "expected ResourceClaim, ResourceClaimTemplate, ResourceSlice, found Pod"),
+        ("- 7\n", "found something else"),
+        (CLAIM.replace("/v1", "/v1beta1"), "expected apiVersion resource.k8s.io/v1 of a ResourceClaim, found resource"),
+        (CLAIM.replace("name: shared, ", ""), "expected a ResourceClaim with a name"),
+        (CLAIM.replace("requests: []", "requests: 7"), "expected a ResourceClaim"),
+        (f"{CLAIM}---\n{CLAIM}", "expected each object once, found ResourceClaim team-a shared twice"),
+        ("a: [", "claims/bad.yaml"),
+    ],
+    ids=["a pod", "no object", "an old version", "no name", "another type", "twice", "no YAML"],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, text: str, problem: str) -> None:
+    claims = claims_in(tmp_path, bad=text)
+    with pytest.raises(ClaimsUnreadable, match=r"bad\.yaml") as caught:
+        asyncio.run(claims.claim("team-a", "shared"))
+    assert problem in str(caught.value)
+    with pytest.raises(ManifestError, match=r"bad\.yaml"):
+        claims.pools()
+
+
+def test_what_a_pod_claims_is_found_by_its_entries(tmp_path: Path) -> None:
+    entries = [
+        {"name": "a", "resourceClaimTemplateName": "two"},
+        {"name": "b", "resourceClaimTemplateName": "gone"},
+        {"name": "unused", "resourceClaimTemplateName": "two"},
+    ]
+    uses = {"resources": {"claims": [{"name": "a"}, {"name": "b"}]}}
+    manifest = pod(container("main") | uses, resourceClaims=entries)
+    found = claims_in(tmp_path, t=TEMPLATE).specs(msgspec.json.decode(json.dumps(manifest), type=Pod), "team-a")
+    assert sorted(found) == ["a", "b"]
+    assert found["b"] is None
+    spec = found["a"]
+    assert spec
+    assert spec.devices
+    assert spec.devices.requests
+    assert [request.name for request in spec.devices.requests] == ["gpus"]

@@ -1,0 +1,196 @@
+"""ResourceSlices in memory: which devices are found, and what is kept of slices that change, or are too many."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.pods import Manifest
+from tests.state.test_cluster import Live
+from webhook.claims.slices import MissingDevice
+from webhook.config import ClaimSettings
+from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import StateUnknown
+from webhook.state.cache import Limit
+from webhook.state.cluster import ClusterState
+from webhook.state.slices import POOLS_KEPT, DriverSlices, MirroredPools
+
+DRIVER = "gpu.nvidia.com"
+ENOUGH = Limit(1000, 1_000_000)
+
+
+class Seen(NamedTuple):
+    name: str
+    version: int
+    document: bytes
+
+
+def manifest(*devices: str, node: str | None = "n1", pool: str = "n1", generation: int = 1, **spec: Any) -> Manifest:
+    """A slice of whole GPUs, whose UUIDs are GPU- and the name of the device."""
+    return {
+        "spec": {
+            "driver": DRIVER,
+            "nodeName": node,
+            "pool": {"name": pool, "generation": generation, "resourceSliceCount": 1},
+            "devices": [
+                {"name": name, "attributes": {"type": {"string": "gpu"}, "uuid": {"string": f"GPU-{name}"}}}
+                for name in devices
+            ],
+            **spec,
+        }
+    }
+
+
+@dataclass
+class Site:
+    """The slices of one driver."""
+
+    limit: Limit = ENOUGH
+    said: list[str] = field(default_factory=list)
+    version: int = 0
+    slices: DriverSlices = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slices = DriverSlices(DRIVER, ClaimSettings(), tell=self.said.append, clock=lambda: 0.0, limit=self.limit)
+
+    def put(self, name: str, document: Manifest) -> bool:
+        self.version += 1
+        return self.slices.cache.put(Seen(name, self.version, json.dumps(document).encode()))
+
+    def drop(self, name: str) -> None:
+        self.version += 1
+        self.slices.cache.drop(Seen(name, self.version, b"{}"))
+
+    def uuid(self, device: str, *, pool: str = "n1", node: str = "n1") -> str:
+        return MirroredPools({DRIVER: self.slices}).device(DRIVER, pool, device, node=node).uuid
+
+    def missing(self, device: str, **where: str) -> str:
+        with pytest.raises(MissingDevice, match=r"pool") as caught:
+            self.uuid(device, **where)
+        return caught.value.message.code
+
+
+def test_a_device_is_found_by_its_name() -> None:
+    site = Site()
+    site.put("a", manifest("gpu-0", "gpu-1"))
+    assert site.uuid("gpu-1") == "GPU-gpu-1"
+    assert site.missing("gpu-2") == "GT271"
+
+
+def test_what_is_published_anew_is_found_at_once() -> None:
+    site = Site()
+    site.put("a", manifest("gpu-0"))
+    assert site.missing("gpu-1") == "GT271"
+    site.put("a", manifest("gpu-0", "gpu-1", generation=2))
+    assert site.uuid("gpu-1") == "GPU-gpu-1"
+    site.drop("a")
+    assert site.missing("gpu-1") == "GT269"
+
+
+def test_a_slice_that_moves_to_another_pool_is_found_there_alone() -> None:
+    site = Site()
+    site.put("a", manifest("gpu-0"))
+    assert site.uuid("gpu-0") == "GPU-gpu-0"
+    site.put("a", manifest("gpu-0", pool="n2", node="n2"))
+    assert site.missing("gpu-0") == "GT269"
+    assert site.uuid("gpu-0", pool="n2", node="n2") == "GPU-gpu-0"
+
+
+def test_a_slice_of_another_node_cannot_take_a_pool_away() -> None:
+    """Each node's driver may write slices of its own node, under any name of a pool."""
+    site = Site()
+    site.put("a", manifest("gpu-0"))
+    site.put("forged", manifest("gpu-0", node="n2", generation=99))
+    assert site.uuid("gpu-0") == "GPU-gpu-0"
+
+
+def test_devices_that_every_node_reaches_are_found_from_each() -> None:
+    site = Site()
+    site.put("a", manifest("gpu-0", node=None, pool="shared", allNodes=True))
+    assert site.uuid("gpu-0", pool="shared", node="n7") == "GPU-gpu-0"
+
+
+def test_the_devices_of_an_unknown_node_are_those_of_all() -> None:
+    site = Site()
+    site.put("a", manifest("gpu-0"))
+    assert site.uuid("gpu-0", node="") == "GPU-gpu-0"
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ({"spec": 7}, "expected a ResourceSlice"),
+        (manifest("gpu-0", driver="nic.example.com"), "expected gpu.nvidia.com"),
+        (manifest("gpu-0", generation=2**70), "expected numbers of 64 bits"),
+    ],
+    ids=["no slice", "another driver", "a great number"],
+)
+def test_a_slice_that_cannot_be_read_is_told_of_and_takes_nothing_with_it(document: Manifest, problem: str) -> None:
+    site = Site()
+    site.put("a", manifest("gpu-0"))
+    site.put("b", document)
+    assert site.uuid("gpu-0") == "GPU-gpu-0"
+    (said,) = site.said
+    assert said.startswith(f"resourceslices/{DRIVER}: b: ResourceSlice b")
+    assert problem in said
+
+
+def test_slices_beyond_the_limit_are_left_out_and_counted() -> None:
+    site = Site(limit=Limit(2, 1_000_000))
+    for number in range(4):
+        site.put(f"s{number}", manifest("gpu-0", pool=f"p{number}"))
+    assert site.slices.cache.report().left_out == 2
+    assert site.uuid("gpu-0", pool="p1") == "GPU-gpu-0"
+    assert site.missing("gpu-0", pool="p3") == "GT269"
+
+
+def test_an_enormous_slice_is_left_out() -> None:
+    site = Site(limit=Limit(1000, 4000))
+    site.put("a", manifest("gpu-0"))
+    assert not site.put("b", manifest(*(f"gpu-{number}-{number * 7919 % 1013}" for number in range(3000))))
+    assert site.uuid("gpu-0") == "GPU-gpu-0"
+
+
+def test_a_slice_that_says_the_same_again_is_the_same_value() -> None:
+    site = Site()
+    site.put("a", manifest("gpu-0"))
+    before = site.slices.cache.get("a")
+    site.put("a", manifest("gpu-0") | {"metadata": {"annotations": {"x": "y"}}})
+    assert site.slices.cache.get("a") is before
+
+
+def test_a_bounded_number_of_pools_is_kept_as_read() -> None:
+    site = Site()
+    pools = POOLS_KEPT + 10
+    for number in range(pools):
+        site.put(f"s{number}", manifest("gpu-0", pool=f"p{number}"))
+    for _ in range(2):
+        for number in range(pools):
+            assert site.uuid("gpu-0", pool=f"p{number}") == "GPU-gpu-0"
+    assert site.slices.pool("p0", "n1") is site.slices.pool("p0", "n1")
+
+
+def state(**claims: Any) -> ClusterState:
+    found = ClusterState(Live(), max_age=600, tell=lambda _: None, claims=ClaimSettings(**claims))
+    for cache in (found.namespaces, found.nodes, found.topologies, found.leases):
+        cache.listed(1, frozenset())
+    found.detected(ClusterFacts())
+    return found
+
+
+def test_with_claims_nothing_is_answered_before_the_slices_of_each_driver_are_known() -> None:
+    found = state(enabled=True)
+    assert found.waiting_for.startswith("resourceslices/gpu.nvidia.com, resourceslices/")
+    with pytest.raises(StateUnknown, match="resourceslices"):
+        found.pools()
+    for slices in found.slices.values():
+        slices.cache.listed(1, frozenset())
+    assert found.ready
+    with pytest.raises(MissingDevice, match="publishes no pool n1"):
+        found.pools().device(DRIVER, "n1", "gpu-0")
+
+
+def test_without_claims_no_slices_are_waited_for() -> None:
+    assert state().ready
+    assert state().slices == {}

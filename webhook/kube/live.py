@@ -1,0 +1,52 @@
+"""One object as it is at this moment: a GET that names no resourceVersion, so that no cache answers it."""
+
+import re
+
+from webhook.kube.errors import ApiError, ApiServerAway, NotFound
+from webhook.kube.session import Session
+from webhook.kube.status import failure
+
+OBJECT_BYTES = 4 * 1024 * 1024
+"""More than an object may have: etcd refuses requests above 1.5 MiB (etcd server/embed/config.go)."""
+NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+"""k8s.io/apimachinery, pkg/util/validation: IsDNS1123Subdomain. Whatever is asked for with such a name stays within its
+path and selector."""
+
+_LATER = "The scheduler tries again"
+_UNKNOWN = "The API server does not know the webhook: its token has ended or is another cluster's"
+
+
+async def get_object(session: Session, what: str, path: str, *, deadline: float | None) -> bytes | None:
+    """The object as JSON, or ``None`` if there is none of that name.
+
+    Args:
+        session: To the API server.
+        what: What is asked for; errors begin with it.
+        path: Of names that :data:`NAME` matches.
+        deadline: Until when, on the clock of the event loop; ``None``: as long as the session says.
+
+    Raises:
+        ApiError: no answer in time, or none that an object can be taken from.
+    """
+    try:
+        answer = await session.get(what, path, limit=OBJECT_BYTES, deadline=deadline)
+        if answer.status != 200:
+            raise failure(what, answer)
+    except NotFound:
+        return None
+    return answer.body
+
+
+def with_fix(error: ApiError, session: Session, *, missing_role: str) -> str:
+    """The error's text with what to do about it.
+
+    Args:
+        error: Of a request.
+        session: Over which it was sent.
+        missing_role: What to do about a role that is missing.
+    """
+    fixes = {401: _UNKNOWN, 403: missing_role}
+    fix = fixes.get(error.status, _LATER if isinstance(error, ApiServerAway) else "")
+    if error.status == 401 and session.problem:
+        fix = f"{fix}. It could not be renewed: {session.problem}"
+    return f"{error}" + (f". {fix}" if fix else "")

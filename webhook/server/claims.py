@@ -1,0 +1,130 @@
+"""The resource claims of a pod, read for one review: what they ask for, or what they were given."""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping
+from time import perf_counter_ns
+
+from webhook.claims.objects import ClaimSpec, ResourceClaim, decode_claim
+from webhook.config import AdmitPolicy
+from webhook.model import names
+from webhook.model.choices import Profile
+from webhook.model.errors import ClaimsUnreadable, FormatError, TooManyClaimReads
+from webhook.model.options import resolve_options
+from webhook.model.pod import Container, Namespace, Pod, PodSpec, is_present
+from webhook.request.hami_control import disables_control
+from webhook.request.skip import early_skip_reason
+from webhook.server.counts import Counts
+from webhook.state import Claims
+from webhook.state.claim_specs import Kind, SpecSource, read_spec, spec_sources
+
+
+class ClaimReading:
+    """The reads of one review, all at the same time.
+
+    Args:
+        claims: Where they are read.
+        deadline: Until when, on the clock of the event loop.
+        counts: Takes what fails.
+    """
+
+    def __init__(self, claims: Claims, deadline: float, counts: Counts) -> None:
+        self._claims = claims
+        self._deadline = deadline
+        self._counts = counts
+        self.waited = 0
+        """Nanoseconds that they took."""
+
+    async def specs(self, namespace: str, sources: Mapping[str, SpecSource]) -> dict[str, ClaimSpec | None]:
+        """What claims ask for, by entries of ``spec.resourceClaims``; ``None`` where that cannot be read."""
+        wanted = list(dict.fromkeys(sources.values()))
+        answers = await self._all(self._read(source.kind, namespace, source.name) for source in wanted)
+        found = {
+            source: None if isinstance(answer, ClaimsUnreadable) else read_spec(answer, source)
+            for source, answer in zip(wanted, answers, strict=True)
+        }
+        return {entry: found[source] for entry, source in sources.items()}
+
+    async def claims(self, namespace: str, wanted: Iterable[str]) -> dict[str, ResourceClaim]:
+        """The ResourceClaims of these names; without those that do not exist.
+
+        Raises:
+            ClaimsUnreadable: one cannot be read, or not in time.
+        """
+        ordered = list(dict.fromkeys(wanted))
+        answers = await self._all(self._read("claim", namespace, name) for name in ordered)
+        found = {}
+        for name, answer in zip(ordered, answers, strict=True):
+            if isinstance(answer, ClaimsUnreadable):
+                raise answer
+            if answer is not None:
+                found[name] = _decoded(answer, f"ResourceClaim {namespace}/{name}")
+        return found
+
+    async def _all(
+        self, reads: Iterable[Awaitable[bytes | ClaimsUnreadable | None]]
+    ) -> list[bytes | ClaimsUnreadable | None]:
+        started = perf_counter_ns()
+        try:
+            return await asyncio.gather(*reads)
+        finally:
+            self.waited += perf_counter_ns() - started
+
+    async def _read(self, kind: Kind, namespace: str, name: str) -> bytes | ClaimsUnreadable | None:
+        read = self._claims.claim if kind == "claim" else self._claims.template
+        try:
+            return await read(namespace, name, deadline=self._deadline)
+        except TooManyClaimReads as error:
+            self._counts.limited_reads[kind] += 1
+            return error
+        except ClaimsUnreadable as error:
+            self._counts.failed_claim_reads[kind] += 1
+            return error
+
+
+def specs_to_read(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Mapping[str, SpecSource]:
+    """What says what the pod claims, by entries of ``spec.resourceClaims``; empty where that changes nothing.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    if not policy.claims.enabled or not (pod.spec and is_present(pod.spec.resource_claims_json)):
+        return {}
+    if early_skip_reason(pod, namespace) or pod.annotations.get(names.INJECT) == "false":
+        return {}
+    return spec_sources(pod)
+
+
+def may_be_given(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> bool:
+    """Whether a pod may have been injected or is observed, and may have GPUs by claims.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    if not policy.claims.enabled or not (
+        (pod.spec and is_present(pod.spec.resource_claims_json)) or pod.has_extended_claim
+    ):
+        return False
+    return _is_marked(pod) or _may_be_observed(pod, namespace, policy)
+
+
+def _is_marked(pod: Pod) -> bool:
+    """Whether a container has what admission writes into each that gets GPUs; webhook/bind/injected.py looks closer."""
+    spec = pod.spec or PodSpec()
+    containers: list[Container] = [*(spec.containers or ()), *(spec.init_containers or ())]
+    return any(
+        variable.name == names.REMAP_PROFILE for container in containers for variable in container.env or ()
+    ) or any(disables_control(container.env or ()) for container in containers)
+
+
+def _may_be_observed(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> bool:
+    try:
+        return resolve_options(policy.defaults, pod, namespace).profile is Profile.OBSERVE
+    except FormatError:
+        return False
+
+
+def _decoded(document: bytes, source: str) -> ResourceClaim:
+    try:
+        return decode_claim(document, source)
+    except FormatError as error:
+        raise ClaimsUnreadable(str(error)) from None

@@ -1,0 +1,56 @@
+"""Which objects say what a pod claims, while it is created: ResourceClaims that it names, and templates."""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from webhook.claims.objects import ClaimSpec, decode_claim, decode_template
+from webhook.claims.pod import MOST_CLAIMS, claim_uses
+from webhook.model.errors import FormatError
+from webhook.model.pod import Pod, PodSpec, is_present
+
+Kind = Literal["claim", "template"]
+
+
+class SpecSource(NamedTuple):
+    """The object whose spec says what an entry of ``spec.resourceClaims`` is for."""
+
+    kind: Kind
+    name: str
+
+
+def spec_sources(pod: Pod) -> Mapping[str, SpecSource]:
+    """The objects to read, by entries of ``spec.resourceClaims`` that containers use; 32 different ones at most.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    spec = pod.spec or PodSpec()
+    if not is_present(spec.resource_claims_json):
+        return {}
+    used = {use.entry for uses in claim_uses(pod).values() for use in uses}
+    found, known = dict[str, SpecSource](), set[SpecSource]()
+    for entry in spec.resource_claims:
+        if entry.name not in used:
+            continue
+        if entry.resource_claim_name:
+            source = SpecSource("claim", entry.resource_claim_name)
+        elif entry.resource_claim_template_name:
+            source = SpecSource("template", entry.resource_claim_template_name)
+        else:
+            continue
+        if source in known or len(known) < MOST_CLAIMS:
+            known.add(source)
+            found[entry.name] = source
+    return found
+
+
+def read_spec(document: bytes | None, source: SpecSource) -> ClaimSpec | None:
+    """The spec in an object; ``None`` if there is no such object, or it cannot be read."""
+    if document is None:
+        return None
+    try:
+        if source.kind == "claim":
+            return decode_claim(document, f"ResourceClaim {source.name}").spec
+        return decode_template(document, f"ResourceClaimTemplate {source.name}").spec.spec
+    except FormatError:
+        return None
