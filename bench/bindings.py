@@ -82,7 +82,8 @@ def pods(admit: Admit) -> Iterator[bytes]:
 def pods_with_gpus(admit: Admit) -> Iterator[tuple[bytes, Sequence[Gpu]]]:
     """Pods with four GPUs, each with its GPUs, and each time others.
 
-    Two are of each NUMA node, so that all answers have the same length. Name and uid hold `bodies.SERIAL`, for which whoever hands them out puts another number each time.
+    Two are of each NUMA node, so that all answers have the same length. Name and uid hold `bodies.SERIAL`, for which
+    whoever hands them out puts another number each time.
     """
     submitted = json.dumps(bodies.submitted("gpu")).replace('"nvidia.com/gpu": "8"', f'"nvidia.com/gpu": "{GPUS}"')
     pod = _injected(admit, json.loads(submitted))
