@@ -11,7 +11,9 @@ pod of its own, and other pods fill up to 20,000. A number of milliseconds descr
 - `in vain`: CPU time of a round with 500 pods that deny, and for which no cards are free.
 - `memory`: what a process has resident that knows all of this, and what it had before.
 
-`--simulate`: 10,000 nodes with 80,000 cards, and the pods of a day that come and go: choices per second of CPU, memory.
+`--simulate`: 10,000 nodes with 80,000 cards, and pods that come and go: choices per second of CPU, memory; and what a
+replica reads from the API server on a day with 100,000 pods with cards and 500,000 others, as `bench/traffic.py`
+reckons.
 
 A missed target does not change the exit code.
 """
@@ -34,7 +36,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from bench import proc, selection
+from bench import proc, selection, traffic
 from tests.cluster.hami.nodes import node_manifest
 from tests.topology.machines import h20, hgx_a100, l40s
 from webhook.config import admit_policy, parse_config
@@ -48,6 +50,8 @@ from webhook.topology.model import NodeTopology
 
 NODES, PODS, CARDS_PER_NODE = 2_000, 20_000, 8
 BIG_NODES, BIG_PODS, ARRIVALS = 10_000, 100_000, 5_000
+ARRIVALS_OF_A_DAY, OTHERS_OF_A_DAY = 100_000, 500_000
+MIB = 1024 * 1024
 IN_USE, EMPTY = 0.6, 0.2
 CHOICES, WAITING, VAIN_ROUNDS = 400, 500, 5
 SIZES = (1, 1, 1, 2, 2, 4, 8)
@@ -63,6 +67,9 @@ the nodes. For ten times as many nodes and pods other things would have to chang
 - Memory is kept for each pod, whether it has cards or not. Of pods without cards only sums for each node are needed.
 - At the start all pods and nodes are listed and decoded in one process. Planners that each have some pools of nodes
   would divide this, and pods would have to name their pool.
+- Pods with cards are a seventh of what is read. The rest is the status of nodes that did not change, renewals of
+  agents, and pods without cards, of which requests and node matter. The API server cannot leave that out, and each
+  replica reads all of it: one reader would have to pass on only what changes a decision.
 - What a waiting pod is told looks at every node, once a round for pods that ask the same. The nodes with the most free
   cards would have to be kept in order.
 - A node takes one pod at a time, and 16 pods in all are on their way: HAMi's speed is the limit, not the choice."""
@@ -306,6 +313,14 @@ def simulate(nodes: int, pods: int, arrivals: int) -> Iterator[Figure]:
     yield Figure(name=f"{nodes:,} nodes: choice, p99", value=p99(times), unit="ms")
     yield Figure(name=f"{nodes:,} nodes: choices per second", value=1e3 * len(times) / sum(times), unit="")
     yield Figure(name=f"{nodes:,} nodes: memory", value=proc.resident_mib(os.getpid()), unit="MiB")
+    day = traffic.Day(
+        nodes=nodes, pods=pods, holders=len(made.holders), arrivals=ARRIVALS_OF_A_DAY, others=OTHERS_OF_A_DAY
+    )
+    yield Figure(name="read at the start", value=traffic.at_the_start(day) / MIB, unit="MiB")
+    for what, size in traffic.watched(day):
+        yield Figure(name=f"read in a day: {what}", value=size / MIB, unit="MiB")
+    mean = sum(size for _, size in traffic.watched(day)) / traffic.DAY / 1024
+    yield Figure(name="read in a second, mean", value=mean, unit="KiB")
 
 
 def p99(times: list[float]) -> float:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Container, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
@@ -51,6 +51,8 @@ LEAST_REPLY = 128 * 1024
 """Half of it holds what is not patch (webhook/admit/budget.py), and most patches have 4 KiB."""
 MOST_OF_PLACEMENT = 86_400
 """Of each number of the section; a day, where they are seconds."""
+LEAST_RELEASE_SECONDS = 30
+"""A change of the leading planner takes less: no pod is to lose the planner's choice by one."""
 PCIE_LEVEL = "nccl.pcieP2PLevel"
 
 
@@ -231,10 +233,13 @@ class PlacementSettings(Section, frozen=True, kw_only=True):
     """How often cards are chosen for one pod before it is left to the scheduler."""
     full_seconds: int = 60
     """A pod that only warns waits so long for a node with enough free cards; then the scheduler gets it as it is."""
-    release_seconds: int = 300
+    release_seconds: Annotated[
+        int, msgspec.Meta(extra_json_schema={"minimum": LEAST_RELEASE_SECONDS, "maximum": MOST_OF_PLACEMENT})
+    ] = 300
     """Without a planner for so long, the webhook lets waiting pods go that only warn."""
     reserve_seconds: int = 600
-    """After so long a waiting pod gets a node kept free for it, for as long."""
+    """After so long a waiting pod gets a node kept free for it, for as long; and so long cards are held for pods of a
+    group that come later."""
     network: tuple[NetworkLevel, ...] = ()
     """The network between nodes, from the nearest to the farthest; empty: by the labels that are common for it, and the
     speed of the NICs."""
@@ -589,6 +594,12 @@ def _check_placement(placement: PlacementSettings) -> None:
         if isinstance(value, int) and not 1 <= value <= MOST_OF_PLACEMENT:
             expected = f"from 1 to {MOST_OF_PLACEMENT}"
             raise ConfigError(f"placement.{field.encode_name}: expected a number {expected}, found {value}")
+    if placement.release_seconds < LEAST_RELEASE_SECONDS:
+        raise ConfigError(
+            f"placement.releaseSeconds: expected a number from {LEAST_RELEASE_SECONDS} to {MOST_OF_PLACEMENT}, found "
+            f"{placement.release_seconds}. Another planner needs up to 27 s to take the place of a leader that died, "
+            "and the webhook would let pods go meanwhile"
+        )
     for position, level in enumerate(placement.network):
         if not level.label or not 0 < level.bandwidth < math.inf or not 0 <= level.latency < math.inf:
             where = f"placement.network[{position}]"

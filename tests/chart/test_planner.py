@@ -67,6 +67,7 @@ def test_the_mode_has_one_place_and_the_numbers_another(helm: Helm) -> None:
         ("placement.replica=3", "at '/placement': additional properties 'replica' not allowed"),
         ("placement.pinSeconds=3", "at '/placement': additional properties 'pinSeconds' not allowed"),
         ("placement.replicas=0", "at '/placement/replicas': minimum: got 0, want 1"),
+        ("config.placement.releaseSeconds=29", "at '/config/placement/releaseSeconds': minimum: got 29, want 30"),
         ("config.placement.pinSeconds=soon", "at '/config/placement/pinSeconds': got string, want integer"),
     ],
 )

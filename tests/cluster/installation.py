@@ -29,7 +29,7 @@ from webhook.model.names import INJECT, INJECTION
 
 NAMESPACE = "gpu-topology"
 CONFIGURATION = "gpu-topology-webhook"
-PLACEMENT: dict[str, Any] = {"mode": "on", "fullSeconds": 5, "pinSeconds": 5, "releaseSeconds": 5}
+PLACEMENT: dict[str, Any] = {"mode": "on", "fullSeconds": 5, "pinSeconds": 5, "releaseSeconds": 30}
 """Pods wait only while a planner runs, which tests of placement start. The times are short: stories wait for them."""
 PROBED = "probed"
 """A namespace that has opted in, and in which nothing ever is."""
@@ -78,13 +78,17 @@ class Installation:
         for number in missing:
             self._wait_for(number)
 
-    def start(self, number: int) -> None:
+    def start(self, number: int, environment: Mapping[str, str] | None = None) -> None:
         """Returns once this replica, which does not run, is ready.
+
+        Args:
+            number: Of the replica.
+            environment: Its variables; those of this process if there are none.
 
         Raises:
             NotRunningError: it ended or does not become ready.
         """
-        self._begin(number)
+        self._begin(number, environment)
         self._wait_for(number)
 
     def kill(self, number: int) -> None:
@@ -92,7 +96,7 @@ class Installation:
         del self.replicas[number]
         self._running.pop(number).close()
 
-    def _begin(self, number: int) -> None:
+    def _begin(self, number: int, environment: Mapping[str, str] | None = None) -> None:
         port, ops_port = self.ports[number]
         command: list[str | Path] = [sys.executable, "-m", "webhook", "serve", "--state", "kubernetes"]
         command += ["--namespace", NAMESPACE, "--kubeconfig", self.kubeconfig, "--tls", self.directory / "tls"]
@@ -100,7 +104,7 @@ class Installation:
         command += ["--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)]
         log = self.directory / f"replica-{number}.log"
         stack = self._running[number] = ExitStack()
-        self.replicas[number] = stack.enter_context(running(f"replica {number}", command, log))
+        self.replicas[number] = stack.enter_context(running(f"replica {number}", command, log, environment))
 
     def _wait_for(self, number: int) -> None:
         _, ops_port = self.ports[number]

@@ -20,13 +20,14 @@ from tests.cluster.accounts import permitted, without
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.scheduling import delete_waiting
 from tests.judge import policy
+from webhook.config import PlacementSettings
 from webhook.kube.errors import Denied
 from webhook.kube.permissions import WEBHOOK, Permission, Scope
 from webhook.kube.session import connect
 from webhook.kube.waiting_pods import WaitingPods
 from webhook.log import Log
 from webhook.model import names
-from webhook.model.choices import Placement
+from webhook.model.choices import Placement, PlacementMode
 from webhook.model.pod import Pod
 from webhook.place.gate import find_gate, open_gate
 from webhook.server.caches import ClusterCaches
@@ -36,7 +37,8 @@ from webhook.server.live import LiveCluster
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
 OURS, KUEUE = "gpu.topology/place", "kueue.x-k8s.io/admission"
-ON = policy(placement={"mode": "on", "releaseSeconds": 1})
+ON = msgspec.structs.replace(policy(), placement=PlacementSettings(mode=PlacementMode.ON, release_seconds=1))
+"""No configuration file may say so: a change of the leading planner takes longer. No planner leads here."""
 DENY = {"gpu.topology/on-violation": "deny"}
 NO_AGENTS = tuple(each for each in WEBHOOK if each.scope is not Scope.TOPOLOGIES)
 """Of the Leases in the namespace of these tests, this lets the webhook see the planner's."""

@@ -290,6 +290,11 @@ def test_a_value_of_a_wrong_type_is_refused_by_its_name(document: Any, message: 
         ({"placement": {"pinSeconds": 0}}, r"^placement\.pinSeconds: expected a number from 1 to 86400, found 0$"),
         ({"placement": {"attempts": 86401}}, r"^placement\.attempts: expected a number from 1 to 86400, found 86401$"),
         (
+            {"placement": {"releaseSeconds": 29}},
+            r"^placement\.releaseSeconds: expected a number from 30 to 86400, found 29\. Another planner needs",
+        ),
+        ({"placement": {"releaseSeconds": 86401}}, r"^placement\.releaseSeconds: expected .* to 86400, found 86401$"),
+        (
             {"placement": {"network": [{"label": "zone", "bandwidth": 0.0}]}},
             r"^placement\.network\[0\]: expected a label, bandwidth > 0 and latency >= 0$",
         ),

@@ -5,8 +5,6 @@ A folder of tests that wants it imports the fixtures into its ``conftest.py``.
 
 import ctypes
 import os
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -16,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.nvml.machines import Machine, write_machine
+from tests.shared_library import compile_library
 
 SOURCE = Path(__file__).parent / "stub" / "nvml_stub.c"
 LIBRARY = "libnvidia-ml.so.1"
@@ -84,16 +83,7 @@ def _compiled(directory: Path) -> Path:
 
 def compile_stub(directory: Path, source: Path = SOURCE) -> None:
     """Puts the stub, or a source that includes it, into a directory, which is made if it is not there."""
-    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", "cc"), "cc", "gcc", "clang"))), None)
-    if not compiler:
-        raise FileNotFoundError(
-            f"{SOURCE.name} stands in for a GPU driver and needs a C compiler: install gcc or set CC"
-        )
-    directory.mkdir(parents=True, exist_ok=True)
-    flags = ["-std=c11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"]
-    # The loader knows a library that is there already by this name.
-    command = [compiler, *flags, f"-Wl,-soname,{LIBRARY}", "-o", str(directory / LIBRARY), str(source)]
-    subprocess.run(command, check=True)
+    compile_library(source, directory / LIBRARY, stands_for="a GPU driver")
 
 
 @cache

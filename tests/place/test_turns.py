@@ -189,6 +189,60 @@ def test_it_is_told_when_hami_gave_other_cards(given: tuple[str, ...], result: s
     assert (write.result, write.event is None) == (result, result == "taken")
 
 
+def hopeless(in_flight: int) -> PlacedCluster:
+    """A pod on its way, and one that no node can hold, created at the same moment."""
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"), settings={"inFlight": in_flight})
+    cluster.create("one", 2)
+    cluster.round()
+    cluster.create("nine", 9, options={"on-violation": "deny"})
+    cluster.round()
+    return cluster
+
+
+def test_pods_behind_those_that_are_on_their_way_are_looked_at_once_a_second() -> None:
+    cluster = hopeless(in_flight=1)
+    assert cluster.why("nine") == ("", "")
+    cluster.now += 0.5
+    cluster.round()
+    assert cluster.why("nine") == ("", "")
+    cluster.now += 0.5
+    cluster.round()
+    assert cluster.why("nine")[0] == "NeverFits"
+
+
+def test_while_pods_can_go_on_all_are_looked_at_in_each_round() -> None:
+    assert hopeless(in_flight=2).why("nine")[0] == "NeverFits"
+
+
+def test_the_next_pod_goes_on_at_once_when_another_has_its_node() -> None:
+    cluster = hopeless(in_flight=1)
+    cluster.create("two", 2)
+    cluster.round()
+    assert cluster.pinned("two") == ()
+    cluster.schedule()
+    cluster.round()
+    assert len(cluster.pinned("two")) == 2
+
+
+def test_what_was_not_looked_at_is_counted_as_it_was_told() -> None:
+    cluster = hopeless(in_flight=1)
+    assert dict(cluster.planner.report.waiting) == {"Soon": 1}
+    cluster.now += 1
+    for _ in range(2):
+        cluster.round()
+        assert dict(cluster.planner.report.waiting) == {"NeverFits": 1}
+
+
+@pytest.mark.parametrize("mode", ["off", "observe"])
+def test_switched_off_the_planner_lets_all_pods_go_in_one_round(mode: str) -> None:
+    cluster = PlacedCluster(named(h20(), "a"), settings={"mode": mode, "inFlight": 1})
+    cluster.round()
+    for number in range(3):
+        cluster.create(f"pod-{number}", 2)
+    cluster.round()
+    assert [cluster.gates(f"pod-{number}") for number in range(3)] == [[], [], []]
+
+
 def test_a_node_that_is_too_small_is_not_kept() -> None:
     cluster = PlacedCluster(
         named(a100_pcie_bridged(), "small"), named(h20(), "large"), settings={"reserveSeconds": 100}
@@ -205,7 +259,7 @@ def test_a_node_that_is_too_small_is_not_kept() -> None:
 
 def test_the_rest_of_a_group_gets_what_is_kept_for_it_and_others_do_not() -> None:
     cluster = PlacedCluster(named(h20(), "a"))
-    cluster.create("g0", 4, options={"group-size": "3"}, labels={"gpu.topology/group": "g"})
+    cluster.create("g0", 4, options={"group-size": "2"}, labels={"gpu.topology/group": "g"})
     cluster.round()
     assert cluster.pinned("g0") == ()
     cluster.now += 60
@@ -215,8 +269,6 @@ def test_the_rest_of_a_group_gets_what_is_kept_for_it_and_others_do_not() -> Non
     cluster.create("other", 4)
     cluster.round()
     assert cluster.pinned("other") == ()
-    cluster.create("g1", 4, options={"group-size": "3"}, labels={"gpu.topology/group": "g"})
-    cluster.round()
-    cluster.now += 60
+    cluster.create("g1", 4, options={"group-size": "2"}, labels={"gpu.topology/group": "g"})
     cluster.round()
     assert len(cluster.pinned("g1")) == 4

@@ -11,9 +11,16 @@ import pytest
 from tests.kube.stand_in import Line, Received, status
 from tests.planner.server import LEASE, OWN
 from tests.planner.site import Site, TestClock, site, until
+from webhook.config import LEAST_RELEASE_SECONDS
 from webhook.kube.leader_lease import LeaderLease
 from webhook.model import names
-from webhook.planner.leadership import LEASE_SECONDS, WRITES_SECONDS, Leadership
+from webhook.planner.leadership import (
+    LEASE_SECONDS,
+    LOOK_SECONDS,
+    WRITES_SECONDS,
+    Leadership,
+)
+from webhook.planner.leadership import REQUEST_SECONDS as LEASE_REQUEST_SECONDS
 from webhook.planner.writer import REQUEST_SECONDS
 
 
@@ -40,6 +47,11 @@ async def leader_and_next(found: Site, clock: TestClock) -> tuple[Leadership, Le
 
 def test_what_a_leader_sends_last_arrives_before_another_may_begin() -> None:
     assert WRITES_SECONDS + REQUEST_SECONDS <= LEASE_SECONDS
+
+
+def test_a_change_of_the_leader_is_done_before_the_webhook_may_open_gates() -> None:
+    seen_late, looks_late = LOOK_SECONDS, LOOK_SECONDS
+    assert seen_late + LEASE_SECONDS + looks_late + 2 * LEASE_REQUEST_SECONDS < LEAST_RELEASE_SECONDS
 
 
 def test_the_first_candidate_leads_and_the_second_waits(tmp_path: Path) -> None:

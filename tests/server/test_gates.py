@@ -184,11 +184,11 @@ def test_while_a_planner_lives_nothing_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_planner_is_waited_for_as_long_as_its_lease_lasts(tmp_path: Path) -> None:
-    impatient = policy(placement={"mode": "on", "releaseSeconds": 1})
+    impatient = policy(placement={"mode": "on", "releaseSeconds": 30})
     world = World()
     world.put()
-    lead(world.site, at=world.site.wall)
-    world.site.pass_time(14)
+    lead(world.site, at=world.site.wall, lasts=60)
+    world.site.pass_time(59)
     assert look(world, tmp_path, rules=impatient) == {}
     world.site.pass_time(1)
     assert look(world, tmp_path, rules=impatient) == {"planner-silent": 1}

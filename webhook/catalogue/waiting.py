@@ -6,6 +6,12 @@ _PAGE = "placement.md#what-a-waiting-pod-says"
 _FREE = "Wait until cards are given back, ask for fewer, or set gpu.topology/on-violation: warn"
 
 CARDS_CHOSEN = Entry("GT620", "node {node}: {cards} ({link})", "", _PAGE)
+CARDS_CHOSEN_AND_HELD = Entry(
+    "GT638",
+    "node {node}: {cards} ({link}); free cards held for pods of the group that come later: {held} for {pods} pods",
+    "",
+    "placement.md#groups",
+)
 NO_FREE_CARDS = Entry("GT621", "no node has {count} free cards for the pod: {evidence}", _FREE, _PAGE)
 NO_SUCH_SET = Entry("GT622", "no {count} free cards {wanted}: {evidence}", _FREE, _PAGE)
 NEVER_FITS = Entry(

@@ -18,7 +18,7 @@ from webhook.model.choices import OnViolation, Placement, PlacementMode
 from webhook.model.errors import FormatError, LimitError
 from webhook.model.pod import Metadata
 from webhook.model.timestamp import parse_timestamp
-from webhook.place.placed import Placed, read_placed
+from webhook.place.placed import Later, Placed, read_placed
 from webhook.place.reasons import PlaceReason
 from webhook.printable import fitted
 from webhook.request.placement import PodToPlace, not_waiting, unplaced
@@ -212,7 +212,13 @@ def _chosen(examined: ExaminedPod, placed: Placed) -> str:
 
 def _given_up(placed: Placed) -> str:
     lost = [f"{placed.share:.0%} of the ring bandwidth that such a node can give"] if placed.share < 1 else []
-    return "".join(f"; {fitted(text)}" for text in (*lost, *placed.gave_up))
+    held = [_held(placed.later)] if placed.later else []
+    return "".join(f"; {fitted(text)}" for text in (*lost, *placed.gave_up, *held))
+
+
+def _held(later: Later) -> str:
+    cards = sum(len(held.cards) for held in later.sets)
+    return f"it holds {cards} cards for later pods of its group of {later.size}, for placement.reserveSeconds at most"
 
 
 def _cards(examined: ExaminedPod, uuids: tuple[str, ...] | list[str]) -> str:

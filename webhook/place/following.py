@@ -7,7 +7,6 @@ from webhook.catalogue.entry import Message
 from webhook.model import names
 from webhook.model.choices import Placement, PlacementMode
 from webhook.model.errors import shorten
-from webhook.place import evidence
 from webhook.place.asked import Asked
 from webhook.place.choose import Chosen, is_satisfying
 from webhook.place.memory import Followed
@@ -103,13 +102,13 @@ class FollowedPods:
         chosen = None
         if asked and placed.attempt < scene.settings.attempts:
             with scene.world.without(pod):
-                chosen = scene.chooser.best(pod, asked.cards, closed=this.closed_to(pod).union(refused))
+                chosen = scene.chooser.best(pod, asked.cards, closed=this.closed.union(refused))
         if asked and chosen and _will_do(chosen, asked):
             if chosen.node.name in this.releasing:
                 _stays(found, this)
                 return
             message = said.SCHEDULER_REFUSED.say(node=placed.node, said=shorten(unbound.scheduled.message))
-            again = this.placed(chosen, placed.attempt + 1, refused)
+            again = this.placed(chosen, placed.attempt + 1, refused, placed.later)
             yield self._repin(pod, chosen, again, this, refused=message)
         elif others_move and asked and placed.attempt < scene.settings.attempts:
             _stays(found, this)
@@ -117,7 +116,7 @@ class FollowedPods:
             message = said.TRIED_OFTEN.say(attempts=placed.attempt)
             yield changed_write(pod, PlaceReason.GIVEN_UP, message, release(pod), result="given-up", waited=waited)
         else:
-            free = evidence.free_cards(scene.world, scene.chooser, pod)
+            free = scene.free_cards(pod)
             message = said.PIN_WITHOUT_CARDS.say(evidence=free)
             scene.memory.rested[pod.uid] = this.now
             yield changed_write(pod, PlaceReason.CARDS_LOST, message, rest(pod), result="refused", waited=waited)
@@ -141,7 +140,7 @@ class FollowedPods:
         scene.memory.rested[pod.uid] = this.now
         attempt = before.attempt + 1 if before else 1
         if asked and chosen and _will_do(chosen, asked) and (asked.waits or attempt <= scene.settings.attempts):
-            yield self._repin(pod, chosen, this.placed(chosen, attempt), this)
+            yield self._repin(pod, chosen, this.placed(chosen, attempt, later=before.later if before else None), this)
 
     def _repin(
         self, pod: PodRecord, chosen: Chosen, placed: Placed, this: Round, *, refused: Message | None = None

@@ -2,14 +2,17 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, NamedTuple
 
-import msgspec
-
+from webhook.place.later import stand_in
 from webhook.place.pinned import pin_of
 from webhook.place.placed import Placed
 from webhook.place.pod import NO_CONDITION, PodCondition, PodRecord
 from webhook.place.world import PlaceNode, World
+
+ALL_SECONDS = 0.95
+"""Rounds come each second if nothing changes (:data:`webhook.planner.rounds.EVERY_SECONDS`), and look at all pods."""
 
 
 @dataclass(slots=True)
@@ -26,13 +29,12 @@ class Followed:
     """Whether a pod that was pinned later has got its node."""
 
 
-class Begun(NamedTuple):
-    """A group of which some pods have cards, and others are not there yet."""
+class Intent(NamedTuple):
+    """Cards that are to be written."""
 
-    nodes: frozenset[str]
-    """Those of the pods that are there."""
-    size: int
-    since: float
+    stand_in: PodRecord
+    holder: str
+    """The key of the pod onto which they are."""
 
 
 @dataclass(slots=True)
@@ -47,10 +49,17 @@ class Memory:
     rested: dict[str, float] = field(default_factory=dict)
     """When cards were looked for last for a pod that is past its gate and holds none."""
 
+    looked_at_all: float = -inf
+    """When all pods that wait were looked at last."""
     passed_over: set[str] = field(default_factory=set)
     """Those that a round had no time for."""
-    begun: dict[tuple[str, str], Begun] = field(default_factory=dict)
-    """By namespace and group."""
+
+    def is_time_for_all(self, now: float) -> bool:
+        """Whether a round looks at all pods that wait; noted, if so."""
+        is_time = now - self.looked_at_all >= ALL_SECONDS
+        if is_time:
+            self.looked_at_all = now
+        return is_time
 
     def see(self, pod: PodRecord, now: float) -> float:
         """Seconds since the pod was seen first."""
@@ -83,14 +92,6 @@ class Memory:
                 found.since = now
             found.is_overtaken |= found.pinned_at < pinned_at
 
-    def keep(self, kept: dict[str, tuple[str, str]], world: World, now: float, seconds: float) -> None:
-        """Note the nodes of groups that have begun, for so many seconds, until all of their pods are there."""
-        for group, begun in list(self.begun.items()):
-            if now - begun.since >= seconds or not 0 < len(world.groups.get(group, ())) < begun.size:
-                del self.begun[group]
-            else:
-                kept.update(dict.fromkeys(begun.nodes, group))
-
     def forget(self, present: Collection[str]) -> None:
         """Keep what is of these pods."""
         kept: dict[str, Any]
@@ -104,28 +105,34 @@ class Intents:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._held: dict[str, PodRecord] = {}
+        self._held: dict[str, Intent] = {}
 
-    def hold(self, pod: PodRecord, node: PlaceNode, uuids: tuple[str, ...]) -> None:
-        """Count cards and room of a node as taken by a pod."""
+    def hold(self, pod: PodRecord, node: PlaceNode, uuids: tuple[str, ...], *, holder: str = "") -> None:
+        """Count cards and room of a node as taken by a pod.
+
+        Args:
+            pod: Whose they are.
+            node: The node.
+            uuids: The cards.
+            holder: The key of the pod onto which they are written; empty: the pod itself.
+        """
         self.drop(pod.key)
-        intent = msgspec.structs.replace(pod, node=node.name, held=uuids, held_on=node.name, group="", unbound=None)
-        self._held[pod.key] = intent
-        self._world.pod_changed(_name(pod.key), None, intent)
+        intent = self._held[pod.key] = Intent(stand_in(pod, node.name, uuids), holder or pod.key)
+        self._world.pod_changed(_name(pod.key), None, intent.stand_in)
 
     def nodes(self) -> list[str]:
-        """The names of the nodes of which something is held, for each pod one."""
-        return [intent.node for intent in self._held.values()]
+        """The names of the nodes of which something is held, for each pod that is there one."""
+        return [intent.stand_in.node for key, intent in self._held.items() if intent.holder == key]
 
     def drop(self, key: str) -> None:
         """What was held for a pod is free again, or stands on the pod."""
         intent = self._held.pop(key, None)
         if intent is not None:
-            self._world.pod_changed(_name(key), intent, None)
+            self._world.pod_changed(_name(key), intent.stand_in, None)
 
     def settle(self, busy: Collection[str]) -> None:
         """Drop what is held for pods that are not being written."""
-        for key in [key for key in self._held if key not in busy]:
+        for key in [key for key, intent in self._held.items() if intent.holder not in busy]:
             self.drop(key)
 
 

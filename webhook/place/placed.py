@@ -10,6 +10,23 @@ MOST_CHARACTERS = 32 * 1024
 MOST_CARDS = 256
 
 
+class CardsHeld(msgspec.Struct, frozen=True, rename="camel"):
+    """Cards for one pod that is not there yet."""
+
+    node: str
+    cards: tuple[str, ...]
+    """UUIDs."""
+
+
+class Later(msgspec.Struct, frozen=True, rename="camel"):
+    """What is held for the pods of a group that are created later."""
+
+    size: int
+    """How many pods the group has when all are there."""
+    sets: tuple[CardsHeld, ...]
+    """For each of the later pods, as far as one annotation holds so many cards."""
+
+
 class Placed(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """What was chosen."""
 
@@ -30,6 +47,8 @@ class Placed(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """What the pod requires and the set does not have, in sentences."""
     refused: tuple[str, ...] = ()
     """The nodes that the scheduler refused with earlier choices."""
+    later: Later | None = None
+    """What is held for other pods of the group, as long as this one is there."""
 
 
 _DECODER = msgspec.json.Decoder(Placed)
@@ -49,4 +68,11 @@ def read_placed(annotations: Mapping[str, str]) -> Placed | None:
         placed = _DECODER.decode(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return placed if 0 < len(placed.cards) <= MOST_CARDS and placed.attempt > 0 else None
+    return placed if _is_possible(placed) else None
+
+
+def _is_possible(placed: Placed) -> bool:
+    """Whether the planner can have chosen that: later pods get as many cards as the one that is there."""
+    count, later = len(placed.cards), placed.later.sets if placed.later else ()
+    is_alike = all(len(held.cards) == count for held in later)
+    return 0 < count <= MOST_CARDS and placed.attempt > 0 and is_alike and count * len(later) <= MOST_CARDS

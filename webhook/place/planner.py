@@ -41,9 +41,11 @@ class Planner:
         """
         scene = self._scene
         scene.intents.settle(busy)
+        scene.later.look(now, scene.settings.reserve_seconds)
         scene.chooser.looks = 0
         on_their_way = scene.intents.nodes()
-        this = Round(now, at, busy, in_flight=len(on_their_way), releasing=set(on_their_way))
+        is_thorough = scene.memory.is_time_for_all(now)
+        this = Round(now, at, busy, is_thorough, in_flight=len(on_their_way), releasing=set(on_their_way))
         writes = [*self._bound(this), *self._followed.decide(this), *self._waiting.decide(this)]
         scene.memory.forget({pod.uid for pod in scene.world.unbound.values()})
         self.report = this.report

@@ -7,11 +7,13 @@ import msgspec
 
 from webhook.allocation.hami import counted_cards
 from webhook.model import names
+from webhook.model.choices import Placement
 from webhook.model.errors import ManifestError
 from webhook.model.pod import Fields, Pod, Quantity
 from webhook.model.shape import shape_problem
 from webhook.place.amounts import Amounts, greatest, read_amounts, total
 from webhook.place.group import group_of
+from webhook.place.placed import Later, read_placed
 from webhook.place.scheduling import NodeNeeds, node_needs
 
 _AMOUNTS_KEPT = 4096
@@ -77,6 +79,8 @@ class PodRecord(msgspec.Struct, frozen=True):
     """The node on which HAMi counts them. The list of a pod that names GPUs of another node takes none of those."""
     group: str
     """The pods that work together, as ``label=value``; empty: it works alone."""
+    later: Later | None
+    """What is held for others of its group; None: nothing, or it has no cards itself."""
     unbound: UnboundPod | None
 
     @property
@@ -166,6 +170,7 @@ def _record(found: _Pod, document: bytes | bytearray | memoryview) -> PodRecord:
     metadata, spec = found.metadata, found.spec
     annotations = metadata.annotations or {}
     chosen = annotations.get(names.HAMI_ALLOCATED_NODE, "")
+    group = group_of(metadata.labels or {})
     ended = (found.status.phase if found.status else "") in ("Succeeded", "Failed")
     return PodRecord(
         namespace=intern(metadata.namespace),
@@ -176,7 +181,8 @@ def _record(found: _Pod, document: bytes | bytearray | memoryview) -> PodRecord:
         amounts={} if ended else _amounts(spec),
         held_on=intern(chosen),
         held=() if ended or not chosen else _held(annotations),
-        group=intern(group_of(metadata.labels or {})),
+        group=intern(group),
+        later=None if ended or not group else _later(metadata.labels or {}, annotations),
         unbound=_unbound(found, document) if _is_of_interest(found) and not ended else None,
     )
 
@@ -202,6 +208,14 @@ def _unbound(found: _Pod, document: bytes | bytearray | memoryview) -> UnboundPo
         placed=conditions.get(names.PLACED_CONDITION, NO_CONDITION),
         is_ending=metadata.deletion_timestamp is not None,
     )
+
+
+def _later(labels: dict[str, str], annotations: dict[str, str]) -> Later | None:
+    """The label says that the planner wrote it, and that the pod was not let go since."""
+    if labels.get(names.PLACEMENT) not in (Placement.WAITING, Placement.PINNED):
+        return None
+    placed = read_placed(annotations)
+    return placed.later if placed else None
 
 
 def _held(annotations: dict[str, str]) -> tuple[str, ...]:

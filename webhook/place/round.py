@@ -12,11 +12,13 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
 from webhook.model.outcome import Refused
 from webhook.model.pod import MalformedPod, Namespace
+from webhook.place import evidence
 from webhook.place.asked import Asked, CardsAsked, read_asked
 from webhook.place.choose import LOOKS, Chooser, Chosen
+from webhook.place.later import HeldForLater
 from webhook.place.memory import Intents, Memory
 from webhook.place.pinned import written_pin
-from webhook.place.placed import Placed
+from webhook.place.placed import Later, Placed
 from webhook.place.pod import PodRecord
 from webhook.place.reasons import PlaceReason
 from webhook.place.scheduling import NodeNeeds
@@ -60,6 +62,7 @@ class Scene:
         self.settings = policy.placement
         self.memory = Memory()
         self.intents = Intents(world)
+        self.later = HeldForLater(world)
         self.chooser = Chooser(world, _resources_of_hami(policy))
         self._policy = policy
         self._namespaces = namespaces
@@ -80,6 +83,11 @@ class Scene:
         others = (node for node in self.chooser.ranked_nodes(pod, cards) if node is not chosen.node)
         hosts = [node.host_name for node in (chosen.node, *islice(others, SAMPLED_FROM - 1))]
         return [host for host in hosts if host] if hosts[0] else []
+
+    def free_cards(self, pod: PodRecord) -> str:
+        """What is free on the nodes on which a pod can run, and how many cards wait for the pods of groups."""
+        free, held = evidence.free_cards(self.world, self.chooser, pod), self.later.cards
+        return f"{free}; cards held for pods of groups that come later: {held}" if held else free
 
     def asked(self, pod: PodRecord) -> Asked:
         """What a pod without a node asks of its cards.
@@ -124,14 +132,14 @@ class Round:
     at: datetime
     busy: Collection[str]
     """Keys of the pods whose last write is not done."""
+    is_thorough: bool = True
+    """Whether pods are looked at that could not go on now, because too many are on their way."""
     in_flight: int = 0
     """Pods that are pinned and that the scheduler has not looked at yet."""
     releasing: set[str] = field(default_factory=set)
     """Nodes of which one is on its way: HAMi locks a node from Bind to Allocate, and others would wait in its queue."""
     closed: set[str] = field(default_factory=set)
     """Nodes that are kept for a pod that has waited for long."""
-    kept: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Nodes that are kept for the rest of a group, with its namespace and name."""
     groups: set[tuple[str, str]] = field(default_factory=set)
     """Groups that had their turn."""
     in_vain: set[_Same] = field(default_factory=set)
@@ -145,16 +153,11 @@ class Round:
         self.report.waiting[reason] += 1
         self.report.oldest = max(self.report.oldest, waited)
 
-    def closed_to(self, pod: PodRecord) -> set[str]:
-        """The names of the nodes that a pod does not get."""
-        group = (pod.namespace, pod.group)
-        return self.closed.union(name for name, owner in self.kept.items() if owner != group)
-
     def best(self, scene: Scene, pod: PodRecord, asked: Asked) -> Chosen | None:
         """The best cards for a pod; None if no node on which it can run has enough."""
         if pod.unbound is None:
             return None
-        cards, closed = asked.cards, self.closed_to(pod)
+        cards, closed = asked.cards, self.closed
         nodes = scene.world.nodes_of_mates(pod) if asked.on_one_node else set()
         if nodes:
             return scene.chooser.best(pod, cards, closed=closed, only=nodes)
@@ -179,13 +182,16 @@ class Round:
         needs = pod.unbound.needs if pod.unbound else None
         return self.once(world, (what, cards, needs, frozenset(pod.amounts.items())), answer)
 
-    def placed(self, chosen: Chosen, attempt: int = 1, refused: tuple[str, ...] = ()) -> Placed:
+    def placed(
+        self, chosen: Chosen, attempt: int = 1, refused: tuple[str, ...] = (), later: Later | None = None
+    ) -> Placed:
         """What is written of a choice.
 
         Args:
             chosen: The cards.
             attempt: 1 for the first choice.
             refused: Nodes that the scheduler did not take before.
+            later: What is held for others of its group.
         """
         gpu_set = chosen.choice.chosen
         return Placed(
@@ -198,6 +204,7 @@ class Round:
             at=self.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             gave_up=tuple(unmet.evidence for unmet in chosen.choice.unmet),
             refused=refused,
+            later=later,
         )
 
 

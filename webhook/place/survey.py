@@ -110,6 +110,7 @@ def take(world: World, busy: Mapping[str, Sequence[str]]) -> None:
             held=tuple(uuids),
             held_on=node,
             group="",
+            later=None,
             unbound=None,
         )
         world.pod_changed(held.key, None, held)
@@ -256,5 +257,6 @@ def _pod() -> PodRecord:
         held=(),
         held_on="",
         group="",
+        later=None,
         unbound=unbound,
     )

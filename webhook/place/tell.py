@@ -37,7 +37,7 @@ def chosen_write(  # noqa: PLR0913 - what there is to say
     """
     cards = ", ".join(f"GPU{index}" for index in chosen.choice.gpus)
     link = f"{placed.link}, {placed.bandwidth:g} GB/s" if len(placed.cards) > 1 else placed.link
-    message = said.CARDS_CHOSEN.say(node=placed.node, cards=cards, link=link)
+    message = _chosen(placed, cards, link)
     return Write(
         namespace=pod.namespace,
         name=pod.name,
@@ -61,6 +61,14 @@ def chosen_write(  # noqa: PLR0913 - what there is to say
             "gaveUp": "; ".join(placed.gave_up),
         },
     )
+
+
+def _chosen(placed: Placed, cards: str, link: str) -> Message:
+    later = placed.later
+    if later is None:
+        return said.CARDS_CHOSEN.say(node=placed.node, cards=cards, link=link)
+    held = sum(len(one.cards) for one in later.sets)
+    return said.CARDS_CHOSEN_AND_HELD.say(node=placed.node, cards=cards, link=link, held=held, pods=len(later.sets))
 
 
 def gate_write(pod: PodRecord, placed: Placed, waited: float) -> Write:

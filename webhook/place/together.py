@@ -18,6 +18,8 @@ class Member:
 
     pod: PodRecord
     asked: Asked
+    holder: str = ""
+    """The key of the pod on which its cards are written; empty: the pod itself."""
 
 
 Placement = dict[str, Chosen]
@@ -106,7 +108,7 @@ class GroupChooser:
             if chosen is None or (member.asked.waits and not is_satisfying(chosen)):
                 return None
             found[member.pod.key] = chosen
-            self._scene.intents.hold(member.pod, chosen.node, chosen.uuids)
+            self._scene.intents.hold(member.pod, chosen.node, chosen.uuids, holder=member.holder)
         return found if self._is_allowed(found) else None
 
     def _next(self, member: Member, domain: frozenset[str], found: Placement) -> Chosen | None:
@@ -123,8 +125,7 @@ class GroupChooser:
         return kept if kept and grade_of(kept, cards) >= grade_of(anywhere, cards) else anywhere
 
     def _best(self, member: Member, only: Collection[str]) -> Chosen | None:
-        closed = self._this.closed_to(member.pod)
-        return self._scene.chooser.best(member.pod, member.asked.cards, closed=closed, only=only)
+        return self._scene.chooser.best(member.pod, member.asked.cards, closed=self._this.closed, only=only)
 
     def _is_allowed(self, found: Placement) -> bool:
         """Whether each node gives as much as the group asks of each, and the network between them carries enough."""
@@ -154,7 +155,7 @@ class GroupChooser:
     def _hold(self, found: Placement) -> None:
         for member in self._members:
             chosen = found[member.pod.key]
-            self._scene.intents.hold(member.pod, chosen.node, chosen.uuids)
+            self._scene.intents.hold(member.pod, chosen.node, chosen.uuids, holder=member.holder)
 
     def _drop(self) -> None:
         for member in self._members:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from webhook.catalogue import waiting as said
 from webhook.catalogue.entry import Message
 from webhook.model import names
@@ -9,15 +11,14 @@ from webhook.model.choices import PlacementMode
 from webhook.place import evidence
 from webhook.place.asked import Asked, CardsAsked
 from webhook.place.choose import Chosen, grade_of, is_satisfying
-from webhook.place.memory import Begun
 from webhook.place.pinned import pin_of
 from webhook.place.pins import release
-from webhook.place.placed import Placed
-from webhook.place.pod import PodRecord
+from webhook.place.placed import MOST_CARDS, CardsHeld, Later, Placed
+from webhook.place.pod import PodRecord, UnboundPod
 from webhook.place.reasons import PlaceReason
 from webhook.place.round import NotPlaceable, Round, Scene
 from webhook.place.tell import changed_write, chosen_write, gate_write, waiting_write
-from webhook.place.together import GroupChooser, Member
+from webhook.place.together import GroupChooser, Member, Placement
 from webhook.place.write import Write
 
 TELL_SECONDS = 30.0
@@ -36,14 +37,26 @@ class WaitingPods:
 
         Pods that all ask something different take long. Those for which a round has no time come first in the next.
         """
-        self._scene.memory.keep(this.kept, self._scene.world, this.now, self._scene.settings.reserve_seconds)
         gated = [pod for pod in self._scene.world.unbound.values() if pod.unbound and pod.unbound.is_gated]
         waiting = {pod.uid: self._scene.memory.see(pod, this.now) for pod in gated}
         first, self._scene.memory.passed_over = self._scene.memory.passed_over, set()
         for pod in sorted(gated, key=lambda pod: (pod.uid not in first, _order(pod, waiting[pod.uid]))):
             waited = waiting[pod.uid]
-            if pod.key not in this.busy and pod.unbound and not pod.unbound.is_ending:
+            if pod.key in this.busy or pod.unbound is None or pod.unbound.is_ending:
+                continue
+            if self._is_for_later(this):
+                this.count(_told(pod.unbound), waited)
+            else:
                 yield from self._decide(pod, pod.unbound.gates, waited, this)
+
+    def _is_for_later(self, this: Round) -> bool:
+        """Whether no pod can go on any more, and what the others wait for was looked at a moment ago.
+
+        In a rush each new pod begins a round, and all that wait would be looked at in each.
+        """
+        settings = self._scene.settings
+        is_full = settings.mode is PlacementMode.ON and this.in_flight >= settings.in_flight
+        return is_full and not this.is_thorough
 
     def _decide(self, pod: PodRecord, gates: tuple[str, ...], waited: float, this: Round) -> Iterator[Write]:
         if self._scene.settings.mode is not PlacementMode.ON:
@@ -84,19 +97,27 @@ class WaitingPods:
             return
         this.groups.add(group)
         members = self._members(pod, asked, this)
-        found = GroupChooser(self._scene, this, members).choose()
+        absent = [] if world.has_begun(pod) else _absent(members[0], asked.group_size - present)
+        found = self._choose_together(group, [*members, *absent], this)
+        if found is None and absent and not asked.waits:
+            absent, found = [], self._choose_together(group, members, this)
         if found is None:
-            yield from self._group_without_cards(pod, asked, members, waited, this)
+            yield from self._group_without_cards(pod, asked, [*members, *absent], waited, this)
             return
-        self._keep_the_rest(group, {chosen.node.name for chosen in found.values()}, asked.group_size, this)
+        later = _held_for(absent, found, asked.group_size)
         for member in members:
-            yield from self._pin(member.pod, member.asked.cards, found[member.pod.key], this, holds=True)
+            chosen, what = found[member.pod.key], later if member is members[0] else None
+            yield from self._pin(member.pod, member.asked.cards, chosen, this, holds=True, later=what)
 
-    def _keep_the_rest(self, group: tuple[str, str], nodes: set[str], size: int, this: Round) -> None:
-        """Where pods come later, because the first has to be ready before, its node takes none of others meanwhile."""
-        if len(self._scene.world.groups[group]) < size:
-            self._scene.memory.begun[group] = Begun(frozenset(nodes), size, this.now)
-            this.kept.update(dict.fromkeys(nodes, group))
+    def _choose_together(self, group: tuple[str, str], members: list[Member], this: Round) -> Placement | None:
+        """Cards for all of them. Of those that are held for the group there are as many sets as members, if they do."""
+        held = self._scene.later
+        for sets in dict.fromkeys((min(len(members), held.sets_for(group)), held.sets_for(group))):
+            with held.lifted(group, sets):
+                found = GroupChooser(self._scene, this, members).choose()
+            if found:
+                return found
+        return None
 
     def _members(self, pod: PodRecord, asked: Asked, this: Round) -> list[Member]:
         """The pods of a group that wait without cards."""
@@ -114,7 +135,7 @@ class WaitingPods:
     ) -> Iterator[Write]:
         scene, count = self._scene, sum(member.asked.cards.count for member in members)
         if not asked.waits and waited >= max(scene.settings.full_seconds, asked.wait):
-            free = evidence.free_cards(scene.world, scene.chooser, pod)
+            free = scene.free_cards(pod)
             message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
             for member in members:
                 yield _released(member.pod, PlaceReason.RELEASED, message, waited)
@@ -125,7 +146,7 @@ class WaitingPods:
                 group=pod.group.partition("=")[2],
                 count=count,
                 wanted=evidence.wanted(asked.cards),
-                evidence=evidence.free_cards(scene.world, scene.chooser, pod),
+                evidence=scene.free_cards(pod),
             )
             yield from self._wait(pod, PlaceReason.NO_FREE_CARDS, message, waited, this)
         else:
@@ -161,13 +182,20 @@ class WaitingPods:
             yield from self._pin(pod, asked.cards, chosen, this)
 
     def _pin(
-        self, pod: PodRecord, cards: CardsAsked, chosen: Chosen, this: Round, *, holds: bool = False
+        self,
+        pod: PodRecord,
+        cards: CardsAsked,
+        chosen: Chosen,
+        this: Round,
+        *,
+        holds: bool = False,
+        later: Later | None = None,
     ) -> Iterator[Write]:
         """Pin the pod. If it is not its turn yet, its cards are held in this round, or for longer if it ``holds``."""
         scene, waited = self._scene, self._scene.memory.see(pod, this.now)
         scene.intents.hold(pod, chosen.node, chosen.uuids)
         is_turn = this.in_flight < scene.settings.in_flight and chosen.node.name not in this.releasing
-        placed = this.placed(chosen)
+        placed = this.placed(chosen, later=later)
         if is_turn:
             this.in_flight += 1
             this.releasing.add(chosen.node.name)
@@ -190,7 +218,7 @@ class WaitingPods:
         """No node on which the pod can run has enough free cards."""
         scene, count = self._scene, asked.cards.count
         if not asked.waits and waited >= max(scene.settings.full_seconds, asked.wait):
-            free = evidence.free_cards(scene.world, scene.chooser, pod)
+            free = scene.free_cards(pod)
             message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
             yield _released(pod, PlaceReason.RELEASED, message, waited)
             return
@@ -215,10 +243,10 @@ class WaitingPods:
             return said.NEVER_FITS.say(count=count, most=evidence.most_cards(world))
         if reason is PlaceReason.NO_NODE:
             return said.NO_NODE.say(evidence=evidence.closed_nodes(world, chooser, pod))
-        return said.NO_FREE_CARDS.say(count=count, evidence=evidence.free_cards(world, chooser, pod))
+        return said.NO_FREE_CARDS.say(count=count, evidence=self._scene.free_cards(pod))
 
     def _no_such_set(self, pod: PodRecord, asked: Asked) -> Message:
-        free = evidence.free_cards(self._scene.world, self._scene.chooser, pod)
+        free = self._scene.free_cards(pod)
         return said.NO_SUCH_SET.say(count=asked.cards.count, wanted=evidence.wanted(asked.cards), evidence=free)
 
     def _better(self, pod: PodRecord, asked: Asked, chosen: Chosen, this: Round) -> Message | None:
@@ -253,6 +281,29 @@ class WaitingPods:
         told = self._scene.memory.told.get(pod.uid)
         is_new = pod.unbound is not None and pod.unbound.placed.reason != reason
         return told is None or is_new or this.now - told >= TELL_SECONDS
+
+
+def _told(unbound: UnboundPod) -> PlaceReason:
+    """For what a pod waits, as the planner has told it."""
+    try:
+        return PlaceReason(unbound.placed.reason)
+    except ValueError:
+        return PlaceReason.SOON
+
+
+def _absent(first: Member, count: int) -> list[Member]:
+    """The pods of a group that are not there yet, as far as cards can be held for them: like the first one."""
+    most = MOST_CARDS // max(1, first.asked.cards.count)
+    absent = [f"{first.pod.name}/later-{number}" for number in range(min(count, most))]
+    pods = [msgspec.structs.replace(first.pod, name=name) for name in absent]
+    return [Member(pod, first.asked, holder=first.pod.key) for pod in pods]
+
+
+def _held_for(absent: list[Member], found: Placement, size: int) -> Later | None:
+    if not absent:
+        return None
+    chosen = [found[member.pod.key] for member in absent]
+    return Later(size, tuple(CardsHeld(each.node.name, each.uuids) for each in chosen))
 
 
 def _released(pod: PodRecord, reason: PlaceReason, message: Message, waited: float) -> Write:

@@ -118,6 +118,11 @@ class GroupOfPods:
     pinned: int = 0
     """How many are pinned and have no node yet."""
 
+    @property
+    def with_cards(self) -> int:
+        """How many have cards, or a node."""
+        return self.pinned + self.nodes.total()
+
     def __len__(self) -> int:
         return len(self.keys)
 
@@ -145,6 +150,8 @@ class World:
         """Those of interest without a node, by their keys."""
         self.groups: dict[tuple[str, str], GroupOfPods] = {}
         """By namespace and group."""
+        self.holding: dict[str, PodRecord] = {}
+        """Those that name cards for later pods of their group, by their keys."""
         self.newly_bound: deque[tuple[PodRecord, PodRecord]] = deque(maxlen=_BOUND_KEPT)
         """Pods of interest that got their node, as they were without it and with it. Whoever reads one removes it."""
         self.stocks: dict[Stock, list[str]] = {}
@@ -170,6 +177,7 @@ class World:
             self._let_go(key, cards_of(before))
             self._leave(key, before)
             self.pods.pop(key, None)
+            self.holding.pop(key, None)
             self.unbound.pop(key, None)
         if after is not None:
             self._count(key, after)
@@ -179,6 +187,8 @@ class World:
                 self.groups.setdefault((after.namespace, after.group), GroupOfPods()).count(key, after, 1)
             if after.unbound is not None:
                 self.unbound[key] = after
+            if after.later is not None:
+                self.holding[key] = after
         if before and after and before.unbound and after.is_bound and before.uid == after.uid:
             self.newly_bound.append((before, after))
 

@@ -4,6 +4,7 @@ import asyncio
 import traceback
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
+from time import process_time
 from typing import NoReturn
 
 from webhook.log import Log
@@ -25,8 +26,15 @@ QUIET_SECONDS = 0.02
 """Changes come in bursts: a round begins when none came for so long,"""
 PATIENT_SECONDS = 0.25
 """but not later than so long after the first."""
+MOST_OF_A_CORE = 0.5
+"""For rounds, so that the planner does not slow down its neighbours in a rush: a pause follows each."""
 TRIAL_SECONDS = 15.0
 """Between two trials after one that failed."""
+
+
+def rest_after(spent: float) -> float:
+    """Seconds for which the planner rests after a round that took so many seconds of CPU."""
+    return min(EVERY_SECONDS, spent * (1.0 / MOST_OF_A_CORE - 1.0))
 
 
 class Stirred:
@@ -101,7 +109,9 @@ class Rounds:
         """Make rounds until this is cancelled."""
         while True:
             await self._stirred.settle()
+            began = process_time()
             writer.take(self.round(writer.busy, leads=leadership.leads))
+            await asyncio.sleep(rest_after(process_time() - began))
 
     def round(self, busy: Set[str], *, leads: bool) -> Sequence[Write]:
         """Bring what is known up to date, and decide; what is to be written, if this replica leads."""

@@ -81,10 +81,10 @@ def is_refused(stored: Mapping[str, Any]) -> bool:
     return any((each["type"], each.get("reason")) == ("PodScheduled", "Unschedulable") for each in conditions)
 
 
-def waits_for_a_pair(team: Team, name: str) -> None:
-    """A pod that denies, of which the planner says that it waits."""
+def waits_for_a_pair(team: Team, name: str, why: str = "RequirementNotMet") -> None:
+    """A pod that denies, of which the planner says that it waits, for this reason."""
     team.creates(train(name, options=DENY))
-    until(placed_as(team, name, "RequirementNotMet"), f"{name} waits for a pair")
+    until(placed_as(team, name, why), f"{name} waits for a pair")
 
 
 def waits_for_better(team: Team) -> None:

@@ -54,6 +54,7 @@ def running_planner(
     *,
     settings: Mapping[str, int] | None = None,
     options: Sequence[str | Path] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[Planner]:
     """One replica, from the moment on when it is ready; stopped in the end, so that pods wait no more.
 
@@ -63,6 +64,7 @@ def running_planner(
         name: Of the replica.
         settings: Of the section ``placement``, where it has others than the webhook.
         options: More of the command line.
+        environment: Its variables; those of this process if there are none.
     """
     with ExitStack() as stack:
         port = stack.enter_context(reserved_port())
@@ -73,7 +75,7 @@ def running_planner(
         command: list[str | Path] = [sys.executable, "-m", "webhook", "place", "--namespace", NAMESPACE]
         command += ["--config", file, "--kubeconfig", ours.planner]
         command += ["--pod-name", name, "--host", "127.0.0.1", "--port", str(port), *options]
-        program = stack.enter_context(running(name, command, directory / f"{name}.log"))
+        program = stack.enter_context(running(name, command, directory / f"{name}.log", environment))
         planner = Planner(program, port)
         program.wait_until(lambda: _is_ready(port))
         yield planner

@@ -194,6 +194,24 @@ def test_without_the_policy_a_forged_choice_gets_no_card_of_another_pod(
     assert given(team.bound("train")) == [2, 3]
 
 
+def test_cards_are_held_for_the_pods_of_a_group_that_come_later(team: Team) -> None:
+    def member(name: str) -> dict[str, Any]:
+        written = train(name, options={"group-size": "2"})
+        written["metadata"]["labels"] = {"gpu.topology/group": "pd"}
+        return written
+
+    team.creates(member("first"))
+    first = team.bound("first")
+    team.told("first", "GT638")
+    waits_for_a_pair(team, "other", "NoFreeCards")
+    team.creates(member("second"))
+    second = team.bound("second")
+    assert sorted([*given(first), *given(second)]) == [0, 1, 2, 3]
+    assert choice(first)["later"]["sets"] == [{"node": BRIDGED, "cards": choice(second)["cards"]}]
+    team.deletes("first")
+    assert given(team.bound("other")) == given(first)
+
+
 def guarded(cluster: Cluster, team: Team) -> Tenant:
     """Whose forgeries tell whether the policy is in force."""
     team.creates(pod("guarded", container()))

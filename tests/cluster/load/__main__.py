@@ -42,10 +42,11 @@ def _measure(plan: Plan, binaries: Binaries, directory: Path) -> int:
     with running_cluster(binaries, directory, plan.nodes) as cluster:
         print(f"Creating {plan.pods:,} pods twice, {plan.rate:g} a second ...", flush=True)
         with registered(cluster.ours, plan.registration(cluster.ours)), ExitStack() as stack:
+            planner = None
             if plan.planner:
                 make_ready(cluster.ours.control_plane)
-                stack.enter_context(placing(cluster.ours, directory))
-            found = measure(plan, cluster)
+                planner = stack.enter_context(placing(cluster.ours, directory))
+            found = measure(plan, cluster, planner)
         report(found, cluster)
         return 1 if found.faults else 0
 

@@ -12,6 +12,7 @@ from kubernetes.client import CoreV1Api
 
 from bench.proc import busy_ns, cpu_ns
 from tests.cluster.api_metrics import Histogram, asked, histogram_of
+from tests.cluster.hami.planning import Planner
 from tests.cluster.hami.team import OPTED_IN, PERMISSIONS, create_namespace
 from tests.cluster.installation import Installation
 from tests.cluster.load.client import Sent, send
@@ -30,9 +31,11 @@ class Use:
     Attributes:
         cores: Of each replica, as a share of one core.
         machine: Of all cores of the machine.
+        planner: Seconds of CPU of the planner, if there is one.
     """
 
     cores: tuple[float, ...] = ()
+    planner: float | None = None
     machine: float = 0.0
 
 
@@ -73,7 +76,7 @@ class Findings:
         return found
 
 
-def measure(plan: Plan, cluster: Cluster) -> Findings:
+def measure(plan: Plan, cluster: Cluster, planner: Planner | None = None) -> Findings:
     """Create the pods of the plan twice: where nobody asks us, and where whoever is registered is asked."""
     ours, plane = cluster.ours, cluster.ours.control_plane
     with plane.client() as client:
@@ -81,7 +84,7 @@ def measure(plan: Plan, cluster: Cluster) -> Findings:
         others, team = create_namespace(admin, {}), create_namespace(admin, OPTED_IN | PERMISSIONS)
         without = send(plane, pods_of(others, plan.pods, wanted=b""), plan.rate)
         before, own_before = asked(plane, PODS_WEBHOOK), own_durations(ours)
-        with using(ours) as use:
+        with using(ours, planner) as use:
             injected = send(plane, pods_of(team, plan.pods, wanted=b"gpu.topology/injected"), plan.rate)
         after, own_after = asked(plane, PODS_WEBHOOK), own_durations(ours)
         return Findings(
@@ -109,14 +112,17 @@ def prepared_pods(admin: CoreV1Api, namespace: str) -> int:
 
 
 @contextmanager
-def using(ours: Installation) -> Iterator[Use]:
+def using(ours: Installation, planner: Planner | None) -> Iterator[Use]:
     """Fills in at its end what was used since its beginning."""
     use, cores = Use(), os.sched_getaffinity(0)
+    chooser = planner.program.process.pid if planner else None
+    chose = cpu_ns(chooser) if chooser else 0
     pids = [replica.process.pid for _, replica in sorted(ours.replicas.items())]
     before, busy_before, begin = [cpu_ns(pid) for pid in pids], busy_ns(cores), time.monotonic_ns()
     yield use
     passed = time.monotonic_ns() - begin
     use.cores = tuple((cpu_ns(pid) - spent) / passed for pid, spent in zip(pids, before, strict=True))
+    use.planner = (cpu_ns(chooser) - chose) / 1e9 if chooser else None
     use.machine = (busy_ns(cores) - busy_before) / passed / len(cores)
 
 

@@ -10,6 +10,8 @@ from tests.cluster.hami.scheduler import USER
 from tests.cluster.installation import Installation
 from tests.cluster.load.client import Request
 
+SCHEDULER = "hami-scheduler"
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -39,19 +41,30 @@ class Plan:
 
 
 def pods_of(namespace: str, count: int, *, wanted: bytes) -> list[Request]:
-    """Pods with eight GPUs, and pairs of pods with two, in turn."""
-    kinds = (pod("NAME", container(gpus=8)), pod("NAME", container(gpus=2), annotations={"profile": "node-peers"}))
+    """Pods with eight GPUs, and pairs of pods with two, in turn.
+
+    They name HAMi's scheduler, because HAMi's webhook, which does it else, does not run: a planner lets go at once what
+    HAMi does not schedule.
+    """
+    kinds = (
+        pod("NAME", container(gpus=8), schedulerName=SCHEDULER),
+        pod("NAME", container(gpus=2), annotations={"profile": "node-peers"}, schedulerName=SCHEDULER),
+    )
     bodies = [json.dumps(kind).encode() for kind in kinds]
     path = f"/api/v1/namespaces/{namespace}/pods"
     return [Request(path, bodies[number % 2].replace(b"NAME", b"pod-%06d" % number), wanted) for number in range(count)]
 
 
 def is_prepared(stored: Mapping[str, Any]) -> bool:
-    """Whether the pod has what every profile adds: the mark, whole cards, and HAMi's preload turned off."""
+    """Whether the pod has what every profile adds: the mark, whole cards, and HAMi's preload turned off.
+
+    A planner that let it go without a choice was not at work.
+    """
     (worker,) = stored["spec"]["containers"]
     literals = {variable["name"]: variable.get("value") for variable in worker.get("env", [])}
     return (
-        "gpu.topology/injected" in stored["metadata"].get("annotations", {})
+        stored["metadata"].get("labels", {}).get("gpu.topology/placement") != "released"
+        and "gpu.topology/injected" in stored["metadata"].get("annotations", {})
         and worker["resources"]["limits"].get("nvidia.com/gpucores") == "100"
         and literals.get("CUDA_DISABLE_CONTROL") == "true"
     )

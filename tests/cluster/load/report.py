@@ -21,6 +21,8 @@ def report(found: Findings, cluster: Cluster) -> None:
     console.print(f"The API server waited for us ({found.waited.count:,} calls): {described(found.waited)}.")
     console.print(f"Our replicas took, by their own clocks: {described(found.own)}.")
     console.print(f"CPU of our replicas: {' and '.join(f'{share:.0%}' for share in found.use.cores)} of a core.")
+    if found.use.planner is not None:
+        console.print(f"CPU of the planner meanwhile: {found.use.planner:.2f} s.")
     console.print(f"All {os.cpu_count()} cores of the machine were busy to {found.use.machine:.0%}.")
     moments = {
         "at the start": cluster.memory[0],
