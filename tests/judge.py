@@ -2,7 +2,9 @@
 
 import copy
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jsonpatch
@@ -11,6 +13,7 @@ import yaml
 
 from webhook.admit.admission import admit
 from webhook.admit.allocated import Nodes, unknown_nodes
+from webhook.claims.objects import ClaimSpec
 from webhook.config import AdmitPolicy, admit_policy, parse_config
 from webhook.manifest.pods import to_json
 from webhook.model.cluster import ClusterFacts
@@ -21,6 +24,7 @@ from webhook.model.version import Version
 
 TEAM_A = Namespace("team-a", {"gpu.topology/injection": "enabled"})
 HAMI_2_9 = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 33, 2))
+NO_SPECS: Mapping[str, ClaimSpec | None] = MappingProxyType({})
 HAMI_2_10_0 = ClusterFacts(hami=Version(2, 10), kubernetes=Version(1, 33, 2))
 
 
@@ -36,6 +40,7 @@ def judge(
     rules: AdmitPolicy | None = None,
     *,
     nodes: Nodes = unknown_nodes,
+    claim_specs: Mapping[str, ClaimSpec | None] = NO_SPECS,
 ) -> tuple[Outcome, dict[str, Any]]:
     """Admit a pod; returns the outcome and the pod afterwards.
 
@@ -44,11 +49,15 @@ def judge(
     """
     rules = rules or policy()
     original = copy.deepcopy(pod)
-    outcome = admit(msgspec.json.decode(to_json(pod), type=Pod), namespace, rules, cluster, nodes=nodes)
+    outcome = admit(
+        msgspec.json.decode(to_json(pod), type=Pod), namespace, rules, cluster, nodes=nodes, claim_specs=claim_specs
+    )
     assert pod == original
     after: dict[str, Any] = jsonpatch.apply_patch(pod, json.loads(encode_patch(outcome.operations)))
     assert pod == original
-    again = admit(msgspec.json.decode(to_json(after), type=Pod), namespace, rules, cluster, nodes=nodes)
+    again = admit(
+        msgspec.json.decode(to_json(after), type=Pod), namespace, rules, cluster, nodes=nodes, claim_specs=claim_specs
+    )
     assert again.operations == []
     assert again.allowed == outcome.allowed
     assert all(len(warning) < 120 for warning in outcome.warnings)

@@ -1,12 +1,16 @@
 """Pods, namespaces, clusters and configurations for property tests: everything that a user may write, and worse."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 
 from tests.judge import policy
 from tests.pods import SHARED_MEMORY, Manifest
 from tests.topology.machines import H20_UUIDS, h20
+from webhook.claims.objects import ClaimSpec
 from webhook.config import AdmitPolicy
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Namespace
@@ -382,6 +386,62 @@ def pods(draw: st.DrawFn, *, gpus: bool = True) -> Manifest:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, **draw(_unknown_fields)}
 
 
+def _spec_of_claim(*requests: Manifest, sharing: str = "") -> ClaimSpec:
+    parameters = {"driver": "gpu.nvidia.com", "parameters": {"sharing": {"strategy": sharing}}}
+    config = [{"opaque": parameters}] if sharing else []
+    return msgspec.convert({"devices": {"requests": list(requests), "config": config}}, ClaimSpec)
+
+
+def _request(name: str = "gpus", device_class: str = "gpu.nvidia.com", **fields: Any) -> Manifest:
+    return {"name": name, "exactly": {"deviceClassName": device_class, **fields}}
+
+
+CLAIM_SPECS: Mapping[str, ClaimSpec | None] = MappingProxyType(
+    {
+        "two": _spec_of_claim(_request(count=2)),
+        "four": _spec_of_claim(_request(count=4)),
+        "several": _spec_of_claim(_request("first", count=2), _request("second")),
+        "all": _spec_of_claim(_request(allocationMode="All")),
+        "admin": _spec_of_claim(_request(allocationMode="All", adminAccess=True)),
+        "mig": _spec_of_claim(_request(device_class="mig.nvidia.com")),
+        "mps": _spec_of_claim(_request(count=2), sharing="MPS"),
+        "hami": _spec_of_claim(_request(device_class="hami-core-gpu.project-hami.io", count=2)),
+        "nic": _spec_of_claim(_request(device_class="nic.example.com")),
+        "unread": None,
+    }
+)
+"""What the claims of drawn pods ask for, by the names of the entries."""
+_entries = st.sampled_from(["two", "four", "two", "four", "several", *CLAIM_SPECS])
+
+
+@st.composite
+def _claims_of_container(draw: st.DrawFn, entries: list[str]) -> list[Manifest]:
+    uses = []
+    for entry in draw(st.lists(st.sampled_from(entries), unique=True, min_size=1, max_size=2)):
+        request = draw(st.sampled_from(["", "first", "second"])) if entry == "several" else ""
+        uses.append({"name": entry, "request": request} if request else {"name": entry})
+    return uses
+
+
+@st.composite
+def claim_pods(draw: st.DrawFn) -> Manifest:
+    """A pod whose containers get devices by claims; few of them ask for GPUs by a count too."""
+    pod: Manifest = draw(pods(gpus=draw(once_in(8))))
+    entries = draw(st.lists(_entries, unique=True, min_size=1, max_size=3))
+    kinds = st.sampled_from(["resourceClaimTemplateName", "resourceClaimName"])
+    spec = pod["spec"]
+    spec["resourceClaims"] = [{"name": entry, draw(kinds): f"{entry}-gpus"} for entry in entries]
+    used = draw(_claims_of_container(entries))
+    for position, container in enumerate([*spec["containers"], *(spec.get("initContainers") or [])]):
+        if position and draw(st.booleans()):
+            continue
+        uses = used if draw(st.booleans()) else draw(_claims_of_container(entries))
+        container["resources"] = {**(container.get("resources") or {}), "claims": uses}
+    if draw(once_in(8)):
+        pod["metadata"]["labels"] = (pod["metadata"]["labels"] or {}) | {"hami.io/dra": "true"}
+    return pod
+
+
 @st.composite
 def namespaces(draw: st.DrawFn, *, permissions: bool = True) -> Namespace:
     """A namespace; without ``permissions`` an administrator has allowed it nothing."""
@@ -427,6 +487,18 @@ _tables: Manifest = {
     "pcie": {"NCCL_ALGO": "Ring", "NCCL_MIN_NCHANNELS": "16"},
     "multinode": {"NCCL_IB_HCA": "mlx5"},
 }
+_CLAIMS = {"enabled": True}
+claim_policies: st.SearchStrategy[AdmitPolicy] = st.sampled_from(
+    [
+        policy(claims=_CLAIMS),
+        policy(claims=_CLAIMS),
+        policy(claims=_CLAIMS, defaults={"inject": "true"}),
+        policy(claims=_CLAIMS, defaults={"profile": "pod-peers"}, placement={"mode": "on"}),
+        policy(claims=_CLAIMS, remap={"runtimeClassName": "nvidia", "seesGpus": False}),
+        policy(claims=_CLAIMS, remap={"environment": "file"}, nccl=_tables),
+        policy(),
+    ]
+)
 policies: st.SearchStrategy[AdmitPolicy] = st.sampled_from(
     [
         policy(),

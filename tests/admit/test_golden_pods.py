@@ -3,9 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.judge import HAMI_2_9, TEAM_A, judge, load, load_optional, policy
+from tests.pods import Manifest
+from webhook.claims.objects import ClaimSpec
 from webhook.model.cluster import ClusterFacts
 from webhook.model.pod import Namespace
 from webhook.model.version import Version
@@ -35,11 +38,24 @@ def cluster_of(case: Path) -> ClusterFacts:
     )
 
 
+def specs_of(pod: Manifest, objects: list[Manifest]) -> dict[str, ClaimSpec | None]:
+    """The specs of ResourceClaims and templates, by the entries of the pod that name them."""
+    claims = {each["metadata"]["name"]: each["spec"] for each in objects if each["kind"] == "ResourceClaim"}
+    templates = {each["metadata"]["name"]: each["spec"]["spec"] for each in objects if each["kind"] != "ResourceClaim"}
+    found: dict[str, ClaimSpec | None] = {}
+    for entry in pod["spec"].get("resourceClaims") or []:
+        spec = claims.get(entry.get("resourceClaimName")) or templates.get(entry.get("resourceClaimTemplateName"))
+        found[entry["name"]] = msgspec.convert(spec, ClaimSpec) if spec else None
+    return found
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_pod_comes_out_as_written_by_hand(name: str) -> None:
     case = CASES / name
     settings: dict[str, Any] = load_optional(case / "config.yaml", {})
-    outcome, after = judge(load(case / "pod.yaml"), namespace_of(case), cluster_of(case), policy(**settings))
+    pod = load(case / "pod.yaml")
+    specs = specs_of(pod, load_optional(case / "claims.yaml", []))
+    outcome, after = judge(pod, namespace_of(case), cluster_of(case), policy(**settings), claim_specs=specs)
 
     wanted = load(case / "outcome.yaml")
     assert (outcome.kind, outcome.reason) == (wanted["kind"], wanted["reason"]), outcome.message

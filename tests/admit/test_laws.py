@@ -4,6 +4,7 @@ import base64
 import copy
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,23 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from tests.admit.generated import GPU_RESOURCES, clusters, namespaces, nodes, pods, policies
-from tests.judge import HAMI_2_9, TEAM_A, judge, policy
+from tests.admit.generated import (
+    CLAIM_SPECS,
+    GPU_RESOURCES,
+    claim_pods,
+    claim_policies,
+    clusters,
+    namespaces,
+    nodes,
+    pods,
+    policies,
+)
+from tests.judge import HAMI_2_9, NO_SPECS, TEAM_A, judge, policy
 from tests.laws import check_laws
 from tests.pods import SHARED_MEMORY, Manifest
 from tests.pods import pod as make_pod
 from webhook.admit.admission import admit
+from webhook.claims.objects import ClaimSpec
 from webhook.config import AdmitPolicy
 from webhook.manifest.pods import to_json
 from webhook.model.cluster import ClusterFacts
@@ -24,6 +36,7 @@ from webhook.model.options import is_output
 from webhook.model.outcome import Kind, Outcome, Reason, Refused
 from webhook.model.pod import Namespace, Pod
 from webhook.model.review import encode_reply
+from webhook.request.claims import claim_view
 from webhook.request.observed import profile_if_observed
 from webhook.request.resources import read_requests
 
@@ -63,12 +76,23 @@ class Admission:
     rules: AdmitPolicy
     outcome: Outcome
     after: Manifest
+    specs: Mapping[str, ClaimSpec | None]
+
+    def of(self, pod: Manifest) -> tuple[Outcome, Manifest]:
+        """The same for another pod."""
+        return judge(pod, self.namespace, self.cluster, self.rules, nodes=nodes, claim_specs=self.specs)
 
 
-def admission(pod: Manifest, namespace: Namespace, cluster: ClusterFacts, rules: AdmitPolicy) -> Admission:
+def admission(
+    pod: Manifest,
+    namespace: Namespace,
+    cluster: ClusterFacts,
+    rules: AdmitPolicy,
+    specs: Mapping[str, ClaimSpec | None] = NO_SPECS,
+) -> Admission:
     """Admit the pod; checks the laws of ``judge``."""
-    outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes)
-    return Admission(pod, namespace, cluster, rules, outcome, after)
+    outcome, after = judge(pod, namespace, cluster, rules, nodes=nodes, claim_specs=specs)
+    return Admission(pod, namespace, cluster, rules, outcome, after, specs)
 
 
 def others(mapping: Manifest, *keys: str) -> Manifest:
@@ -229,7 +253,7 @@ def no_pod_that_is_created_keeps_an_output_that_somebody_else_wrote(it: Admissio
     brought = it.pod["metadata"].get("annotations") or {}
     forged = {key: f"forged{value}" for key, value in brought.items() if is_output(key)}
     pod = {**it.pod, "metadata": {**it.pod["metadata"], "annotations": brought | forged}} if forged else it.pod
-    outcome, after = judge(pod, it.namespace, it.cluster, it.rules, nodes=nodes)
+    outcome, after = it.of(pod)
     if outcome.allowed and it.namespace.injection_enabled:
         left = after["metadata"].get("annotations") or {}
         assert not [key for key, value in forged.items() if left.get(key) == value]
@@ -255,8 +279,8 @@ def each_annotation_that_a_new_variable_refers_to_has_a_value(it: Admission) -> 
         if "valueFrom" not in entry:
             assert entry["value"] or not entry["name"].startswith("NCCL_")
             continue
-        if "fileKeyRef" in entry["valueFrom"]:
-            continue
+        if "fileKeyRef" in entry["valueFrom"] or entry["name"] == "GPU_TOPOLOGY_ALLOCATION":
+            continue  # for the remap program, to which an empty allocation is none
         path = entry["valueFrom"]["fieldRef"]["fieldPath"]
         if path.startswith("metadata.annotations['gpu.topology/"):
             assert annotations[path.removeprefix("metadata.annotations['").removesuffix("']")]
@@ -341,7 +365,7 @@ def after_defaulting_and_hami_only_the_remap_containers_list_of_gpus_is_put_last
     if it.after == it.pod:
         return
     assert it.outcome.allowed
-    again, _ = judge(defaulted(it.after), it.namespace, it.cluster, it.rules, nodes=nodes)
+    again, _ = it.of(defaulted(it.after))
     assert again.allowed
     for operation in operations(again):
         assert (operation["op"], operation["path"]) == ("add", "/spec/initContainers/0/env/-")
@@ -384,16 +408,106 @@ def the_count_of_gpus_never_changes_and_limits_equal_requests_where_we_set_them(
 
 def who_asks_whether_a_pod_would_be_observed_is_told_what_admission_does(it: Admission) -> None:
     pod = msgspec.json.decode(to_json(it.pod), type=Pod)
-    outcome = admit(pod, it.namespace, it.rules, it.cluster)
+    outcome = admit(pod, it.namespace, it.rules, it.cluster, claim_specs=it.specs)
     expected = outcome.profile if outcome.reason is Reason.OBSERVED else None
     try:
-        requests = read_requests(pod, it.rules.resources, it.rules.default_count)
+        view = claim_view(pod, it.specs, it.rules, it.cluster.overruled_by(it.rules.versions))
+        requests = read_requests(pod, it.rules.resources, it.rules.default_count, view)
     except Refused:
         assert expected is None
     else:
         assert profile_if_observed(pod, it.namespace, requests, it.rules) is expected
 
 
+def containers_of(manifest: Manifest) -> list[Manifest]:
+    return [*(manifest["spec"].get("initContainers") or []), *manifest["spec"]["containers"]]
+
+
+def claims_of(container: Manifest) -> list[Manifest]:
+    return (container.get("resources") or {}).get("claims") or []
+
+
+def profiles_of(container: Manifest) -> list[str]:
+    return [entry.get("value", "") for entry in container.get("env") or [] if entry["name"] == "GPU_TOPOLOGY_PROFILE"]
+
+
+def is_prepared_by_claims(it: Admission) -> bool:
+    family = {"name": "GPU_TOPOLOGY_ALLOCATED_BY", "value": "claim"}
+    return it.after != it.pod and any(family in (ours.get("env") or []) for ours in remap_containers(it.after))
+
+
+def prepared_containers(it: Admission) -> list[Manifest]:
+    """Those whose GPUs the remap program is told of, and that are not left out."""
+    (ours,) = remap_containers(it.after)
+    (told,) = (entry["value"] for entry in ours["env"] if entry["name"] == "GPU_TOPOLOGY_CONTAINERS")
+    entries = [entry.split(":") for entry in told.split(",")]
+    names = {name for name, _, _, *flags in entries if "left-out" not in "".join(flags)}
+    return [container for container in containers_of(it.after) if container["name"] in names]
+
+
+def a_container_that_gets_its_gpus_by_claims_alone_gets_nothing_of_hami_and_no_list_of_gpus(it: Admission) -> None:
+    if not is_prepared_by_claims(it) or any(key in str(it.pod["spec"]) for key in GPU_RESOURCES):
+        return
+    ours = remap_containers(it.after)
+    unwanted = {"CUDA_DISABLE_CONTROL", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"}
+    assert not [
+        entry for holder, entry in added_variables(it.pod, it.after) if entry["name"] in unwanted and holder not in ours
+    ]
+    added = it.after["metadata"]["annotations"].keys() - (it.pod["metadata"].get("annotations") or {}).keys()
+    assert not [key for key in added if key in FOREIGN_ANNOTATIONS or OF_VISIBLE_GPUS.fullmatch(key)]
+    assert not [entry for entry in ours[0]["env"] if entry["name"] == "NVIDIA_VISIBLE_DEVICES"]
+
+
+def the_remap_container_refers_to_the_claims_of_prepared_containers_and_to_no_others(it: Admission) -> None:
+    if not is_prepared_by_claims(it):
+        return
+    (ours,) = remap_containers(it.after)
+    prepared = prepared_containers(it)
+    entries = {use["name"] for holder in prepared for use in claims_of(holder)}
+    without_gpus = {"nic", "admin"}
+    unknown = {"unread"}
+    found = {use["name"] for use in claims_of(ours)}
+    if it.rules.remap.sees_gpus:
+        assert entries - without_gpus - unknown <= found <= entries - without_gpus
+    else:
+        assert found == set()
+    pairs = [(use["name"], use.get("request", "")) for use in claims_of(ours)]
+    assert len(set(pairs)) == len(pairs)
+    assert not [name for name, request in pairs if request and (name, "") in pairs]
+
+
+def containers_with_claims_are_told_one_profile(it: Admission) -> None:
+    if is_prepared_by_claims(it):
+        for holder in prepared_containers(it):
+            assert profiles_of(holder)[-1] == it.outcome.profile
+
+
+def peers_with_claims_use_the_same_ones_or_share_a_named_one(it: Admission) -> None:
+    if not is_prepared_by_claims(it):
+        return
+    prepared = prepared_containers(it)
+    gpus = [{(use["name"], use.get("request", "")) for use in claims_of(holder)} for holder in prepared]
+    known = [{use for use in uses if use[0] not in ("nic", "admin", "unread")} for uses in gpus]
+    if it.outcome.profile == "pod-peers" and any(known):
+        assert all(uses == known[0] for uses in known)
+    if it.outcome.profile == "node-peers":
+        named = {entry["name"] for entry in it.pod["spec"]["resourceClaims"] if "resourceClaimName" in entry}
+        assert {name for uses in known for name, _ in uses} <= named
+
+
+def parts_and_gpus_of_hamis_dra_driver_are_never_prepared(it: Admission) -> None:
+    if is_prepared_by_claims(it):
+        entries = {use["name"] for holder in prepared_containers(it) for use in claims_of(holder)}
+        assert not entries & {"mig", "mps", "hami"}
+
+
+OF_CLAIMS = (
+    a_container_that_gets_its_gpus_by_claims_alone_gets_nothing_of_hami_and_no_list_of_gpus,
+    the_remap_container_refers_to_the_claims_of_prepared_containers_and_to_no_others,
+    containers_with_claims_are_told_one_profile,
+    peers_with_claims_use_the_same_ones_or_share_a_named_one,
+    parts_and_gpus_of_hamis_dra_driver_are_never_prepared,
+)
 LAWS = (
     the_label_stands_on_pods_that_wait_and_on_no_others,
     no_pod_begins_to_wait_unless_a_planner_is_there_and_may_choose,
@@ -424,6 +538,14 @@ def test_every_law_holds_for_every_pod(
 ) -> None:
     check_laws(LAWS, admission(pod, namespace, cluster, rules))
     check_laws(WITHOUT_PERMISSIONS, admission(pod, bare, cluster, rules))
+
+
+@given(claim_pods(), namespaces(), namespaces(permissions=False), clusters, claim_policies)
+def test_every_law_holds_for_every_pod_with_claims(
+    pod: Manifest, namespace: Namespace, bare: Namespace, cluster: ClusterFacts, rules: AdmitPolicy
+) -> None:
+    check_laws([*LAWS, *OF_CLAIMS], admission(pod, namespace, cluster, rules, CLAIM_SPECS))
+    check_laws([*WITHOUT_PERMISSIONS, *OF_CLAIMS], admission(pod, bare, cluster, rules, CLAIM_SPECS))
 
 
 def test_a_law_that_does_not_hold_is_named() -> None:

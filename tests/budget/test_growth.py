@@ -21,6 +21,7 @@ from webhook.allocation.read import read_allocation
 from webhook.bind.binding import begin, finish
 from webhook.bind.pod_to_bind import PodToBind
 from webhook.bind.resolution import peer_devices
+from webhook.claims.objects import ClaimSpec
 from webhook.manifest.pods import to_json
 from webhook.model import names
 from webhook.model.binding import Binding, Target
@@ -229,6 +230,46 @@ def assert_linear(work: Callable[[int], Callable[[], object]], size: int) -> Non
 @pytest.mark.parametrize("dimension", PODS)
 def test_admission_takes_time_with_the_size_of_the_pod(dimension: str) -> None:
     assert_linear(lambda size: of_admission(PODS[dimension](size)), 100)
+
+
+CLAIMING = policy(limits=LIMITS, claims={"enabled": True})
+WHOLE = msgspec.convert(
+    {"devices": {"requests": [{"name": "gpus", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}}]}},
+    ClaimSpec,
+)
+
+
+def claiming(containers: dict[str, list[str]], kind: str = "resourceClaimTemplateName", **fields: Any) -> Manifest:
+    """A pod of containers that use these claims."""
+    entries = dict.fromkeys(entry for uses in containers.values() for entry in uses)
+    made = [
+        container(name, None, resources={"claims": [{"name": entry} for entry in uses]})
+        for name, uses in containers.items()
+    ]
+    return pod(*made, resourceClaims=[{"name": entry, kind: entry} for entry in entries], **fields)
+
+
+CLAIMS: dict[str, Callable[[int], Manifest]] = {
+    "claims of a container": lambda n: claiming({"train": named(n)}),
+    "claims that pods share": lambda n: claiming(
+        {"train": named(n)}, "resourceClaimName", annotations={"gpu.topology/profile": "node-peers"}
+    ),
+    "containers with a claim each": lambda n: claiming({name: [name] for name in named(n)}),
+    "containers that share a claim": lambda n: claiming({name: ["g"] for name in named(n)}, annotations=PEERS),
+    "containers of a group": lambda n: claiming(
+        {name: ["g"] for name in named(n)}, "resourceClaimName", annotations={"gpu.topology/group": "serving"}
+    ),
+}
+
+
+@pytest.mark.parametrize("dimension", CLAIMS)
+def test_admission_takes_time_with_the_number_of_claims(dimension: str) -> None:
+    def work(size: int) -> Callable[[], object]:
+        found = decode(CLAIMS[dimension](size))
+        specs = {entry.name: WHOLE for entry in found.spec.resource_claims} if found.spec else {}
+        return lambda: encode_reply("uid", admit(found, ALL_ALLOWED, CLAIMING, HAMI_2_9, claim_specs=specs))
+
+    assert_linear(work, 100)
 
 
 @pytest.mark.parametrize("dimension", PODS)

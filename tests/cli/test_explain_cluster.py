@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.agent.looks import nowhere
+from tests.claims.cases import CASES
 from tests.cli.command import Done, gpu_topology
 from tests.explain.situations import H20, injected, on
 from tests.pods import Manifest, pod
@@ -301,7 +302,7 @@ def test_a_registration_that_may_not_be_read_is_not_taken_for_none(cluster: Clus
     add_pod(cluster, on(injected(pod()), "h20-node-1", list(H20[:2])))
     cluster.objects[path] = None
     done = cluster.explain()
-    assert "?    binding-reviewed: whether Bindings of HAMi's scheduler reach the webhook is not known: " in done.out
+    assert "?    binding-reviewed: whether Bindings of the pod's scheduler reach the webhook is not known: " in done.out
     assert "-> Have the permissions to list Deployments and to get MutatingWebhookConfigurations\n" in done.out
 
 
@@ -390,3 +391,109 @@ def test_of_a_pod_with_a_node_device_classes_are_not_asked_for(cluster: Cluster)
     add_pod(cluster, pod(nodeName="h20-node-1"))
     cluster.explain()
     assert CLASSES not in cluster.asked
+
+
+RESOURCE = "/apis/resource.k8s.io/v1"
+TRAIN_CLAIM = f"{RESOURCE}/namespaces/team/resourceclaims/train-gpus-00001"
+TEMPLATE = f"{RESOURCE}/namespaces/team/resourceclaimtemplates"
+SLICES = f"{RESOURCE}/resourceslices"
+
+
+def add_claim_case(cluster: Cluster, name: str, *, node: str = "a100-bridged") -> str:
+    """The pod of a captured case on its node, with its claims and slices; returns its name for ``explain``."""
+    folder = CASES / name
+    found = json.loads((folder / "pod.json").read_text())
+    found["spec"]["nodeName"] = node
+    cluster.objects[f"/api/v1/namespaces/team/pods/{found['metadata']['name']}"] = found
+    cluster.objects["/api/v1/namespaces/team"] = {
+        "metadata": {"name": "team", "labels": {"gpu.topology/injection": "enabled"}}
+    }
+    for claim in json.loads((folder / "claims.json").read_text()):
+        cluster.objects[f"{RESOURCE}/namespaces/team/resourceclaims/{claim['metadata']['name']}"] = claim
+    cluster.objects[SLICES] = {"items": json.loads((folder / "slices.json").read_text())}
+    return f"team/{found['metadata']['name']}"
+
+
+@pytest.fixture
+def claims_enabled(tmp_path: Path) -> tuple[str, str]:
+    """The options for a configuration that has claims looked at."""
+    path = tmp_path / "config.yaml"
+    path.write_text("claims: {enabled: true}\n")
+    return "--config", str(path)
+
+
+def test_claims_are_read_with_the_slices_of_the_node(cluster: Cluster, claims_enabled: tuple[str, str]) -> None:
+    name = add_claim_case(cluster, "first-available")
+    done = cluster.explain(name, *claims_enabled)
+    assert "ok   resource-claims: ResourceClaim train-gpus-00001 was given gpu-1 and gpu-0 of pool a100-br" in done.out
+    assert "GPUs of node a100-bridged, of which nothing is known" in done.out
+    assert [target for target in cluster.asked if target.startswith(RESOURCE)] == [
+        TRAIN_CLAIM,
+        f"{SLICES}?fieldSelector=spec.nodeName%3Da100-bridged&limit=500",
+    ]
+
+
+def test_where_claims_are_not_enabled_none_is_read(cluster: Cluster) -> None:
+    done = cluster.explain(add_claim_case(cluster, "first-available"))
+    assert "(GT164)" in done.out
+    assert not [target for target in cluster.asked if target.startswith(RESOURCE)]
+
+
+@pytest.mark.parametrize(("path", "code"), [(TRAIN_CLAIM, "GT293"), (SLICES, "GT294")])
+def test_claims_that_may_not_be_read_leave_the_gpus_open(
+    cluster: Cluster, claims_enabled: tuple[str, str], path: str, code: str
+) -> None:
+    name = add_claim_case(cluster, "first-available")
+    cluster.objects[path] = None
+    done = cluster.explain(name, *claims_enabled)
+    assert "gpu-topology: left out: " in done.err
+    assert f"you may not (403) ({code})" in done.out
+    assert "does not exist" not in done.out
+
+
+def test_a_claim_that_is_gone_is_missed(cluster: Cluster, claims_enabled: tuple[str, str]) -> None:
+    name = add_claim_case(cluster, "first-available")
+    del cluster.objects[TRAIN_CLAIM]
+    assert (
+        "FAIL resource-claims: ResourceClaim train-gpus-00001 does not exist"
+        in cluster.explain(name, *claims_enabled).out
+    )
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_of_a_claim_that_is_not_made_yet_the_template_is_read(
+    cluster: Cluster, claims_enabled: tuple[str, str], exists: bool
+) -> None:
+    name = add_claim_case(cluster, "no-claim-yet")
+    devices = {"requests": [{"name": "g", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 4}}]}
+    if exists:
+        cluster.objects[f"{TEMPLATE}/later"] = {"metadata": {"name": "later"}, "spec": {"spec": {"devices": devices}}}
+    done = cluster.explain(name, *claims_enabled)
+    asks = "ResourceClaimTemplate later asks for 4 devices of gpu.nvidia.com (GT290)"
+    assert (asks in done.out) is exists
+    assert ("ResourceClaimTemplate later does not exist" in done.out) is not exists
+
+
+@pytest.mark.parametrize(
+    ("account", "said"),
+    [
+        (
+            "system:kube-scheduler",
+            "ok   binding-reviewed: the API server asks the webhook about Bindings by system:kube",
+        ),
+        ("system:serviceaccount:kube-system:hami-scheduler", "FAIL binding-reviewed: the API server does not ask the"),
+    ],
+)
+def test_bindings_of_kube_scheduler_have_to_reach_the_webhook_for_pods_with_claims(
+    cluster: Cluster, claims_enabled: tuple[str, str], account: str, said: str
+) -> None:
+    name = add_claim_case(cluster, "first-available")
+    train = cluster.objects["/api/v1/namespaces/team/pods/train"]["spec"]["containers"][0]
+    names = ("GPU_TOPOLOGY_PROFILE", "NCCL_P2P_LEVEL", "NCCL_NVLS_ENABLE")
+    train["env"] = [{"name": variable, "value": "exclusive"} for variable in names]
+    bindings = {
+        "name": "bindings.gpu.topology",
+        "matchConditions": [{"name": "by", "expression": f"request.userInfo.username in ['{account}']"}],
+    }
+    cluster.objects[REGISTRATION] = {"webhooks": [bindings]}
+    assert said in cluster.explain(name, *claims_enabled).out

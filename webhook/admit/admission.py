@@ -66,7 +66,7 @@ def admit(  # noqa: PLR0913 - the pod, and what is known beside it
             return _skip(skip, pod, namespace, policy)
         claims = claim_view(pod, claim_specs, policy, cluster.overruled_by(policy.versions))
         requests = read_requests(pod, policy.resources, policy.default_count, claims)
-        skip = skip_reason(pod, namespace, requests, policy.defaults.inject)
+        skip = skip_reason(pod, namespace, requests, policy)
         if skip:
             if skip.reason is Reason.RESOURCE_CLAIMS:
                 refuse_promise_of_claims(pod, namespace, policy)

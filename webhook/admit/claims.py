@@ -1,8 +1,12 @@
-"""Profile ``exclusive`` where HAMi's DRA driver gives the GPUs: it preloads HAMi's library whatever the pod says."""
+"""Pods whose claims do not allow what their profile promises, refused before anything of them is changed.
 
-from collections.abc import Sequence
+HAMi's DRA driver preloads HAMi's library whatever the pod says (cmd/hami-kubelet-plugin/hami_core.go of
+Project-HAMi/k8s-dra-driver). With the library preloaded CUDA IPC does not work, so no profile holds there.
+"""
 
-from webhook.catalogue import cards
+from collections.abc import Collection, Sequence
+
+from webhook.catalogue import cards, claims
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Profile
@@ -11,6 +15,7 @@ from webhook.model.options import resolve_options
 from webhook.model.outcome import Reason, Refused
 from webhook.model.pod import Namespace, Pod
 from webhook.request.resources import ContainerRequest
+from webhook.request.skip import asks_itself
 
 
 def refuse_promise_of_claims(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> None:
@@ -22,24 +27,58 @@ def refuse_promise_of_claims(pod: Pod, namespace: Namespace, policy: AdmitPolicy
         Refused: the pod asks for profile ``exclusive``.
         FormatError: an option does not parse.
     """
-    asks = names.PROFILE in pod.annotations or pod.annotations.get(names.INJECT) == "true"
-    if asks and pod.labels.get(names.HAMI_DRA) == "true":
-        _refuse(pod, namespace, resolve_options(policy.defaults, pod, namespace).profile)
+    if asks_itself(pod) and pod.labels.get(names.HAMI_DRA) == "true":
+        profile = resolve_options(policy.defaults, pod, namespace).profile
+        if profile is Profile.EXCLUSIVE:
+            raise _preloaded(pod, namespace, profile)
 
 
 def refuse_preloaded(
     pod: Pod, namespace: Namespace, containers: Sequence[ContainerRequest], profile: Profile, cluster: ClusterFacts
 ) -> None:
-    """Of a pod that asks for GPUs by their count.
+    """Of a pod whose GPUs HAMi's DRA driver gives.
+
+    Args:
+        pod: The pod.
+        namespace: Its namespace.
+        containers: All of the pod.
+        profile: Of the pod.
+        cluster: What is known of the cluster. Where claims are not looked at, it tells who serves a count.
 
     Raises:
-        Refused: the profile is ``exclusive``, and HAMi's DRA driver serves that count.
+        Refused: the profile promises containers without HAMi's library.
     """
-    if any(container.request and cluster.is_preloaded(container.request.resource) for container in containers):
-        _refuse(pod, namespace, profile)
+    requests = [container.request for container in containers if container.request]
+    is_preloaded = any(request.claimed and request.claimed.preloading_driver for request in requests)
+    by_count = profile is Profile.EXCLUSIVE and any(cluster.is_preloaded(request.resource) for request in requests)
+    if is_preloaded or by_count:
+        raise _preloaded(pod, namespace, profile)
 
 
-def _refuse(pod: Pod, namespace: Namespace, profile: Profile) -> None:
+def refuse_unfit(containers: Sequence[ContainerRequest], selected: Collection[str]) -> None:
+    """Of a pod with containers that get parts of GPUs by claims, or GPUs in two ways.
+
+    Args:
+        containers: All of the pod.
+        selected: The names of those to which the profile applies.
+
+    Raises:
+        Refused: one of those is such a container.
+    """
+    for container in containers:
+        request = container.request
+        if request is None or container.name not in selected:
+            continue
+        if request.asks_twice:
+            message = claims.TWO_WAYS.say(container=container.name, resource=request.resource)
+            raise Refused(Reason.BAD_RESOURCE, message)
+        if request.why_part:
+            message = claims.PART_OF_CLAIM.say(container=container.name, why=request.why_part.text)
+            raise Refused(Reason.PARTS_OF_CLAIM, message)
+
+
+def _preloaded(pod: Pod, namespace: Namespace, profile: Profile) -> Refused:
+    name = f"{namespace.name}/{pod.display_name}"
     if profile is Profile.EXCLUSIVE:
-        name = f"{namespace.name}/{pod.display_name}"
-        raise Refused(Reason.HAMI_DRA_DRIVER, cards.PRELOADED_BY_DRA.say(pod=name))
+        return Refused(Reason.HAMI_DRA_DRIVER, cards.PRELOADED_BY_DRA.say(pod=name))
+    return Refused(Reason.HAMI_DRA_DRIVER, claims.PEERS_PRELOADED.say(pod=name, profile=profile))

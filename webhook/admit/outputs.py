@@ -22,10 +22,12 @@ from webhook.resolve.nccl import nccl_defaults
 from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, nccl_annotations
 
 _NOT_PLACED = "{}"
+_NOTHING_CLAIMED = ""
 _FIXED = {
     names.VISIBLE_UUIDS: names.NO_VISIBLE_DEVICE,
     names.NODE_TOPOLOGY: names.UNKNOWN_TOPOLOGY,
     names.PLACED: _NOT_PLACED,
+    names.CLAIMED_GPUS: _NOTHING_CLAIMED,
     **dict.fromkeys(FOR_PEOPLE, UNKNOWN),
 }
 
@@ -62,7 +64,8 @@ def _value_until_bind(key: str, policy: AdmitPolicy) -> str | None:
     """What the annotation says while nothing is known of the pod's GPUs; None if we never write it."""
     if key.startswith(names.CUDA_VISIBLE_DEVICES_PREFIX):
         return names.NO_CUDA_DEVICE
-    return _FIXED.get(key) or _nccl_values(policy).get(key)
+    fixed = _FIXED.get(key)
+    return _nccl_values(policy).get(key) if fixed is None else fixed
 
 
 def _nccl_values(policy: AdmitPolicy) -> dict[str, str]:

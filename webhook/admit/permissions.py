@@ -39,7 +39,7 @@ def _needs(subject: Subject) -> Iterator[tuple[str, str]]:
     """Each label that must be set, and what for."""
     for field in subject.host.ours:
         yield HOST_NAMESPACE_LABELS[field], f"it needs {field}"
-    if subject.profile is Profile.NODE_PEERS:
+    if subject.profile is Profile.NODE_PEERS and not subject.has_claims:  # peers see what their claim was given
         yield names.ALLOW_NODE_GPUS, f"profile {subject.profile} shows it every GPU of the node"
     peers = subject.profile is Profile.POD_PEERS
     union = subject.sources(names.VISIBLE_UUIDS, names.ENV_NVIDIA_VISIBLE_DEVICES)

@@ -7,13 +7,14 @@ import msgspec
 
 from webhook.admit.allocated import Nodes, allocated_annotations, gpu_containers, has_allocation, unknown_nodes
 from webhook.admit.budget import check_counts, check_variables, count_variables
-from webhook.admit.claims import refuse_preloaded
+from webhook.admit.claims import refuse_preloaded, refuse_unfit
 from webhook.admit.container import PodContainer, inspect
 from webhook.admit.remap.choice import choose_remap
 from webhook.admit.subject import HostNamespaces, Subject
+from webhook.allocation.claim import FAMILY as CLAIM
 from webhook.config import AdmitPolicy
 from webhook.model import names
-from webhook.model.choices import Profile
+from webhook.model.choices import Carrier, Profile
 from webhook.model.cluster import ClusterFacts
 from webhook.model.options import Options, resolve_options
 from webhook.model.pod import Namespace, Pod, PodSpec
@@ -98,16 +99,18 @@ def prepare(pod: PodToInject, profile: Profile) -> Subject:
     options, family, limits = pod.options, family_of(pod.requests.containers), pod.policy.limits
     check_counts(pod.requests.containers, options, limits, pod.holder)
     refuse_preloaded(pod.pod, pod.namespace, pod.requests.containers, profile, pod.cluster)
+    refuse_unfit(pod.requests.containers, pod.selected)
     spec = pod.pod.spec or PodSpec()
     containers = [
         inspect(request, options.env) if request.name in pod.selected else inspect(request, left_out=True)
         for request in pod.requests.containers
     ]
     asking = [container for container in containers if container.request and container.name in pod.selected]
-    remap = choose_remap(spec, pod.namespace, containers, options.remap, pod.policy, pod.cluster)
+    carrier = _carrier(options.remap, family)
+    remap = choose_remap(spec, pod.namespace, containers, carrier, pod.policy, pod.cluster)
     check_variables(count_variables(containers, remap.container), limits, pod.holder)
     host = _choose_host_namespaces(spec, options, profile)
-    keys = _assign_visible_devices(asking) if profile.shares_gpus else {}
+    keys = _assign_visible_devices(asking) if profile.shares_gpus and family != CLAIM else {}
     return Subject(
         pod=pod.pod,
         spec=spec,
@@ -137,11 +140,16 @@ def _allocated(
     profile: Profile,
     host: HostNamespaces,
 ) -> Mapping[str, str]:
-    if not has_allocation(pod.pod):
+    if not has_allocation(pod.pod) or family == CLAIM:  # claims alone tell what they gave, and only at bind
         return {}
     asking = gpu_containers(containers, pod.selected, keys)
     demand = gpu_demand(asking, family, pod.options, pod.policy, profile, host_network=host.network)
     return allocated_annotations(pod.pod, pod.namespace, demand, pod.nodes, pod.policy)
+
+
+def _carrier(asked: Carrier, family: str) -> Carrier:
+    """The option ``remap``. Beside claims no sidecar is needed: it is for a fault of HAMi."""
+    return Carrier.INIT if family == CLAIM and asked is not Carrier.NONE else asked
 
 
 def _assign_visible_devices(gpu_containers: Sequence[PodContainer]) -> dict[str, str]:

@@ -6,6 +6,7 @@ import msgspec
 
 from webhook.admit.container import PodContainer
 from webhook.admit.remap.choice import RemapChoice
+from webhook.allocation.claim import FAMILY as CLAIM
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.choices import Profile
@@ -55,12 +56,27 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     allocated: Mapping[str, str]
     """What the annotations that we write will say, for a pod whose GPUs are known already; else empty."""
     family: str
-    """Whose resources the pod asks for: ``hami``, ``volcano`` or ``koordinator``."""
+    """Whose GPUs the pod asks for: ``hami``, ``volcano``, ``koordinator``, or ``claim`` where claims give them."""
 
     @property
     def name(self) -> str:
         """How messages call the pod."""
         return f"{self.namespace.name}/{self.pod.display_name}"
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether resource claims give it its GPUs, as far as admission can know, and bind can read them."""
+        return self.family == CLAIM
+
+    @property
+    def resource(self) -> str:
+        """The extended resource by whose count it asks for GPUs; empty if it asks by claims alone.
+
+        Who serves such a resource, a device plugin or a claim, is a fact of the node and not known yet:
+        pkg/scheduler/framework/plugins/dynamicresources of Kubernetes, extendeddynamicresources.go.
+        """
+        requests = (container.request for container in self.containers)
+        return next((request.resource for request in requests if request and request.resource), "")
 
     @property
     def served_by_claims(self) -> str:

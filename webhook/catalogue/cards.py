@@ -238,7 +238,7 @@ HAMI_DRA_DRIVER = Entry(
     "GT255",
     "HAMi's DRA driver serves the pod, which preloads HAMi's library whatever the pod says",
     "Choose GPUs of another DeviceClass, or opt the pod out",
-    "dra.md",
+    "claims.md",
 )
 PRELOADED_BY_DRA = Entry(
     "GT256",
@@ -246,5 +246,5 @@ PRELOADED_BY_DRA = Entry(
     "container, whatever CUDA_DISABLE_CONTROL says",
     'Use GPUs of another DeviceClass, or set gpu.topology/inject: "false" on the pod. An administrator sets '
     "cluster.extendedResources: hami if HAMi's device plugin serves the GPUs after all",
-    "dra.md",
+    "claims.md",
 )

@@ -113,7 +113,7 @@ SCHEDULERS_NOT_FOUND = Entry(
 )
 REGISTRATION_NOT_READ = Entry(
     "GT825",
-    "whether Bindings of HAMi's scheduler reach the webhook is not known: {problem}",
+    "whether Bindings of the pod's scheduler reach the webhook is not known: {problem}",
     "Have the permissions to list Deployments and to get MutatingWebhookConfigurations",
     _SCHEDULERS,
 )

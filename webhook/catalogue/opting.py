@@ -265,34 +265,36 @@ WOULD_BE_REFUSED = Entry(
 NO_LONGER_PREPARED = Entry("GT159", "{lacking}", f"Find out who changed it, and {_AGAIN}", "injection.md")
 CLAIMS_LEFT_ALONE = Entry(
     "GT161",
-    "the pod gets devices by resource claims, which are not understood yet; it is left as it is",
-    "Ask for GPUs by the count of a device plugin if the webhook is to prepare the pod",
-    "dra.md",
+    "the pod gets devices by resource claims, which are not looked at; it is left as it is",
+    "An administrator sets claims.enabled; or ask for GPUs by the count of a device plugin",
+    "claims.md",
 )
 SERVED_BY_CLAIMS = Entry(
     "GT162",
     "resource claims serve the GPUs that the pod asks for, so the webhook cannot learn which ones they are",
-    "If the pod does not need values that follow from its links, there is nothing to do. If HAMi serves the GPUs after "
-    "all, set cluster.extendedResources: hami",
-    "dra.md",
+    "An administrator sets claims.enabled, if the pod needs values that follow from its links; or "
+    "cluster.extendedResources: hami, if HAMi serves the GPUs after all",
+    "claims.md",
 )
 COUNT_SERVED_BY_CLAIMS = Entry(
     "GT163",
     "resource claims serve {resource} here: which GPUs the pod gets, and their links, will not be known",
-    "Set cluster.extendedResources: hami where HAMi serves it after all",
-    "dra.md",
+    "An administrator sets claims.enabled; or cluster.extendedResources: hami where HAMi serves it after all",
+    "claims.md",
 )
 CLAIMED_DEVICES = Entry(
     "GT164",
-    "the pod gets devices by {claims}; which ones, and how they are linked, is not known here",
-    "Look at the allocation of the ResourceClaims and at the ResourceSlices of the node",
-    "dra.md",
+    "the pod gets devices by {claims}; which ones, and how they are linked, is not known here: the configuration has "
+    "no claims looked at",
+    "Set claims.enabled in the configuration of the webhook, and give that configuration with --config",
+    "claims.md",
 )
 COUNT_WAS_CLAIMED = Entry(
     "GT165",
-    "the scheduler served its GPUs by a resource claim; which ones, and how they are linked, is not known here",
-    "Look at the allocation of the ResourceClaim and at the ResourceSlices of the node",
-    "dra.md",
+    "the scheduler served its GPUs by a resource claim; which ones, and how they are linked, is not known here: the "
+    "configuration has no claims looked at",
+    "Set claims.enabled in the configuration of the webhook, and give that configuration with --config",
+    "claims.md",
 )
 HOW_TO_ASK = Entry(
     "GT166",
@@ -302,7 +304,8 @@ HOW_TO_ASK = Entry(
 )
 RESOURCE_CLAIMS = Entry(
     "GT167",
-    "the pod gets devices by resource claims, which the webhook does not understand yet",
-    "Ask for GPUs by the count of a device plugin if the webhook is to prepare it, or set what NCCL needs yourself",
-    "dra.md",
+    "the pod gets devices by resource claims, which the webhook does not look at or could not read",
+    "An administrator sets claims.enabled. Create claims and templates before the pod; or ask for GPUs by the count of "
+    "a device plugin; or set what NCCL needs yourself",
+    "claims.md",
 )

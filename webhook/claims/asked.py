@@ -43,22 +43,27 @@ class ClaimView(msgspec.Struct, frozen=True, kw_only=True):
     """What containers get by claims, by their names."""
     resources: frozenset[str] = frozenset()
     """Extended resources that claims serve."""
+    preloading_driver: str = ""
+    """The driver that serves those and preloads HAMi's library; empty if none does."""
 
     def of_resource(self, resource: str, count: int) -> ClaimedGpus | None:
         """What a container gets that asks for so many of an extended resource; ``None`` if no claim serves it.
 
         A DeviceClass also serves the resource that is named after it: k8s.io/api resource/v1, DeviceClassSpec.
         """
+        uses = (ClaimUse(EXTENDED, ""),)
+        if resource in self.resources:
+            return ClaimedGpus(uses=uses, count=count, preloading_driver=self.preloading_driver)
         name = resource.removeprefix(names.CLASS_RESOURCE_PREFIX)
         driver = self.settings.driver_of_class(name) if name != resource else None
-        if driver is None and resource not in self.resources:
+        if driver is None:
             return None
-        is_part = driver is not None and name in driver.part_classes
+        is_part = name in driver.part_classes
         return ClaimedGpus(
-            uses=(ClaimUse(EXTENDED, ""),),
+            uses=uses,
             count=count,
             part=PART_BY_CLASS.say(request=resource, device_class=name) if is_part else None,
-            preloading_driver=driver.name if driver and driver.preloads_library else "",
+            preloading_driver=driver.name if driver.preloads_library else "",
         )
 
 

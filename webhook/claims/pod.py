@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from webhook.model.pod import Container, Pod, PodClaim, PodSpec, is_present
+from webhook.model import names
+from webhook.model.pod import Container, InitContainer, Pod, PodClaim, PodSpec, is_present
 
 MOST_CLAIMS = 32
 """Of one pod that are read. The API server allows more only of claims that few pods have."""
@@ -36,6 +37,8 @@ class ClaimNames(msgspec.Struct, frozen=True, gc=False):
 def claim_uses(pod: Pod) -> dict[str, list[ClaimUse]]:
     """The claims that containers use, by the names of the containers; without those that use none.
 
+    The remap container is left out: it sees what the others were given, and was given nothing itself.
+
     Raises:
         MalformedPod: a field has another type than in a pod.
     """
@@ -46,12 +49,17 @@ def claim_uses(pod: Pod) -> dict[str, list[ClaimUse]]:
         for container in containers:
             claims = container.resources.claims if container.resources else ()
             uses = [ClaimUse(claim.name, claim.request or "") for claim in claims if claim.name in declared]
-            if uses:
+            if uses and not _is_remap_container(container):
                 found[container.name] = uses
     extended = pod.status.extended_claim if pod.status else None
     for mapping in (extended.request_mappings if extended else None) or ():
         found.setdefault(mapping.container_name, []).append(ClaimUse(EXTENDED, mapping.request_name))
     return found
+
+
+def _is_remap_container(container: Container) -> bool:
+    is_named = isinstance(container, InitContainer) and container.name.startswith(names.REMAP_CONTAINER)
+    return is_named and container.command == list(names.REMAP_COMMAND)
 
 
 def claim_names(pod: Pod) -> ClaimNames:

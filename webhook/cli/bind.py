@@ -27,7 +27,8 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     ],
     node: Annotated[str, typer.Option(metavar="NODE", help="Where it goes; without, the node of its allocation.")] = "",
     state: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="State directory: nodes/*.json, namespaces/*.yaml, pods/*.yaml.")
+        Path | None,
+        typer.Option(metavar="DIR", help="State directory: nodes/*.json, namespaces/*.yaml, claims/*.yaml."),
     ] = None,
     topology: Annotated[
         str | None, typer.Option(metavar="FILE", help="Topology of the node, in any form that 'topology show' reads.")
@@ -45,19 +46,25 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     Warnings and refusals go to stderr. A refused Binding ends with exit code 1.
     """
     from webhook.bind.binding import begin, finish
-    from webhook.cli.inputs import namespace_in, read_pod_file, read_settings, read_state
+    from webhook.claims.given import NOTHING_GIVEN, given_gpus
+    from webhook.cli.inputs import namespace_in, read_claims, read_pod_file, read_settings, read_state
     from webhook.cli.topology.source import sources_in
     from webhook.model.binding import BIND_SENTENCES, Binding, BindOutcome, Target
     from webhook.model.outcome import Kind
     from webhook.model.pod import Metadata
 
-    pod, source = read_pod_file(file, namespace)
     _, policy = read_settings(config)
+    pod, source, claims = read_pod_file(file, namespace, policy)
     known = read_state(state)
     target = node or _allocated_node(pod, source)
     metadata = pod.metadata or Metadata()
+    of_namespace = metadata.namespace or namespace
     binding = Binding(Metadata(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid), Target(target))
-    begun = begin(_unbound(pod), binding, namespace_in(known, metadata.namespace or namespace), policy)
+    given = NOTHING_GIVEN
+    if policy.claims.enabled:
+        of_pod = read_claims(state, policy.claims).joined(claims).known(pod, of_namespace, policy.claims)
+        given = given_gpus(pod, of_pod.claims, of_pod.pools, policy.claims, node=target)
+    begun = begin(_unbound(pod), binding, namespace_in(known, of_namespace), policy, given)
     if isinstance(begun, BindOutcome):
         outcome = begun
     else:
@@ -91,6 +98,8 @@ def _allocated_node(pod: "Pod", source: str) -> str:
         node = allocated_node(pod.annotations, family=dialect.family)
         if node:
             return node
+    if pod.spec and pod.spec.node_name:  # claims do not say it
+        return pod.spec.node_name
     keys = ", ".join(dialect.node_key for dialect in DIALECTS if dialect.node_key)
     raise FormatError(source, expected=f"an annotation that names the node ({keys})", found="none", fix="Give --node")
 

@@ -14,6 +14,8 @@ from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
 from webhook.printable import printable
 
 if TYPE_CHECKING:
+    from webhook.config import AdmitPolicy
+    from webhook.manifest.claims import ClaimObjects
     from webhook.workload import Injection
 
     Done = tuple[ManifestFile, Injection]
@@ -33,7 +35,8 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     file: Annotated[list[str], FILE_OPTION],
     recursive: Annotated[bool, RECURSIVE_OPTION] = False,
     state: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="State directory: namespaces/*.yaml, cluster.yaml.")
+        Path | None,
+        typer.Option(metavar="DIR", help="State directory: namespaces/*.yaml, claims/*.yaml, cluster.yaml."),
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file.")] = None,
     namespace: Annotated[
@@ -49,7 +52,7 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
 
     Warnings, notes and refusals go to stderr. A refused pod ends with exit code 1 and nothing on stdout.
     """
-    from webhook.cli.inputs import read_settings, read_state
+    from webhook.cli.inputs import read_claims, read_settings, read_state
     from webhook.cli.manifests import read_files
     from webhook.cli.versions import given_versions, overruled
     from webhook.workload import inject_manifest
@@ -58,9 +61,13 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     given = given_versions(hami_version, kubernetes_version)
     _, policy = read_settings(config)
     policy, known = overruled(policy, given), read_state(state)
+    manifests = list(read_files(file, recursive=recursive))
+    claims = _claims(manifests, policy, namespace, read_claims(state, policy.claims))
     done = []
-    for manifest in read_files(file, recursive=recursive):
-        injection = inject_manifest(manifest.text, manifest.source, policy, known, default_namespace=namespace)
+    for manifest in manifests:
+        injection = inject_manifest(
+            manifest.text, manifest.source, policy, known, default_namespace=namespace, claims=claims
+        )
         done.append((manifest, injection))
     for line in _notes(done):
         complain(line)
@@ -71,6 +78,21 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     if any(injection.refused for _, injection in done):
         raise typer.Exit(1)
     typer.echo(_encoded(_render(output, done)), nl=False)
+
+
+def _claims(
+    manifests: "Sequence[ManifestFile]", policy: "AdmitPolicy", namespace: str, known: "ClaimObjects"
+) -> "ClaimObjects":
+    """What the state directory and all files say about claims: a template may stand beside its workload or before."""
+    from webhook.manifest.claims import claim_objects
+    from webhook.manifest.manifest import Manifest
+
+    if not policy.claims.enabled or len(manifests) == 1:  # of one file it is read with its pods
+        return known
+    documents = [
+        (document.value, file.source) for file in manifests for document in Manifest(file.text, file.source).documents
+    ]
+    return known.joined(claim_objects(documents, namespace))
 
 
 def _notes(done: "Sequence[Done]") -> Iterator[str]:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from webhook import __version__
 from webhook.cli.manifests import read_files
-from webhook.config import AdmitPolicy, Config, admit_policy, parse_config
+from webhook.config import AdmitPolicy, ClaimSettings, Config, admit_policy, parse_config
+from webhook.manifest.claims import NO_OBJECTS, ClaimObjects, claim_objects, is_about_claims
 from webhook.manifest.documents import read_yaml
 from webhook.manifest.manifest import Manifest
 from webhook.manifest.pods import decode_pod, in_namespace, to_json
@@ -40,20 +41,38 @@ def read_state(path: Path | None) -> DirectoryState | None:
     return None if path is None else load_directory(path)
 
 
+def read_claims(path: Path | None, settings: ClaimSettings) -> ClaimObjects:
+    """What ``claims/*.yaml`` of a state directory hold; nothing where the configuration has no claims looked at.
+
+    Raises:
+        ManifestError: a file cannot be read, or is no YAML.
+        FormatError: an object has another shape, or is of an old version of the API.
+    """
+    if path is None or not settings.enabled:
+        return NO_OBJECTS
+    files = sorted((path / "claims").glob("*.yaml"))
+    return claim_objects((document, str(file)) for file in files for document in read_yaml(file))
+
+
 def namespace_in(state: DirectoryState | None, name: str) -> Namespace:
     """The namespace; without a state directory one that has opted in and has no permissions."""
     return state.namespace(name) if state else Namespace(name, {names.INJECTION: "enabled"})
 
 
-def read_pod_file(file: str, default_namespace: str) -> tuple[Pod, str]:
-    """The pod in a file (``-``: standard input), and how messages call the file.
+def read_pod_file(file: str, default_namespace: str, policy: AdmitPolicy) -> tuple[Pod, str, ClaimObjects]:
+    """The pod in a file (``-``: standard input), how messages call the file, and what it says about claims.
 
     Raises:
         ManifestError: it cannot be read, holds something else than one Pod, or a field has another type than in a pod.
+        FormatError: an object about claims has another shape, or is of an old version of the API.
     """
     (manifest,) = read_files([file], recursive=False)
     source = manifest.source
     documents = [document.value for document in Manifest(manifest.text, source).documents]
+    claims = NO_OBJECTS
+    if policy.claims.enabled:
+        claims = claim_objects(((document, source) for document in documents), default_namespace)
+        documents = [document for document in documents if not is_about_claims(document)]
     kinds = [document.get("kind") if isinstance(document, dict) else None for document in documents]
     if kinds != ["Pod"]:
         found = ", ".join(printable(kind) if isinstance(kind, str) else "something else" for kind in kinds)
@@ -61,4 +80,4 @@ def read_pod_file(file: str, default_namespace: str) -> tuple[Pod, str]:
     pod = decode_pod(to_json(documents[0], source), source)
     if not pod.metadata or not pod.metadata.name:
         raise ManifestError(f"{source}: expected a Pod with a name, found none")
-    return in_namespace(pod, default_namespace), source
+    return in_namespace(pod, default_namespace), source, claims

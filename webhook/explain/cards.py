@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook.admit.container import PodContainer
 from webhook.admit.permissions import SHOWS_NOTHING
+from webhook.allocation.claim import FAMILY as CLAIM
 from webhook.catalogue.cards import (
     LIST_SHOWS_NOTHING,
     LIST_UNKNOWN,
@@ -15,7 +16,7 @@ from webhook.catalogue.cards import (
     PRIVILEGED_USES_ALL,
     SLICE,
 )
-from webhook.catalogue.claims import PART_OF_CLAIM
+from webhook.catalogue.claims import CLAIM_IS_SHARED, PART_OF_CLAIM
 from webhook.catalogue.entry import Message, join
 from webhook.catalogue.variables import COMMAND_NARROWS_LIST
 from webhook.explain.commands import commanded_lists
@@ -23,7 +24,7 @@ from webhook.explain.control import control
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.visible import UUID_PREFIX, show, split_list
-from webhook.explain.words import containers, counted, listed
+from webhook.explain.words import containers, counted, listed, says
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.errors import shorten
@@ -41,7 +42,7 @@ def cards(examined: ExaminedPod) -> Iterator[Finding]:
         return
     library = control(examined)
     yield library
-    yield _own_gpus(examined, preloaded=library.fails)
+    yield _own_gpus(examined, preloaded=library.fails or examined.is_preloaded_by_claims)
 
 
 def _whole(examined: ExaminedPod) -> Finding:
@@ -55,9 +56,11 @@ def _whole(examined: ExaminedPod) -> Finding:
     if slices:
         return fails(WHOLE_CARDS, join([_slice(name, request) for name, request in slices]))
     asked = [(container.name, container.request.count) for container in examined.gpu_containers if container.request]
-    return holds(
-        WHOLE_CARDS, listed(f"container {name} asks for {counted(count, 'whole GPU')}" for name, count in asked)
-    )
+    return holds(WHOLE_CARDS, listed(f"container {name} asks for {_whole_gpus(count)}" for name, count in asked))
+
+
+def _whole_gpus(count: int) -> str:
+    return counted(count, "whole GPU") if count else "whole GPUs, whose number its claims leave open"
 
 
 def _slice(container: str, request: GpuRequest) -> Message:
@@ -85,21 +88,26 @@ def _own_gpus(examined: ExaminedPod, *, preloaded: bool) -> Finding:
     if examined.profile.shares_gpus:
         said = f"in profile {examined.profile} containers see their peers' GPUs too: see visibility"
         return not_needed(OWN_GPUS, said)
+    if examined.given.shared_with:
+        return fails(OWN_GPUS, CLAIM_IS_SHARED.say(count=examined.given.shared_with))
     found = [finding for container in examined.gpu_containers for finding in _hidden(examined, container, preloaded)]
     failing = next((finding for finding in found if finding.fails), None)
     commanded = commanded_lists(examined, COMMAND_NARROWS_LIST)  # among GPUs that are all the container's own
     worst = failing or (unknown(OWN_GPUS, commanded) if commanded else next(iter(found), None))
     if worst:
         return worst
-    said = f"{containers(examined.gpu_containers)}: the device plugin's list says which GPUs are visible"
-    return holds(OWN_GPUS, said)
+    asking = examined.gpu_containers
+    if examined.family == CLAIM:
+        said = says(asking, "sees the GPUs of its claims alone", "see the GPUs of their claims alone")
+        return holds(OWN_GPUS, said)
+    return holds(OWN_GPUS, f"{containers(asking)}: the device plugin's list says which GPUs are visible")
 
 
 def _hidden(examined: ExaminedPod, container: PodContainer, preloaded: bool) -> Iterator[Finding]:
     visible, used = (
         container.own_env.get(name) for name in (names.ENV_NVIDIA_VISIBLE_DEVICES, names.ENV_CUDA_VISIBLE_DEVICES)
     )
-    if visible is not None:
+    if visible is not None and examined.family != CLAIM:  # what a claim gives replaces it
         if visible.value_from is None and (visible.value or "") in SHOWS_NOTHING:
             shown = shorten(visible.value or "")
             yield fails(OWN_GPUS, LIST_SHOWS_NOTHING.say(container=container.name, value=shown), stops=True)
@@ -118,7 +126,7 @@ def _used(examined: ExaminedPod, container: PodContainer, used: EnvVar, preloade
     entries, value = split_list(used.value or ""), shorten(used.value or "")
     given = _given(examined, container)
     count = len(given) if given else container.request.count if container.request else 0
-    if given is None and any(_is_uuid(entry) for entry in entries):
+    if given is None and (not count or any(_is_uuid(entry) for entry in entries)):
         if preloaded:
             return fails(OWN_GPUS, NUMBERS_UNREADABLE_BY_LIBRARY.say(container=name, value=value))
         return unknown(OWN_GPUS, NUMBERS_OF_UNKNOWN_GPUS.say(container=name, value=value))

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from webhook.admit.container import PodContainer
+from webhook.allocation.claim import FAMILY as CLAIM
 from webhook.catalogue.cards import LIBRARY_PERHAPS_PRELOADED, LIBRARY_PRELOADED, SLICE_KEEPS_LIBRARY
 from webhook.catalogue.entry import Message, join
 from webhook.explain.examined import ExaminedPod
@@ -49,7 +50,7 @@ def control(examined: ExaminedPod) -> Finding:
     """Whether HAMi's library stays out of every container with GPUs."""
     if examined.family == "koordinator":
         return not_needed(CONTROL, "Koordinator preloads nothing where whole GPUs are asked for")
-    if examined.claimed_count:
+    if examined.claimed_count or examined.family == CLAIM:
         return not_needed(
             CONTROL, "resource claims serve the GPUs, so HAMi's device plugin does not: see resource-claims"
         )

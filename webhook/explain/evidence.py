@@ -5,6 +5,7 @@ from datetime import datetime
 import msgspec
 
 from webhook.allocation.read import DIALECTS, allocated_node
+from webhook.claims.known import KnownClaims
 from webhook.config import AdmitPolicy
 from webhook.explain.standing import PlannerSigns, Standing
 from webhook.model import names
@@ -61,6 +62,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterFacts = ClusterFacts()
     sources: Sources = Sources()
     """What is known of the GPUs of its node."""
+    claims: KnownClaims = KnownClaims()
+    """What is known of its resource claims; nothing where the configuration does not have them looked at."""
     node: str = ""
     """Where it is, or is going to be; empty if that is open."""
     others: tuple[Pod, ...] | None = None

@@ -8,11 +8,17 @@ from webhook.admit.container import PodContainer, inspect
 from webhook.admit.prepare import pod_to_inject, prepare
 from webhook.admit.subject import Subject
 from webhook.admit.trial import StepTrial, try_steps
+from webhook.allocation.claim import FAMILY as CLAIM
 from webhook.bind.injected import injected_profile
 from webhook.bind.pod_to_bind import PodToBind, pod_to_bind
 from webhook.bind.resolution import peer_devices, resolve_pod
+from webhook.catalogue.claims import CLAIM_NOT_READ, POOL_NOT_PUBLISHED, SLICES_NOT_READ
 from webhook.catalogue.entry import Message
 from webhook.catalogue.opting import BAD_OPTION
+from webhook.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs
+from webhook.claims.given import NOTHING_GIVEN, GivenGpus, given_gpus
+from webhook.claims.known import claim_title
+from webhook.claims.pod import claim_names
 from webhook.explain.evidence import Evidence
 from webhook.model import names
 from webhook.model.choices import Profile
@@ -22,7 +28,7 @@ from webhook.model.mark import Mark
 from webhook.model.options import Options, resolve_options
 from webhook.model.outcome import Refused
 from webhook.model.pod import PodSpec
-from webhook.request.claims import PodClaims, read_claims
+from webhook.request.claims import PodClaims, claim_view, read_claims
 from webhook.request.observed import observed_profile, profile_if_observed
 from webhook.request.resources import PodRequests, read_requests
 from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError
@@ -68,7 +74,9 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
     requests_problem: Message | None
     """Why a request for GPUs cannot be read; ``None`` if all can."""
     claims: PodClaims | None
-    """The resource claims that its containers refer to, perhaps of GPUs."""
+    """The resource claims that its containers refer to, perhaps of GPUs; ``None`` where it is known what for."""
+    given: GivenGpus
+    """What claims gave it; nothing where the configuration does not have claims looked at."""
     options: Options
     """The defaults of the configuration where an option cannot be read."""
     profile: Profile
@@ -117,12 +125,28 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
     def alone(self) -> bool:
         """Whether no container has a second GPU, and none has peers, so that NVLink has nothing to join."""
         counts = [container.request.count for container in self.gpu_containers if container.request]
-        return bool(counts) and max(counts) == 1 and not self.profile.shares_gpus
+        return bool(counts) and all(count == 1 for count in counts) and not self.profile.shares_gpus
 
     @property
     def family(self) -> str:
         """Whose resources it asks for."""
         return next((container.request.family for container in self.gpu_containers if container.request), "hami")
+
+    @property
+    def claimed(self) -> tuple[ClaimedGpus, ...]:
+        """What its containers get by claims."""
+        found = (container.request.claimed for container in self.gpu_containers if container.request)
+        return tuple(claimed for claimed in found if claimed)
+
+    @property
+    def looks_at_claims(self) -> bool:
+        """Whether the configuration has resource claims looked at."""
+        return self.evidence.policy.claims.enabled
+
+    @property
+    def is_preloaded_by_claims(self) -> bool:
+        """Whether a DRA driver preloads HAMi's library into its containers."""
+        return any(claimed.preloading_driver for claimed in self.claimed)
 
     @property
     def claimed_count(self) -> str:
@@ -153,7 +177,8 @@ def examine(evidence: Evidence) -> ExaminedPod:
     Raises:
         MalformedPod: a field has another type than in a pod.
     """
-    requests, requests_problem = _requests(evidence)
+    given = _given(evidence)
+    requests, requests_problem = _requests(evidence, given)
     mark, mark_problem = _mark(evidence)
     injected_as = injected_profile(requests.containers)
     options = _options(evidence)
@@ -164,7 +189,9 @@ def examine(evidence: Evidence) -> ExaminedPod:
     subject = fitting.subject
     containers = subject.containers if subject else [inspect(container, ()) for container in requests.containers]
     asking = subject.gpu_containers if subject else [container for container in containers if container.request]
-    resolution, at_binding, unresolved = _resolve(evidence, requests, options, profile) if asking else (None,) * 3
+    resolution, at_binding, unresolved = (
+        _resolve(evidence, requests, options, profile, given) if asking else (None,) * 3
+    )
     return ExaminedPod(
         evidence=evidence,
         holder=f"{evidence.namespace.name}/{evidence.pod.display_name}",
@@ -176,7 +203,8 @@ def examine(evidence: Evidence) -> ExaminedPod:
         mark_problem=mark_problem,
         requests=requests,
         requests_problem=requests_problem,
-        claims=read_claims(evidence.pod, requests),
+        claims=None if evidence.policy.claims.enabled else read_claims(evidence.pod, requests),
+        given=given,
         options=options,
         profile=profile,
         fitting=fitting,
@@ -189,10 +217,48 @@ def examine(evidence: Evidence) -> ExaminedPod:
     )
 
 
-def _requests(evidence: Evidence) -> tuple[PodRequests, Message | None]:
+def _given(evidence: Evidence) -> GivenGpus:
+    """What claims gave the pod; the problem says too what could not be read."""
+    known, settings = evidence.claims, evidence.policy.claims
+    if not settings.enabled:
+        return NOTHING_GIVEN
+    given = given_gpus(evidence.pod, known.claims, known.pools, settings, node=evidence.node)
+    if given.problem is None:
+        return given
+    titles = map(claim_title, claim_names(evidence.pod).by_entry.values())
+    unread = next((title for title in titles if title in known.unread), None)
+    if unread:
+        message = CLAIM_NOT_READ.say(claim=unread, problem=known.unread[unread])
+        return msgspec.structs.replace(given, problem=UnresolvedError(Unresolved.NO_ALLOCATION, message))
+    if known.pools_problem and given.problem.message.code == POOL_NOT_PUBLISHED.code:
+        message = SLICES_NOT_READ.say(problem=known.pools_problem)
+        return msgspec.structs.replace(given, problem=UnresolvedError(Unresolved.NO_ALLOCATION, message))
+    return given
+
+
+def _claim_view(evidence: Evidence, given: GivenGpus) -> ClaimView:
+    """What claims gave; where that is not known, what they ask for.
+
+    Of a pod with a node the scheduler has decided whether claims or a device plugin serve an extended resource.
+    """
+    policy = evidence.policy
+    if not policy.claims.enabled:
+        return NO_CLAIMS
+    if given.allocation.segments:
+        return given.view(policy.claims)
+    specs, spec = evidence.claims.specs(evidence.pod), evidence.pod.spec or PodSpec()
+    if spec.node_name:
+        return ClaimView(settings=policy.claims, containers=claimed_by_specs(evidence.pod, specs, policy.claims))
+    return claim_view(evidence.pod, specs, policy, evidence.cluster.overruled_by(policy.versions))
+
+
+def _requests(evidence: Evidence, given: GivenGpus) -> tuple[PodRequests, Message | None]:
     policy = evidence.policy
     try:
-        return read_requests(evidence.pod, policy.resources, policy.default_count), None
+        return (
+            read_requests(evidence.pod, policy.resources, policy.default_count, _claim_view(evidence, given)),
+            None,
+        )
     except Refused as refused:
         return PodRequests([], mig=False), refused.found
 
@@ -260,14 +326,14 @@ def _subject(evidence: Evidence, requests: PodRequests, profile: Profile) -> tup
 
 
 def _resolve(
-    evidence: Evidence, requests: PodRequests, options: Options, profile: Profile
+    evidence: Evidence, requests: PodRequests, options: Options, profile: Profile, given: GivenGpus
 ) -> tuple[Resolution | None, Resolution | None, Unknown | None]:
     """What follows from its GPUs and its peers', with what its Binding is answered, or why neither is known."""
     if not evidence.node:
         return None, None, None
     try:
-        pod = _pod_to_bind(evidence, requests, options, profile)
-        peers = peer_devices(evidence.peers_here, "", evidence.policy)
+        pod = _pod_to_bind(evidence, requests, options, profile, given)
+        peers = () if pod.demand.family == CLAIM else peer_devices(evidence.peers_here, "", evidence.policy)
         resolution = resolve_pod(pod, evidence.policy, evidence.sources, peers=peers)
         by_itself = bool(peers) and pod.group is None
         return resolution, resolve_pod(pod, evidence.policy, evidence.sources) if by_itself else resolution, None
@@ -277,10 +343,12 @@ def _resolve(
         return None, None, Unknown(error.reason, error.message)
 
 
-def _pod_to_bind(evidence: Evidence, requests: PodRequests, options: Options, profile: Profile) -> PodToBind:
+def _pod_to_bind(
+    evidence: Evidence, requests: PodRequests, options: Options, profile: Profile, given: GivenGpus
+) -> PodToBind:
     pod, namespace, policy, node = evidence.pod, evidence.namespace, evidence.policy, evidence.node
     try:
-        return pod_to_bind(pod, namespace, requests, options, policy, profile, node=node)
+        return pod_to_bind(pod, namespace, requests, options, policy, profile, node=node, given=given)
     except Refused:  # perhaps the option ``containers`` names others: all that ask for GPUs have some
         every = msgspec.structs.replace(options, containers=None)
-        return pod_to_bind(pod, namespace, requests, every, policy, profile, node=node)
+        return pod_to_bind(pod, namespace, requests, every, policy, profile, node=node, given=given)

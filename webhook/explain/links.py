@@ -5,6 +5,7 @@ from itertools import combinations
 
 from webhook.allocation.read import DIALECTS
 from webhook.bind.binding import may_be_opted_in
+from webhook.catalogue.claims import SEE_RESOURCE_CLAIMS, UNMET_BY_CLAIM
 from webhook.catalogue.entry import Message
 from webhook.catalogue.links import (
     AGE_NOT_KNOWN,
@@ -89,6 +90,8 @@ def _allocation(examined: ExaminedPod) -> Finding:
     missing = examined.unresolved
     if missing is None:
         return unknown(ALLOCATION, NOT_SCHEDULED.say())
+    if examined.given.problem:
+        return unknown(ALLOCATION, SEE_RESOURCE_CLAIMS.say())
     if missing.reason is Unresolved.NODE_UNKNOWN:
         return unknown(ALLOCATION, NODE_NOT_KNOWN.say(node=examined.evidence.node))
     if _lacks_uuids(examined):
@@ -194,6 +197,8 @@ def _joined(examined: ExaminedPod, node: KnownNode, gpu_set: GpuSet, members: Se
     unlinked = listed(shown + more)
     if len(apart) < len(pairs):
         message = SOME_PAIRS_UNLINKED.say(unlinked=len(apart), pairs=len(pairs), gpus=gpus(members), shown=unlinked)
+        if examined.given.keeps_devices:  # HAMi does not choose them
+            message = Message(message.code, message.text, UNMET_BY_CLAIM.fix)
         return fails(LINKS, message)
     if any(
         node.gpu_set(pair).every_pair_has_nvlink for pair in combinations([gpu.index for gpu in node.topology.gpus], 2)
@@ -235,7 +240,8 @@ def _requirements(examined: ExaminedPod) -> Finding:
     if examined.resolution is None:
         return unknown(REQUIREMENTS, JUDGED_LATER.say())
     if examined.resolution.unmet:
-        return fails(REQUIREMENTS, UNMET.say(unmet="; ".join(examined.resolution.unmet)))
+        entry = UNMET_BY_CLAIM if examined.given.keeps_devices else UNMET
+        return fails(REQUIREMENTS, entry.say(unmet="; ".join(examined.resolution.unmet)))
     if examined.resolution.undecided:
         agent_knows = examined.resolution.doubt or examined.resolution.node.from_hami
         entry = REQUIREMENTS_DOUBTFUL if agent_knows else REQUIREMENTS_UNDECIDED

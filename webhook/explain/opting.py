@@ -41,6 +41,7 @@ OPTED_IN, INJECTED, PREPARED = "opted-in", "injected", "prepared"
 NEEDED = (
     "whole-cards",
     "disable-control",
+    "claims",
     "visibility",
     "host-namespaces",
     "node-identity",
@@ -100,9 +101,7 @@ def _skip(examined: ExaminedPod, namespace: Namespace) -> tuple[Skip | None, str
     """Why admission would skip the pod in that namespace, or why its options cannot be read."""
     pod, policy = examined.evidence.pod, examined.evidence.policy
     try:
-        return early_skip_reason(pod, namespace) or skip_reason(
-            pod, namespace, examined.requests, policy.defaults.inject
-        ), ""
+        return early_skip_reason(pod, namespace) or skip_reason(pod, namespace, examined.requests, policy), ""
     except FormatError as error:
         return None, str(error)
 

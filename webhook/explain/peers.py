@@ -9,7 +9,9 @@ src/init.cc, src/graph/paths.cc, src/os/linux_ipcsocket.cc; UCX src/uct/cuda/cud
 from collections.abc import Iterator
 
 from webhook.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
+from webhook.allocation.claim import FAMILY as CLAIM
 from webhook.bind.fabric import read_fabric_use
+from webhook.catalogue.claims import CLAIM_WITHOUT_PEERS
 from webhook.catalogue.entry import Entry
 from webhook.catalogue.peers import (
     ABSTRACT_SOCKET_OFF,
@@ -39,6 +41,10 @@ from webhook.catalogue.peers import (
     VISIBILITY_REFUSED,
 )
 from webhook.catalogue.variables import COMMANDS_SET_LIST
+from webhook.claims.known import claim_title
+from webhook.claims.objects import ResourceClaim
+from webhook.claims.pod import claim_names, shared_entries
+from webhook.explain.claims import other_consumers
 from webhook.explain.commands import commanded_lists
 from webhook.explain.evidence import group_of, node_of
 from webhook.explain.examined import ExaminedPod
@@ -50,6 +56,7 @@ from webhook.explain.words import containers, listed, says
 from webhook.model import names
 from webhook.model.choices import Profile
 from webhook.model.pod import Container, EnvVar, Pod, PodSpec
+from webhook.printable import fitted
 from webhook.resolve.fabric import fabric_problem, reaches_other_nodes
 
 PEERS, SAME_NODE, HOST_HASH, SHARED_MEMORY, NETWORK, PID, VISIBILITY = (
@@ -62,6 +69,7 @@ PEERS, SAME_NODE, HOST_HASH, SHARED_MEMORY, NETWORK, PID, VISIBILITY = (
     "visibility",
 )
 FABRIC = "nvlink-fabric"
+_SHOWN = 8
 ABSTRACT_SOCKET = "NCCL_IPC_USE_ABSTRACT_SOCKET"
 
 
@@ -164,11 +172,16 @@ def _visibility(examined: ExaminedPod, blind_entry: Entry) -> Finding:
     commanded = commanded_lists(examined, COMMANDS_SET_LIST)
     if commanded:
         return fails(VISIBILITY, commanded)
-    step = examined.steps.get("visibility")
+    step = examined.steps.get("claims" if examined.family == CLAIM else "visibility")
     if step is None:
         return unknown(VISIBILITY, VISIBILITY_NOT_JUDGED.say(refusal=examined.fitting.refusal))
     if step.refusal:
         return fails(VISIBILITY, VISIBILITY_REFUSED.say(refusal=step.refusal))
+    if examined.family == CLAIM:
+        said = says(
+            examined.gpu_containers, "sees the GPUs of its claims", "see the GPUs of the claims that they share"
+        )
+        return holds(VISIBILITY, said)
     paths = [operation.path for operation in missing(step)]
     blind = [
         container
@@ -185,6 +198,9 @@ def _visibility(examined: ExaminedPod, blind_entry: Entry) -> Finding:
 
 def _same_node(examined: ExaminedPod) -> Finding:
     evidence = examined.evidence
+    shared = list(_shared_claims(examined)) if examined.family == CLAIM else []
+    if shared:
+        return _by_claims(examined, shared)
     group = group_of(evidence.pod, evidence.namespace, evidence.policy)
     if not group:
         return unknown(SAME_NODE, NO_GROUP.say())
@@ -207,6 +223,26 @@ def _same_node(examined: ExaminedPod) -> Finding:
     if not here:
         return unknown(SAME_NODE, GROUP_NOT_SCHEDULED.say(group=group))
     return holds(SAME_NODE, f"{here} of group {group} on node {evidence.node} too")
+
+
+def _shared_claims(examined: ExaminedPod) -> Iterator[ResourceClaim]:
+    """The claims of its GPUs that other pods may name too."""
+    pod, known = examined.evidence.pod, examined.evidence.claims
+    names, may_be_shared = claim_names(pod).by_entry, shared_entries(pod)
+    entries = dict.fromkeys(use.entry for claimed in examined.claimed for use in claimed.uses)
+    found = (known.claims.get(names.get(entry, "")) for entry in entries if entry in may_be_shared)
+    return (claim for claim in found if claim)
+
+
+def _by_claims(examined: ExaminedPod, shared: list[ResourceClaim]) -> Finding:
+    """The devices of a claim are on one node, and so are all pods that use it."""
+    titles = listed(claim_title(fitted(claim.metadata.name)) for claim in shared)
+    others = dict.fromkeys(fitted(consumer.name) for claim in shared for consumer in other_consumers(examined, claim))
+    if not others:
+        return unknown(SAME_NODE, CLAIM_WITHOUT_PEERS.say(claims=titles))
+    shown = [*list(others)[:_SHOWN], *([f"{len(others) - _SHOWN} more"] if len(others) > _SHOWN else [])]
+    uses = "uses" if len(others) == 1 else "use"
+    return holds(SAME_NODE, f"{listed(shown)} {uses} {titles} too, whose devices are on one node")
 
 
 def _hash_of_node(examined: ExaminedPod) -> Finding:

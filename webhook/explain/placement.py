@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from webhook.allocation.claim import FAMILY as CLAIM
 from webhook.allocation.read import read_allocation
 from webhook.catalogue import placement_findings as found
 from webhook.catalogue import waiting
@@ -30,13 +31,19 @@ _UNSCHEDULABLE = "Unschedulable"
 _ENTRIES = MappingProxyType({entry.code: entry for entry in vars(waiting).values() if isinstance(entry, Entry)})
 _HOPELESS = frozenset({PlaceReason.NEVER_FITS})
 """Reasons that no other pod's end takes away."""
+_OF_CLAIMS = (
+    "the planner chooses no GPUs of resource claims, which cannot be changed once the pod exists; gpu-topology claim "
+    "writes a template that only linked GPUs satisfy"
+)
 _WITHOUT_WAITING = "the pod had its cards chosen by the scheduler"
 
 
 def placement(examined: ExaminedPod) -> Iterator[Finding]:
-    """One finding of a pod that asks for HAMi's cards; nothing of others."""
+    """One finding of a pod that asks for HAMi's cards, and of one with claims; nothing of others."""
     if examined.family == _FAMILY:
         yield _placement(examined)
+    elif examined.family == CLAIM:
+        yield not_needed(PLACEMENT, _OF_CLAIMS)
 
 
 def _placement(examined: ExaminedPod) -> Finding:

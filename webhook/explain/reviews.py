@@ -1,7 +1,9 @@
-"""Is the webhook asked when HAMi's scheduler binds the pod?"""
+"""Is the webhook asked when a scheduler binds the pod?"""
 
 from collections.abc import Iterator, Sequence
 
+from webhook.allocation.claim import FAMILY as CLAIM
+from webhook.catalogue.claims import BINDINGS_OF_CLAIMS_PASS_BY
 from webhook.catalogue.installation import (
     BINDINGS_NOT_REGISTERED,
     REGISTRATION_NOT_READ,
@@ -26,13 +28,15 @@ def binding_reviews(examined: ExaminedPod) -> Iterator[Finding]:
         return
     if not examined.injected:
         yield not_needed(REVIEWED, "only the Bindings of pods that the webhook prepared matter to it")
-    elif examined.family != "hami":
+    elif examined.family not in ("hami", CLAIM):
         yield not_needed(REVIEWED, "the GPUs are not scheduled by HAMi")
+    elif examined.family == CLAIM and reviews.passed_by and not (reviews.asked or reviews.unclear):
+        yield fails(REVIEWED, BINDINGS_OF_CLAIMS_PASS_BY.say(accounts=listed(reviews.passed_by)))
     else:
-        yield _of_hami(reviews)
+        yield _judged(reviews)
 
 
-def _of_hami(reviews: BindingReviews) -> Finding:
+def _judged(reviews: BindingReviews) -> Finding:
     if reviews.problem:
         return unknown(REVIEWED, REGISTRATION_NOT_READ.say(problem=reviews.problem))
     if not reviews.is_registered:

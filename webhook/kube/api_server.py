@@ -87,6 +87,19 @@ class ApiServer:
         found = (await self._ask("get the version", "GET", "/version")).get("gitVersion")
         return found if isinstance(found, str) else ""
 
+    async def resource_claim(self, namespace: str, name: str) -> Object | None:
+        """The ResourceClaim, or None."""
+        with suppress(NotFound):
+            return await self._ask(f"get ResourceClaim {namespace}/{name}", "GET", _claims(namespace, "", name))
+        return None
+
+    async def resource_claim_template(self, namespace: str, name: str) -> Object | None:
+        """The ResourceClaimTemplate, or None."""
+        what = f"get ResourceClaimTemplate {namespace}/{name}"
+        with suppress(NotFound):
+            return await self._ask(what, "GET", _claims(namespace, "template", name))
+        return None
+
     async def device_classes(self) -> list[Object]:
         """The DeviceClasses; none where the API server does not serve them, as before Kubernetes 1.34."""
         try:
@@ -225,6 +238,11 @@ def connect_objects(kubeconfig: Path | None, *, user_agent: str) -> ApiServer:
 def _core(namespace: str, resource: str, name: str = "") -> str:
     path = f"/api/v1/namespaces/{_part(namespace)}/{resource}"
     return f"{path}/{_part(name)}" if name else path
+
+
+def _claims(namespace: str, suffix: str, name: str) -> str:
+    path = f"/apis/resource.k8s.io/v1/namespaces/{_part(namespace)}"
+    return f"{path}/resourceclaim{suffix}s/{_part(name)}"
 
 
 def _lease(namespace: str, name: str) -> str:

@@ -109,6 +109,10 @@ EXPLAIN = (
     Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
     Permission(Scope.CLUSTER, "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("get",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "deviceclasses", ("list",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaims", ("get",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaimtemplates", ("get",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceslices", ("list",)),
 )
 """What ``gpu-topology explain`` does, as the person who calls it; without what is not allowed it says less. The Leases
-are those of agents, and the planner's in the namespace that the MutatingWebhookConfiguration names."""
+are those of agents, and the planner's in the namespace that the MutatingWebhookConfiguration names. Claims, templates
+and slices are asked for where the configuration has claims looked at."""

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from webhook.catalogue import cards, installation, opting, peers
+from webhook.catalogue import cards, claims, installation, opting, peers
 from webhook.catalogue.entry import Entry, Message
 from webhook.model.patch import Operation
 from webhook.printable import printable
@@ -41,6 +41,7 @@ class Reason(enum.StrEnum):
     VGPU_SLICE = "vgpu-slice"
     NOT_REQUESTED = "not-requested"
     RESOURCE_CLAIMS = "resource-claims"
+    PARTS_OF_CLAIM = "parts-of-claim"
     NO_CONTAINER_SELECTED = "no-container-selected"
 
     INJECTED = "injected"
@@ -78,6 +79,7 @@ ENTRIES: Mapping[Reason, Entry] = MappingProxyType(
         Reason.VGPU_SLICE: opting.VGPU_SLICE,
         Reason.NOT_REQUESTED: opting.NOT_REQUESTED,
         Reason.RESOURCE_CLAIMS: opting.RESOURCE_CLAIMS,
+        Reason.PARTS_OF_CLAIM: claims.PARTS_OF_CLAIM,
         Reason.NO_CONTAINER_SELECTED: opting.NO_CONTAINER_SELECTED,
         Reason.INJECTED: opting.INJECTED,
         Reason.ALREADY_INJECTED: opting.ALREADY_INJECTED,

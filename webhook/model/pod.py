@@ -215,12 +215,17 @@ class Container(Fields, gc=True, dict=True):
             self.lifecycle_json,
         )
 
+    @property
+    def command(self) -> list[str]:
+        """The words of ``command``."""
+        return _decode(self.command_json, _WORDS, f"command of container {self.name}") or []
+
     @cached_property
     def commands(self) -> list[str]:
         """The words of all its commands: of ``command``, ``args``, probes and lifecycle hooks."""
         place = f"of container {self.name}"
         words = [
-            *(_decode(self.command_json, _WORDS, f"command {place}") or ()),
+            *self.command,
             *(_decode(self.args_json, _WORDS, f"args {place}") or ()),
         ]
         lifecycle = _decode(self.lifecycle_json, _LIFECYCLE, f"lifecycle {place}") or _Lifecycle()

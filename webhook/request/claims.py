@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from webhook.claims.asked import NO_CLAIMS, ClaimView, claimed_by_specs
+from webhook.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs
 from webhook.claims.objects import ClaimSpec
 from webhook.claims.pod import EXTENDED, claim_uses
 from webhook.config import AdmitPolicy
@@ -71,8 +71,17 @@ def claim_view(
     """
     if not policy.claims.enabled:
         return NO_CLAIMS
+    containers = claimed_by_specs(pod, specs, policy.claims)
+    if pod.labels.get(names.HAMI_DRA) == "true":
+        containers = {name: _of_hami(claimed) for name, claimed in containers.items()}
     return ClaimView(
         settings=policy.claims,
-        containers=claimed_by_specs(pod, specs, policy.claims),
+        containers=containers,
         resources=cluster.claimed or frozenset(),
+        preloading_driver=names.HAMI_DEVICE_CLASS if cluster.has_hami_dra else "",
     )
+
+
+def _of_hami(claimed: ClaimedGpus) -> ClaimedGpus:
+    """HAMi-DRA's webhook made the claims of the pod in the place of limits: one that cannot be read may be of those."""
+    return claimed if claimed.is_known else msgspec.structs.replace(claimed, preloading_driver=names.HAMI_DEVICE_CLASS)

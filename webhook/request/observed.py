@@ -19,7 +19,7 @@ def profile_if_observed(pod: Pod, namespace: Namespace, requests: PodRequests, p
         MalformedPod: a field has another type than in a pod.
     """
     try:
-        if early_skip_reason(pod, namespace) or skip_reason(pod, namespace, requests, policy.defaults.inject):
+        if early_skip_reason(pod, namespace) or skip_reason(pod, namespace, requests, policy):
             return None
         options = resolve_options(policy.defaults, pod, namespace)
         selected = select_containers(requests.containers, options, pod, namespace)

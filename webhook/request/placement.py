@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from webhook.allocation.claim import FAMILY as CLAIM
 from webhook.catalogue import placement as catalogue
 from webhook.catalogue.cards import NOT_TAKEN_BY_HAMI
 from webhook.catalogue.entry import Message
@@ -130,7 +131,10 @@ def _hindrances(to_place: PodToPlace) -> Iterator[Unplaced]:
     requests = [each.request for each in to_place.requests.containers if each.request]
     if names.CONFIG_MIRROR in annotations:
         yield _STATIC
-    if {request.family for request in requests} != {_FAMILY}:
+    families = {request.family for request in requests}
+    if families == {CLAIM}:
+        yield _CLAIMS
+    if families != {_FAMILY}:
         yield _OTHER_FAMILY
     if names.HAMI_ALLOCATED_NODE in annotations:
         yield _ALLOCATED

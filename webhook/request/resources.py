@@ -6,7 +6,6 @@ import msgspec
 
 from webhook.allocation.claim import FAMILY as CLAIM_FAMILY
 from webhook.catalogue.cards import TWO_FAMILIES
-from webhook.catalogue.claims import TWO_WAYS
 from webhook.catalogue.entry import Message
 from webhook.catalogue.opting import BAD_REQUEST
 from webhook.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView
@@ -47,16 +46,24 @@ class GpuRequest(msgspec.Struct, frozen=True, gc=False):
         return self.names.count if self.names else ""
 
     @property
+    def asks_twice(self) -> bool:
+        """Whether it asks by an extended resource and by another claim than one that serves that resource."""
+        return self.names is not None and self.claimed is not None and not self.claimed.is_extended
+
+    @property
     def why_part(self) -> Message | None:
         """Why its claims give no whole GPUs; ``None`` if they do, or if no claim serves it."""
         return self.claimed.part if self.claimed else None
 
     @property
     def is_whole(self) -> bool:
-        """Whether it asks for whole cards: no memory figure, and percentages absent or 100."""
-        if self.claimed:
-            return self.why_part is None
-        return not self.has_memory and self.memory_percentage in (None, WHOLE) and self.cores in (None, WHOLE)
+        """Whether it asks for whole cards: no memory figure, percentages absent or 100, and no claim for parts."""
+        return (
+            self.why_part is None
+            and not self.has_memory
+            and self.memory_percentage in (None, WHOLE)
+            and self.cores in (None, WHOLE)
+        )
 
 
 class ContainerRequest(msgspec.Struct, frozen=True, gc=False):
@@ -93,7 +100,7 @@ def read_requests(
         claims: What is known of its claims.
 
     Raises:
-        Refused: a GPU resource has a value that is no whole number, or a container asks for GPUs in two ways.
+        Refused: a GPU resource has a value that is no whole number.
     """
     mig = pod.annotations.get(names.VGPU_MODE) == "mig"
     spec = pod.spec or PodSpec()
@@ -191,7 +198,7 @@ def _with_claims(
         names_, written = (request.names, request.written_count) if request else (None, str(count))
         return GpuRequest(names_, count, written, has_memory=False, memory_percentage=None, cores=None, claimed=claimed)
     if claimed is not None and claimed.is_known and request is not None:
-        raise Refused(Reason.BAD_RESOURCE, TWO_WAYS.say(container=container.name, resource=request.resource))
+        return msgspec.structs.replace(request, claimed=claimed)
     if request is not None:
         claimed = claims.of_resource(request.resource, request.count)
         return msgspec.structs.replace(request, claimed=claimed) if claimed else request

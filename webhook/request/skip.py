@@ -1,15 +1,19 @@
 """Why a pod is not injected. The order of the questions is documented in docs/injection.md, section 1."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from webhook.catalogue.cards import MIG_LEFT_ALONE
+from webhook.catalogue.claims import CLAIMS_NOT_READ, PART_OF_CLAIM, PRELOADED_LEFT_ALONE
 from webhook.catalogue.opting import ASKS_WITHOUT_GPU, CLAIMS_LEFT_ALONE, HOW_TO_ASK, NAMESPACE_NOT_KNOWN_YET
+from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.options import parse_option
 from webhook.model.outcome import Reason
 from webhook.model.pod import Namespace, Pod
 from webhook.request.claims import read_claims
-from webhook.request.resources import PodRequests
+from webhook.request.resources import ContainerRequest, PodRequests
 
 
 class Skip(msgspec.Struct, frozen=True, gc=False):
@@ -27,6 +31,8 @@ _NO_GPU_BUT_ASKED = Skip(Reason.NO_GPU_REQUEST, str(ASKS_WITHOUT_GPU.say()))
 _MIG = Skip(Reason.MIG_REQUEST, str(MIG_LEFT_ALONE.say()))
 _SLICE = Skip(Reason.VGPU_SLICE)
 _CLAIMS = Skip(Reason.RESOURCE_CLAIMS, str(CLAIMS_LEFT_ALONE.say()))
+_CLAIMS_NOT_READ = Skip(Reason.RESOURCE_CLAIMS, str(CLAIMS_NOT_READ.say()))
+_PRELOADED = Skip(Reason.HAMI_DRA_DRIVER, str(PRELOADED_LEFT_ALONE.say()))
 _NOT_REQUESTED = Skip(Reason.NOT_REQUESTED)
 _NOT_REQUESTED_BY_A_PERSON = Skip(Reason.NOT_REQUESTED, str(HOW_TO_ASK.say()))
 
@@ -43,35 +49,61 @@ def early_skip_reason(pod: Pod, namespace: Namespace) -> Skip | None:
     return _OPTED_OUT if pod.labels.get(names.INJECTION) == "disabled" else None
 
 
-def skip_reason(pod: Pod, namespace: Namespace, requests: PodRequests, inject_by_default: bool | None) -> Skip | None:
+def skip_reason(pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy) -> Skip | None:
     """Why a pod without :func:`early_skip_reason` is skipped; ``None`` if it is to be injected.
 
     Raises:
         FormatError: ``gpu.topology/inject`` does not parse.
+        MalformedPod: a field has another type than in a pod.
     """
-    annotations = pod.annotations
-    found = [container.request for container in requests.containers if container.request]
+    found = [container for container in requests.containers if container.request]
     if not found and not requests.mig:
-        if read_claims(pod, requests):
-            inject = _inject_option(annotations, f"pod {namespace.name}/{pod.display_name}")
-            return _OPTED_OUT if inject is False else _CLAIMS
-        return _NO_GPU_BUT_ASKED if annotations.get(names.INJECT) == "true" else _NO_GPU
-    inject = _inject_option(annotations, f"pod {namespace.name}/{pod.display_name}")
+        return _without_request(pod, namespace, requests, policy)
+    inject = _inject_option(pod.annotations, f"pod {namespace.name}/{pod.display_name}")
     if inject is False:
         return _OPTED_OUT
     if requests.mig:
         return _MIG
-    if inject or names.PROFILE in annotations:
+    if asks_itself(pod):
         return None
-    if not all(request.is_whole for request in found):
-        return _SLICE
+    parts = _of_parts(found)
+    if parts:
+        return parts
     wanted = _inject_option(namespace.annotations, f"namespace {namespace.name}")
-    wanted = inject_by_default if wanted is None else wanted
+    wanted = policy.defaults.inject if wanted is None else wanted
     if wanted is None:
-        wanted = any(request.count > 1 for request in found)
-    if wanted:
-        return None
-    return _NOT_REQUESTED if pod.has_owner else _NOT_REQUESTED_BY_A_PERSON
+        wanted = any(container.request.count > 1 for container in found if container.request)
+    if not wanted:
+        return _NOT_REQUESTED if pod.has_owner else _NOT_REQUESTED_BY_A_PERSON
+    claims = (container.request.claimed for container in found if container.request)
+    return _PRELOADED if any(claimed.preloading_driver for claimed in claims if claimed) else None
+
+
+def asks_itself(pod: Pod) -> bool:
+    """Whether the pod, and not a default, asks for injection."""
+    return names.PROFILE in pod.annotations or pod.annotations.get(names.INJECT) == "true"
+
+
+def _without_request(pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy) -> Skip:
+    claims = read_claims(pod, requests)
+    # Where claims are read, those that may be for GPUs are requests; HAMi-DRA's label says that there must be one.
+    if claims and (claims.of_hami or not policy.claims.enabled):
+        if _inject_option(pod.annotations, f"pod {namespace.name}/{pod.display_name}") is False:
+            return _OPTED_OUT
+        return _CLAIMS_NOT_READ if policy.claims.enabled else _CLAIMS
+    return _NO_GPU_BUT_ASKED if pod.annotations.get(names.INJECT) == "true" else _NO_GPU
+
+
+def _of_parts(containers: Sequence[ContainerRequest]) -> Skip | None:
+    """Why a pod that does not ask for injection itself is left alone, whatever its namespace says."""
+    requests = [(container.name, container.request) for container in containers if container.request]
+    if any(request.claimed and not request.claimed.is_known for _, request in requests):
+        return _CLAIMS_NOT_READ
+    for name, request in requests:
+        if request.why_part:
+            said = PART_OF_CLAIM.say(container=name, why=request.why_part.text)
+            return Skip(Reason.PARTS_OF_CLAIM, str(said))
+    return None if all(request.is_whole for _, request in requests) else _SLICE
 
 
 def _inject_option(annotations: dict[str, str], holder: str) -> bool | None:

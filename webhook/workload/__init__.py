@@ -11,6 +11,7 @@ import msgspec
 from webhook.admit.admission import admit
 from webhook.admit.allocated import Nodes, unknown_nodes
 from webhook.config import AdmitPolicy
+from webhook.manifest.claims import NO_OBJECTS, ClaimObjects, claim_objects
 from webhook.manifest.manifest import Manifest
 from webhook.manifest.pods import decode_pod, to_json
 from webhook.manifest.templates import Template, find_objects, find_templates
@@ -105,7 +106,13 @@ class Injection(msgspec.Struct, frozen=True):
 
 
 def inject_manifest(
-    text: str, source: str, policy: AdmitPolicy, state: DirectoryState | None, *, default_namespace: str = "default"
+    text: str,
+    source: str,
+    policy: AdmitPolicy,
+    state: DirectoryState | None,
+    *,
+    default_namespace: str = "default",
+    claims: ClaimObjects = NO_OBJECTS,
 ) -> Injection:
     """Decide about each pod template of ``text`` and apply the patches to it.
 
@@ -115,15 +122,23 @@ def inject_manifest(
         policy: The configuration.
         state: Namespaces and versions; without it every namespace counts as opted in, with no permissions.
         default_namespace: For documents that name none.
+        claims: What is known of resource claims beside those of ``text``.
 
     Raises:
         ManifestError: ``text`` is not YAML, or a pod template has a field of another type than in a pod.
+        FormatError: ``text`` has a ResourceClaim or a template that cannot be read, and the configuration has claims
+            looked at.
     """
     manifest = Manifest(text, source)
     documents = manifest.documents
     templates = [(index, found) for index, document in enumerate(documents) for found in find_templates(document.value)]
+    if policy.claims.enabled:
+        own = claim_objects(((document.value, source) for document in documents), default_namespace)
+        claims = claims.joined(own)
     injected = [
-        _inject(index, template, source, policy, state, default_namespace, tries_versions=number < _TRIED)
+        _inject(
+            index, template, source, policy, state, default_namespace, claims=claims, tries_versions=number < _TRIED
+        )
         for number, (index, template) in enumerate(templates)
     ]
     changes: dict[int, list[Injected]] = {}
@@ -170,6 +185,7 @@ def _inject(  # noqa: PLR0913 - where a pod stands, and what a decision is made 
     state: DirectoryState | None,
     default_namespace: str,
     *,
+    claims: ClaimObjects,
     tries_versions: bool,
 ) -> Injected:
     label = _label(template)
@@ -179,8 +195,11 @@ def _inject(  # noqa: PLR0913 - where a pod stands, and what a decision is made 
     namespace = state.namespace(name) if state else Namespace(name, {names.INJECTION: "enabled"})
     nodes: Nodes = state.node if state else unknown_nodes
     cluster = state.cluster() if state else ClusterFacts()
-    outcome = admit(pod, namespace, policy, cluster, nodes=nodes, trace=True)
-    dependent = depends_on_versions(pod, namespace, policy, cluster, outcome) if tries_versions else frozenset[str]()
+    specs = claims.known(pod, name, policy.claims).specs(pod) if policy.claims.enabled else {}
+    outcome = admit(pod, namespace, policy, cluster, nodes=nodes, claim_specs=specs, trace=True)
+    dependent = frozenset[str]()
+    if tries_versions:
+        dependent = depends_on_versions(pod, namespace, policy, cluster, outcome, specs)
     return Injected(index, label, name, template, pod_json, outcome, dependent)
 
 

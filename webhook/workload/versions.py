@@ -1,11 +1,13 @@
 """What of a decision depends on versions that are not known."""
 
+from collections.abc import Mapping
 from itertools import product
 
 import msgspec
 
 from webhook.admit.admission import admit
 from webhook.admit.steps import STEPS
+from webhook.claims.objects import ClaimSpec
 from webhook.config import AdmitPolicy
 from webhook.model.cluster import ClusterFacts
 from webhook.model.outcome import Kind, Outcome
@@ -26,7 +28,12 @@ def unknown_versions(facts: ClusterFacts) -> list[str]:
 
 
 def depends_on_versions(
-    pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts, outcome: Outcome
+    pod: Pod,
+    namespace: Namespace,
+    policy: AdmitPolicy,
+    cluster: ClusterFacts,
+    outcome: Outcome,
+    claim_specs: Mapping[str, ClaimSpec | None],
 ) -> frozenset[str]:
     """The steps that the webhook would take in other versions, or not take; :data:`WARNINGS` and :data:`REFUSALS` too.
 
@@ -36,6 +43,7 @@ def depends_on_versions(
         policy: The configuration; versions that it names overrule those of the cluster.
         cluster: What is known of the cluster, perhaps with versions.
         outcome: What was decided with all of that.
+        claim_specs: Of its resource claims.
     """
     known = cluster.overruled_by(policy.versions)
     if outcome.kind is Kind.SKIP or not unknown_versions(known):
@@ -45,7 +53,7 @@ def depends_on_versions(
     found: set[str] = set()
     for hami, kubernetes in product(versions_of_hami, versions_of_kubernetes):
         facts = msgspec.structs.replace(known, hami=hami, kubernetes=kubernetes)
-        elsewhere = admit(pod, namespace, policy, facts, trace=True)
+        elsewhere = admit(pod, namespace, policy, facts, claim_specs=claim_specs, trace=True)
         found |= _difference(outcome, elsewhere)
     return frozenset(found)
 

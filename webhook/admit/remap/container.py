@@ -12,7 +12,9 @@ from typing import Any
 import msgspec
 
 from webhook.admit.entries import field_reference, literal
+from webhook.allocation.claim import FAMILY as CLAIM
 from webhook.allocation.read import dialect_of
+from webhook.claims.pod import ClaimUse
 from webhook.model import names
 from webhook.model.choices import Carrier, Profile
 from webhook.model.pod import annotation_path
@@ -44,7 +46,7 @@ _SECURITY_CONTEXT = {
 
 
 _USUAL = 1024
-"""Characters for the names of a pod's containers. A user may write megabytes; those are not kept."""
+"""Characters for the names of a pod's containers and claims. A user may write megabytes; those are not kept."""
 
 # What the API server fills in where we say nothing.
 _DEFAULTS = (
@@ -100,6 +102,8 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether the pod is in the host's network, where that decides something: in ``node-peers``."""
     reads_file: bool = False
     """Whether containers take values from the env file."""
+    claims: tuple[ClaimUse, ...] = ()
+    """The claims whose GPUs it sees."""
 
     def build(self) -> dict[str, Any]:
         """The container as it stands in ``spec.initContainers``."""
@@ -113,6 +117,8 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         container["env"] = list(self.environment())
         container["volumeMounts"] = [{"name": self.volume, "mountPath": names.FILES_PATH}]
         container["resources"] = {"requests": _RESOURCES[self.carrier], "limits": _RESOURCES[self.carrier]}
+        if self.claims:
+            container["resources"]["claims"] = [_reference(use) for use in self.claims]
         container["securityContext"] = _SECURITY_CONTEXT
         return container
 
@@ -133,8 +139,18 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         for key in self.visible_device_keys:
             number = key.removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX)
             yield field_reference(names.REMAP_CUDA_VISIBLE_DEVICES_PREFIX + number, annotation_path(key))
-        if self.profile is Profile.POD_PEERS or self.view is View.POD:
+        if self.reads_list:
             yield field_reference(names.REMAP_VISIBLE_UUIDS, annotation_path(names.VISIBLE_UUIDS))
+
+    @property
+    def reads_list(self) -> bool:
+        """Whether it is told which GPUs of the pod containers see."""
+        return self.view is View.POD or (self.profile is Profile.POD_PEERS and self.family != CLAIM)
+
+    @property
+    def size(self) -> int:
+        """Characters of what a user has named."""
+        return len(self.containers) + sum(len(use.entry) + len(use.request) for use in self.claims)
 
     def visible_devices(self) -> dict[str, Any] | None:
         """The entry of ``env`` that shows it GPUs, if one does."""
@@ -179,9 +195,14 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.view is not View.NONE and not _same(entries[-1], self.visible_devices())
 
 
+def _reference(use: ClaimUse) -> dict[str, str]:
+    """An entry of ``resources.claims``."""
+    return {"name": use.entry, "request": use.request} if use.request else {"name": use.entry}
+
+
 def encode_container(container: RemapContainer) -> msgspec.Raw:
     """The container as JSON, which is the larger half of every patch."""
-    return (_encode_usual if len(container.containers) <= _USUAL else _encode)(container)
+    return (_encode_usual if container.size <= _USUAL else _encode)(container)
 
 
 def _encode(container: RemapContainer) -> msgspec.Raw:

@@ -10,6 +10,7 @@ import msgspec
 
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.steps import (
+    claims,
     colocation,
     compatibility,
     disable_control,
@@ -44,6 +45,7 @@ STEPS = tuple(
         disable_control,
         scheduler_policy,
         visibility,
+        claims,
         host_namespaces,
         node_identity,
         shared_memory,

@@ -1,5 +1,6 @@
 """Pods of one group go to one node: a label, and an affinity to pods that carry it.
 
+A pod whose GPUs come from a ResourceClaim that others use too needs no affinity: it goes to the node of that claim.
 The first pod of a group may go anywhere: kube-scheduler lets a pod satisfy its own required affinity term.
 """
 
@@ -8,6 +9,7 @@ from typing import Any
 from webhook.admit.pod_patch import PodPatch
 from webhook.admit.subject import Subject
 from webhook.catalogue.peers import GROUP_LABEL_DIFFERS
+from webhook.claims.pod import shared_entries
 from webhook.model import names
 from webhook.model.choices import Colocate
 from webhook.model.outcome import Reason, Refused
@@ -28,6 +30,8 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         raise Refused(Reason.CONTRADICTS_PROFILE, GROUP_LABEL_DIFFERS.say(pod=subject.name, label=own, group=group))
     if own is None:
         patch.label(names.GROUP, group)
+    if subject.has_claims and shared_entries(subject.pod) & _entries(subject):
+        return  # the node of the claim's devices is that of all pods that use it
     affinity = (subject.spec.affinity.pod_affinity if subject.spec.affinity else None) or PodAffinity()
     term = {"labelSelector": {"matchLabels": {names.GROUP: group}}, "topologyKey": names.HOSTNAME_TOPOLOGY}
     if subject.options.colocate is Colocate.REQUIRED:
@@ -39,6 +43,12 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         if not any(_same(term, other.get("podAffinityTerm")) for other in weighted):
             weight = {"weight": PREFERRED_WEIGHT, "podAffinityTerm": term}
             patch.add_affinity_term(PREFERRED_TERMS, weight)
+
+
+def _entries(subject: Subject) -> set[str]:
+    """The claims of its GPU containers."""
+    requests = map(subject.gpu_request, subject.gpu_containers)
+    return {use.entry for request in requests if request.claimed for use in request.claimed.uses}
 
 
 def _same(term: dict[str, Any], other: Any) -> bool:

@@ -11,6 +11,7 @@ from webhook.catalogue.cards import (
     PRIVILEGED_REFUSED,
     PRIVILEGED_SEES_ALL,
 )
+from webhook.catalogue.claims import PERHAPS_OF_HAMI
 from webhook.catalogue.opting import (
     COUNT_SERVED_BY_CLAIMS,
     MORE_UNKNOWN_ANNOTATIONS,
@@ -41,6 +42,8 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     _claims(subject, patch)
     _switched_off(subject, patch)
     _sees_all_gpus(subject, patch)
+    if not subject.resource:
+        return  # the rest is about HAMi
     if subject.cluster.denies_privileged:
         _privileged(subject, patch)
     if not subject.cluster.serves_init_containers:
@@ -52,13 +55,22 @@ def plan(subject: Subject, patch: PodPatch) -> None:
 def _claims(subject: Subject, patch: PodPatch) -> None:
     """What serves the pod its GPUs instead of HAMi, or keeps HAMi from serving it."""
     claimed = subject.served_by_claims
-    if claimed:
+    if subject.has_claims:
+        _perhaps_of_hami(subject, patch)
+    elif claimed:
         patch.warn(COUNT_SERVED_BY_CLAIMS.say(resource=claimed), Reason.SERVED_BY_CLAIMS)
     elif subject.family == "hami":
         for _, message in untreated(subject.pod, subject.namespace, subject.policy, subject.cluster):
             patch.warn(message)
     if subject.profile.shares_gpus:
         _users(subject, patch)
+
+
+def _perhaps_of_hami(subject: Subject, patch: PodPatch) -> None:
+    """HAMi keeps others off cards whose cores are asked for, which no claim serves."""
+    is_detected = subject.policy.versions.claimed is None
+    if subject.resource and is_detected and subject.cluster.hami is not None:
+        patch.warn(PERHAPS_OF_HAMI.say(resource=subject.resource))
 
 
 def _users(subject: Subject, patch: PodPatch) -> None:
@@ -82,7 +94,7 @@ def _unknown_annotations(unknown: Sequence[str], patch: PodPatch) -> None:
 def _switched_off(subject: Subject, patch: PodPatch) -> None:
     """Variables with which containers take NVLink away from themselves."""
     if not subject.profile.shares_gpus and all(
-        subject.gpu_request(container).count < 2 for container in subject.gpu_containers
+        subject.gpu_request(container).count == 1 for container in subject.gpu_containers
     ):
         return
     switches = [switch for switch in SWITCHES.values() if _matters(subject, switch)]

@@ -16,7 +16,9 @@ PURPOSE = "switch HAMi's CUDA interception off"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """The variable for every container but those that keep their slice."""
+    """The variable for every container but those that keep their slice; nothing for GPUs by claims alone."""
+    if not subject.resource:
+        return
     _refuse_mixed_cards(subject)
     for container in subject.containers:
         if container.is_left_out:

@@ -25,6 +25,7 @@ from webhook.catalogue.installation import (
     NCCL_FILE_WITHOUT_REMAP,
     NO_REMAP_CONTAINER,
 )
+from webhook.claims.pod import EXTENDED, ClaimUse
 from webhook.model import names
 from webhook.model.choices import OnViolation, Profile
 from webhook.model.outcome import Reason, Refused
@@ -89,6 +90,7 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
     keys, view = subject.visible_device_keys, _view(subject)
     return RemapContainer(
         name=name,
+        claims=_claims(subject),
         volume=volume,
         image=subject.policy.remap_image,
         image_pull_policy=settings.image_pull_policy,
@@ -111,9 +113,24 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
 
 
 def _view(subject: Subject) -> View:
-    if not subject.policy.remap.sees_gpus:
-        return View.NONE
+    if not subject.policy.remap.sees_gpus or subject.has_claims:
+        return View.NONE  # a claim to which it refers shows it GPUs, no variable
     return View.NODE if subject.namespace.allows(names.ALLOW_NODE_GPUS) else View.POD
+
+
+def _claims(subject: Subject) -> tuple[ClaimUse, ...]:
+    """Those of the containers whose GPUs it verifies: to refer to a claim allocates nothing.
+
+    None for an extended resource: to ask for it would cost GPUs of its own (before Kubernetes 1.35, where init
+    containers do not yet reuse those of the others).
+    """
+    if not subject.policy.remap.sees_gpus:
+        return ()
+    requests = map(subject.gpu_request, subject.gpu_containers)
+    uses = dict.fromkeys(use for request in requests if request.claimed for use in request.claimed.uses)
+    whole = {use.entry for use in uses if not use.request}
+    # The API server refuses one request of a claim beside all of it: validateResourceClaimNames.
+    return tuple(use for use in uses if use.entry != EXTENDED and not (use.request and use.entry in whole))
 
 
 def _exact(number: float) -> str:

@@ -21,9 +21,9 @@ PURPOSE = "show each container its peers' GPUs"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """The three variables and the annotations behind them; nothing in ``exclusive``."""
-    if not subject.profile.shares_gpus:
-        return
+    """The three variables and the annotations behind them; nothing in ``exclusive``, and with claims."""
+    if not subject.profile.shares_gpus or subject.has_claims:
+        return  # claims show a container its GPUs: the runtime replaces the variables
     strategy = subject.policy.device_list_strategy
     if strategy != "envvar":
         message = OTHER_DEVICE_LIST_STRATEGY.say(profile=subject.profile, strategy=strategy)

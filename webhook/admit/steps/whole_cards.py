@@ -22,7 +22,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         request, resources = subject.gpu_request(container), container.spec.resources
         family = request.names
         if family is None or family.family == "koordinator":
-            continue  # whole GPUs are those of a bare count; Koordinator counts cores and memory of all GPUs together
+            continue  # a claim's GPUs are whole; Koordinator's bare count too, and its cores are those of all GPUs
         wanted: list[tuple[str, int, Quantity]] = [(family.count, request.count, request.written_count)]
         parts, unwanted = (family.cores, family.memory_percentage), [family.memory]
         if subject.cluster.is_claimed(family.count):

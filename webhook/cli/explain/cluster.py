@@ -1,7 +1,7 @@
 """A pod from a cluster, with everything around it that the caller is allowed to see."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,20 +11,21 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from webhook.cli.complaint import complain
+from webhook.cli.explain.asking import NO_ANSWER, Cluster, attempt
+from webhook.cli.explain.claims import read_claims
 from webhook.cli.explain.known import Known, read_pod
 from webhook.explain.evidence import BindingReviews, Reading
 from webhook.explain.standing import NO_SIGNS, PlannerSigns, planner_signs
-from webhook.kube.api_server import ApiServer, Object, connect_objects
-from webhook.kube.errors import ApiRefused, NotFound
+from webhook.kube.api_server import Object, connect_objects
+from webhook.kube.errors import NotFound
 from webhook.manifest.pods import to_json
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import GpuTopologyError
 from webhook.model.lease import lasts, renewed_at
 from webhook.model.node_names import node_label
-from webhook.model.pod import Namespace, Pod, PodSpec
+from webhook.model.pod import Namespace, Pod, PodSpec, is_present
 from webhook.model.version import Version
-from webhook.printable import printable
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.state.detected import claimed_resources, hami_version, scheduler_accounts
 from webhook.state.published import topology_of_config_map, topology_of_node
@@ -33,7 +34,8 @@ from webhook.state.registered import asked_about, namespace_of
 _T = TypeVar("_T")
 _SOURCE = "the cluster"
 _NONE: list[Object] = []
-_NO_ANSWER = "the API server gave no answer"
+_KUBE_SCHEDULER = "system:kube-scheduler"
+"""The user as whom kube-scheduler binds: the built-in ClusterRoleBinding of that name is for this user."""
 _NOT_READABLE = "what the API server sent is no MutatingWebhookConfiguration"
 
 
@@ -55,7 +57,7 @@ def known_from_cluster(namespace: str, name: str, kubeconfig: Path | None, *, re
     api = connect_objects(kubeconfig, user_agent=names.EXPLAIN_USER_AGENT)
     with asyncio.Runner() as runner:
         try:
-            yield _known(_Cluster(api, runner), namespace, name, registration)
+            yield _known(Cluster(api, runner), namespace, name, registration)
         finally:
             runner.run(api.close())
 
@@ -70,32 +72,7 @@ class _Registered(NamedTuple):
     """Why it could not be read; empty if it could."""
 
 
-class _Cluster:
-    """The API server, for a command that does one thing after the other.
-
-    Args:
-        api: The connection.
-        runner: Waits for its answers.
-    """
-
-    def __init__(self, api: ApiServer, runner: asyncio.Runner) -> None:
-        self.api = api
-        self._runner = runner
-
-    def ask(self, answer: Awaitable[_T]) -> _T:
-        """Wait for an answer.
-
-        Raises:
-            ApiError: it is no success.
-        """
-
-        async def wait() -> _T:
-            return await answer
-
-        return self._runner.run(wait())
-
-
-def _known(cluster: _Cluster, namespace: str, name: str, registration: str) -> Known:
+def _known(cluster: Cluster, namespace: str, name: str, registration: str) -> Known:
     try:
         found = cluster.ask(cluster.api.pod(namespace, name))
     except NotFound:
@@ -114,51 +91,41 @@ def _known(cluster: _Cluster, namespace: str, name: str, registration: str) -> K
         cluster=msgspec.structs.replace(facts, has_planner=planner.is_alive is True),
         group=lambda group: _group(cluster, pod, group),
         node=lambda node: _node(cluster, node),
+        claims=lambda settings, node: read_claims(cluster, pod, namespace, settings, node),
         namespace_problem=problem,
-        reviews=_reviews(registered, schedulers, not_listed),
+        reviews=_reviews(registered, pod, schedulers, not_listed),
         planner=planner,
         asked_at=datetime.now(UTC),
     )
 
 
-def _try(ask: Callable[[], _T], otherwise: _T) -> tuple[_T, str]:
-    """The answer, or ``otherwise`` and a note; and why the API server did not let the caller read it, if that is so."""
-    try:
-        return ask(), ""
-    except GpuTopologyError as error:
-        said = printable(str(error))
-        complain(f"gpu-topology: left out: {said}")
-        refused = isinstance(error, ApiRefused) and not isinstance(error, NotFound)
-        return otherwise, said if refused else ""
-
-
-def _namespace(cluster: _Cluster, name: str) -> tuple[Namespace, str]:
-    found, problem = _try(lambda: cluster.ask(cluster.api.namespace(name)), None)
+def _namespace(cluster: Cluster, name: str) -> tuple[Namespace, str]:
+    found, problem = attempt(lambda: cluster.ask(cluster.api.namespace(name)), None)
     if found is None:
         return Namespace(name, known=False), problem
     metadata = found.get("metadata") or {}
     return Namespace(name, metadata.get("labels") or {}, metadata.get("annotations") or {}), ""
 
 
-def _schedulers(cluster: _Cluster) -> tuple[bytes | None, str]:
+def _schedulers(cluster: Cluster) -> tuple[bytes | None, str]:
     """The Deployments of HAMi's schedulers, as a list in JSON; or ``None``, and why."""
-    found, problem = _try(lambda: cluster.ask(cluster.api.hami_schedulers()), None)
+    found, problem = attempt(lambda: cluster.ask(cluster.api.hami_schedulers()), None)
     if found is None:
-        return None, problem or _NO_ANSWER
+        return None, problem or NO_ANSWER
     return msgspec.json.encode({"items": found}), ""
 
 
-def _facts(cluster: _Cluster, pod: Pod, schedulers: bytes | None) -> ClusterFacts:
+def _facts(cluster: Cluster, pod: Pod, schedulers: bytes | None) -> ClusterFacts:
     """The versions of Kubernetes and HAMi, as far as the cluster tells them, and which resources claims serve.
 
     The latter is not asked for a pod that has a node: its own status and annotations tell whether claims served it.
     """
     source = "the version of the API server"
-    kubernetes, _ = _try(lambda: Version.parse(cluster.ask(cluster.api.version()), source=source), None)
-    hami, _ = _try(lambda: _hami(schedulers), None)
+    kubernetes, _ = attempt(lambda: Version.parse(cluster.ask(cluster.api.version()), source=source), None)
+    hami, _ = attempt(lambda: _hami(schedulers), None)
     if pod.spec and pod.spec.node_name:
         return ClusterFacts(hami=hami, kubernetes=kubernetes)
-    found, _ = _try(lambda: claimed_resources(to_json({"items": cluster.ask(cluster.api.device_classes())})), None)
+    found, _ = attempt(lambda: claimed_resources(to_json({"items": cluster.ask(cluster.api.device_classes())})), None)
     claimed, has_hami_dra = found or (None, False)
     return ClusterFacts(hami=hami, kubernetes=kubernetes, claimed=claimed, has_hami_dra=has_hami_dra)
 
@@ -172,24 +139,39 @@ def _hami(schedulers: bytes | None) -> Version | None:
     return hami_version(schedulers) if schedulers is not None and scheduler_accounts(schedulers) else None
 
 
-def _registered(cluster: _Cluster, name: str) -> _Registered:
-    read, problem = _try(lambda: (cluster.ask(cluster.api.mutating_webhooks(name)),), None)
-    return _Registered(name, read[0] if read else None, "" if read else problem or _NO_ANSWER)
+def _registered(cluster: Cluster, name: str) -> _Registered:
+    read, problem = attempt(lambda: (cluster.ask(cluster.api.mutating_webhooks(name)),), None)
+    return _Registered(name, read[0] if read else None, "" if read else problem or NO_ANSWER)
 
 
-def _reviews(registered: _Registered, schedulers: bytes | None, not_listed: str) -> BindingReviews:
-    """Whether the API server asks the webhook about the Bindings of these Deployments."""
+def _reviews(registered: _Registered, pod: Pod, schedulers: bytes | None, not_listed: str) -> BindingReviews:
+    """Whether the API server asks the webhook about the Bindings of whoever schedules the pod.
+
+    Those are the Deployments of HAMi's schedulers, and for a pod that gets its devices by claims kube-scheduler.
+    """
     registration, found, unread = registered
-    if schedulers is None or unread:
-        return BindingReviews(configuration=registration, problem="; ".join(filter(None, (not_listed, unread))))
+    accounts: tuple[str, ...] | None = (_KUBE_SCHEDULER,)
+    if _is_of_kube_scheduler(pod):
+        not_listed = ""
+    else:
+        accounts, _ = attempt(lambda: tuple(scheduler_accounts(schedulers)) if schedulers else None, None)
+    if accounts is None or unread:
+        said = "; ".join(filter(None, (not_listed, unread))) or NO_ANSWER
+        return BindingReviews(configuration=registration, problem=said)
     if found is None:
         return BindingReviews(configuration=registration, is_registered=False)
-    about, problem = _try(lambda: asked_about(found, scheduler_accounts(schedulers)), None)
+    about, problem = attempt(lambda: asked_about(found, accounts), None)
     if about is None:
         return BindingReviews(configuration=registration, problem=problem or _NOT_READABLE)
     return BindingReviews(
         configuration=registration, asked=about.asked, passed_by=about.passed_by, unclear=about.unclear
     )
+
+
+def _is_of_kube_scheduler(pod: Pod) -> bool:
+    spec = pod.spec or PodSpec()
+    has_claims = is_present(spec.resource_claims_json) or pod.has_extended_claim
+    return has_claims and spec.scheduler_name in (None, "", names.DEFAULT_SCHEDULER)
 
 
 def _may_wait(pod: Pod) -> bool:
@@ -199,25 +181,25 @@ def _may_wait(pod: Pod) -> bool:
     return not spec.node_name and (is_ours or names.PLACE_GATE in spec.scheduling_gates)
 
 
-def _planner(cluster: _Cluster, registered: _Registered) -> PlannerSigns:
+def _planner(cluster: Cluster, registered: _Registered) -> PlannerSigns:
     """Whether a planner is alive, by its Lease in the namespace of the webhook, which the registration names."""
     if registered.problem or registered.found is None:
         there_is_none = f"there is no MutatingWebhookConfiguration {registered.name}, which names its namespace"
         return PlannerSigns(problem=registered.problem or there_is_none)
     configuration = registered.found
-    namespace, problem = _try(lambda: namespace_of(configuration), "")
+    namespace, problem = attempt(lambda: namespace_of(configuration), "")
     if not namespace:
         by_url = f"MutatingWebhookConfiguration {registered.name} names no Service, and so no namespace"
         return PlannerSigns(problem=problem or by_url)
-    read, problem = _try(lambda: (cluster.ask(cluster.api.lease(namespace, names.PLANNER_LEASE)),), None)
+    read, problem = attempt(lambda: (cluster.ask(cluster.api.lease(namespace, names.PLANNER_LEASE)),), None)
     if read is None:
-        return PlannerSigns(problem=problem or _NO_ANSWER)
+        return PlannerSigns(problem=problem or NO_ANSWER)
     return planner_signs(read[0], f"{namespace}/{names.PLANNER_LEASE}", at=datetime.now(UTC))
 
 
-def _group(cluster: _Cluster, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | None, str]:
+def _group(cluster: Cluster, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | None, str]:
     namespace = (pod.metadata.namespace if pod.metadata else None) or ""
-    found, problem = _try(lambda: cluster.ask(cluster.api.pods(namespace, label=f"{names.GROUP}={group}")), None)
+    found, problem = attempt(lambda: cluster.ask(cluster.api.pods(namespace, label=f"{names.GROUP}={group}")), None)
     if found is None:
         return None, problem
     source = f"a pod of group {group}"
@@ -225,21 +207,23 @@ def _group(cluster: _Cluster, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | N
     return tuple(other for other in pods if other.display_name != pod.display_name), ""
 
 
-def _node(cluster: _Cluster, name: str) -> tuple[Sources, Reading]:
-    node, problem = _try(lambda: cluster.ask(cluster.api.node(name)), None)
+def _node(cluster: Cluster, name: str) -> tuple[Sources, Reading]:
+    node, problem = attempt(lambda: cluster.ask(cluster.api.node(name)), None)
     published, reading = _published(cluster, name, node)
-    annotated, _ = _try(lambda: _annotated(node), None) if node else (None, "")
+    annotated, _ = attempt(lambda: _annotated(node), None) if node else (None, "")
     problems = "; ".join(filter(None, (reading.node_problem, problem)))
     return replace(published, annotated=annotated), msgspec.structs.replace(reading, node_problem=problems)
 
 
-def _published(cluster: _Cluster, name: str, node: Object | None) -> tuple[Sources, Reading]:
+def _published(cluster: Cluster, name: str, node: Object | None) -> tuple[Sources, Reading]:
     """What the agent published, and how many seconds ago it was true; the agent's Lease says that.
 
     All namespaces are looked through, and whoever may create ConfigMaps in one of them could pose as an agent. So only
     what the Node owns is believed, by its uid, if that may be read.
     """
-    found, problem = _try(lambda: cluster.ask(cluster.api.config_maps(label=f"{names.NODE}={node_label(name)}")), _NONE)
+    found, problem = attempt(
+        lambda: cluster.ask(cluster.api.config_maps(label=f"{names.NODE}={node_label(name)}")), _NONE
+    )
     if uid := (node or {}).get("metadata", {}).get("uid"):
         found = [document for document in found if uid in _owners(document)]
     if not found:
@@ -247,7 +231,7 @@ def _published(cluster: _Cluster, name: str, node: Object | None) -> tuple[Sourc
     if len(found) > 1:
         complain(f"gpu-topology: {len(found)} ConfigMaps say that they are of node {name}; the first is taken")
     manifest: Object = {"apiVersion": "v1", "kind": "ConfigMap"} | found[0]  # the items of a list say neither
-    topology, _ = _try(lambda: topology_of_config_map(manifest, _SOURCE), None)
+    topology, _ = attempt(lambda: topology_of_config_map(manifest, _SOURCE), None)
     if topology is None or topology.node != name:
         return Sources(), Reading()
     age, promised, problem = _age(cluster, manifest["metadata"])
@@ -260,10 +244,10 @@ def _owners(manifest: Object) -> set[str]:
     return {owner.get("uid", "") for owner in manifest["metadata"].get("ownerReferences") or []}
 
 
-def _age(cluster: _Cluster, metadata: Object) -> tuple[float | None, float, str]:
+def _age(cluster: Cluster, metadata: Object) -> tuple[float | None, float, str]:
     """Seconds since the agent's last sign of life, and for how many it vouched with it; or why they are not known."""
     where = f"{metadata['namespace']}/{metadata['name']}"
-    lease, problem = _try(lambda: cluster.ask(cluster.api.lease(metadata["namespace"], metadata["name"])), None)
+    lease, problem = attempt(lambda: cluster.ask(cluster.api.lease(metadata["namespace"], metadata["name"])), None)
     renewed = renewed_at(lease) if lease else None
     if lease is None or renewed is None:
         return None, 0.0, problem or f"there is no Lease {where} that says it"

@@ -5,10 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from webhook.cli.explain.known import Known, read_pod
+from webhook.claims.known import KnownClaims
+from webhook.cli.explain.known import DEFAULT_NAMESPACE, Known, read_pod
+from webhook.cli.inputs import read_claims
 from webhook.cli.manifests import ManifestFile
+from webhook.config import ClaimSettings
 from webhook.explain.evidence import Reading
 from webhook.explain.standing import NO_SIGNS, PlannerSigns
+from webhook.manifest.claims import claim_objects
 from webhook.manifest.documents import read_yaml
 from webhook.manifest.manifest import Manifest
 from webhook.manifest.pods import to_json
@@ -51,8 +55,18 @@ def known_from_files(wanted: tuple[str, str] | None, files: Sequence[ManifestFil
         cluster=directory.cluster() if directory else ClusterFacts(),
         group=lambda group: (_group([other for _, other in listed], pod, group), ""),
         node=lambda node: _node(directory, state, node),
+        claims=lambda settings, _: _claims(pod, files or (), state, settings),
         planner=_planner(directory, state),
     )
+
+
+def _claims(pod: Pod, files: Sequence[ManifestFile], state: Path | None, settings: ClaimSettings) -> KnownClaims:
+    """What the state directory and the files with the pod say about its claims."""
+    documents = (
+        (document.value, file.source) for file in files for document in Manifest(file.text, file.source).documents
+    )
+    found = read_claims(state, settings).joined(claim_objects(documents, DEFAULT_NAMESPACE))
+    return found.known(pod, _key(pod)[0], settings)
 
 
 def _node(directory: DirectoryState | None, state: Path | None, node: str) -> tuple[Sources, Reading]:

@@ -7,13 +7,15 @@ from datetime import datetime
 
 import msgspec
 
+from webhook.claims.known import KnownClaims
 from webhook.cli.manifests import STANDARD_INPUT
-from webhook.config import AdmitPolicy
+from webhook.config import AdmitPolicy, ClaimSettings
 from webhook.explain.evidence import BindingReviews, Evidence, Reading, containers_with_env_from, group_of, node_of
 from webhook.explain.standing import NO_SIGNS, PlannerSigns, standing_of
 from webhook.manifest.pods import decode_pod, in_namespace
+from webhook.model import names
 from webhook.model.cluster import ClusterFacts
-from webhook.model.pod import Namespace, Pod
+from webhook.model.pod import Namespace, Pod, PodSpec
 from webhook.printable import printable
 from webhook.resolve.node import Sources
 
@@ -33,6 +35,8 @@ class Known:
     """The other pods of a group in its namespace; ``None`` if they cannot be read, and why."""
     node: Callable[[str], tuple[Sources, Reading]]
     """What is known of a node, and how that was come by."""
+    claims: Callable[[ClaimSettings, str], KnownClaims] = lambda _settings, _node: KnownClaims()
+    """What is known of its resource claims, and of the devices of a node; an empty name: of none."""
     namespace_problem: str = ""
     """Why the namespace could not be read; empty if it was not tried."""
     reviews: BindingReviews | None = None
@@ -65,6 +69,8 @@ def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str |
     Raises:
         GpuTopologyError: a topology cannot be read.
     """
+    if not is_configured and _was_given_claims(known.pod):
+        policy = msgspec.structs.replace(policy, claims=msgspec.structs.replace(policy.claims, enabled=True))
     where = node or node_of(known.pod)
     group = group_of(known.pod, known.namespace, policy)
     others, group_problem = known.group(group) if group else (None, "")
@@ -75,6 +81,7 @@ def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str |
         policy=policy,
         cluster=known.cluster,
         sources=sources,
+        claims=known.claims(policy.claims, where) if policy.claims.enabled else KnownClaims(),
         node=where,
         others=others,
         env_from=containers_with_env_from(known.document),
@@ -89,6 +96,15 @@ def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str |
         planner=known.planner,
         asked_at=known.asked_at,
     )
+
+
+def _was_given_claims(pod: Pod) -> bool:
+    """Whether a webhook with claims enabled has bound or prepared the pod, whatever is configured here."""
+    if names.CLAIMED_GPUS in pod.annotations:
+        return True
+    spec = pod.spec or PodSpec()
+    containers = spec.containers or ()
+    return any(variable.name == names.REMAP_PROFILE for container in containers for variable in container.env or ())
 
 
 def _look(known: Known, node: str, topology: str | None) -> tuple[Sources, Reading]:

@@ -1,0 +1,89 @@
+"""GPUs that resource claims give: who shares them, and the variable by which bind knows the profile.
+
+A container sees the devices of its claims and no others, numbered from 0. So peers are containers that use the same
+claims, in one pod or, with a ResourceClaim that pods name themselves, in several. Nothing is to be shown or hidden.
+The driver's own edits would win over ours anyway: ``NVIDIA_VISIBLE_DEVICES`` is ``void``, and with MPS, whose GPUs are
+no whole ones, ``/dev/shm`` is the driver's (kubernetes-sigs/dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin).
+"""
+
+from webhook.admit.pod_patch import PodPatch
+from webhook.admit.subject import Subject
+from webhook.admit.variables import require_value
+from webhook.catalogue.claims import (
+    CLAIM_MAY_BE_SHARED,
+    NODE_PEERS_BY_TEMPLATE,
+    PEERS_BY_COUNT,
+    PEERS_WITH_TWO_CLAIMS,
+)
+from webhook.claims.asked import ClaimedGpus
+from webhook.claims.pod import shared_entries
+from webhook.model import names
+from webhook.model.choices import Profile
+from webhook.model.outcome import Reason, Refused
+
+PURPOSE = "let bind know the profile of its claims"
+
+
+def plan(subject: Subject, patch: PodPatch) -> None:
+    """One variable in each GPU container; nothing for pods without claims.
+
+    Raises:
+        Refused: the claims do not join the peers.
+    """
+    if not subject.has_claims:
+        return
+    claimed = _claimed(subject)
+    if subject.profile is Profile.NODE_PEERS:
+        _judge_pods(subject, claimed)
+    elif subject.profile is Profile.POD_PEERS:
+        _judge_containers(subject, claimed)
+    _may_be_shared(subject, claimed, patch)
+    for container in subject.gpu_containers:
+        require_value(patch, container, names.REMAP_PROFILE, str(subject.profile), subject.profile)
+
+
+def _claimed(subject: Subject) -> dict[str, ClaimedGpus]:
+    """What the GPU containers get, by their names."""
+    requests = {container.name: subject.gpu_request(container) for container in subject.gpu_containers}
+    return {name: request.claimed for name, request in requests.items() if request.claimed}
+
+
+def _judge_containers(subject: Subject, claimed: dict[str, ClaimedGpus]) -> None:
+    if len(claimed) < 2:
+        return
+    _refuse_counts(subject, claimed)
+    (first, of_first), *others = claimed.items()
+    uses = set(of_first.uses)
+    for second, found in others:
+        if set(found.uses) != uses:
+            message = PEERS_WITH_TWO_CLAIMS.say(first=first, second=second, profile=subject.profile)
+            raise Refused(Reason.CONTRADICTS_PROFILE, message)
+
+
+def _judge_pods(subject: Subject, claimed: dict[str, ClaimedGpus]) -> None:
+    _refuse_counts(subject, claimed)
+    shared = shared_entries(subject.pod)
+    for name, found in claimed.items():
+        for use in found.uses:
+            if use.entry not in shared:
+                message = NODE_PEERS_BY_TEMPLATE.say(container=name, entry=use.entry, profile=subject.profile)
+                raise Refused(Reason.CONTRADICTS_PROFILE, message)
+
+
+def _refuse_counts(subject: Subject, claimed: dict[str, ClaimedGpus]) -> None:
+    name = next((name for name, found in claimed.items() if found.is_extended), None)
+    if name is not None:
+        resource = subject.resource or "an extended resource"
+        message = PEERS_BY_COUNT.say(container=name, resource=resource, profile=subject.profile)
+        raise Refused(Reason.CONTRADICTS_PROFILE, message)
+
+
+def _may_be_shared(subject: Subject, claimed: dict[str, ClaimedGpus], patch: PodPatch) -> None:
+    """Whoever names the claim may join later, so that nothing that bind finds holds for the life of the pod."""
+    if subject.profile is Profile.NODE_PEERS:
+        return
+    used = {use.entry for found in claimed.values() for use in found.uses}
+    for entry in subject.spec.resource_claims:
+        if entry.resource_claim_name and entry.name in used:
+            patch.warn(CLAIM_MAY_BE_SHARED.say(claim=entry.resource_claim_name))
+            return

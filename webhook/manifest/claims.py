@@ -1,0 +1,136 @@
+"""ResourceClaims, templates and ResourceSlices from manifests, in the place of a cluster."""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import msgspec
+
+from webhook.claims.known import KnownClaims, claim_title, template_title
+from webhook.claims.objects import (
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+    decode_claim,
+    decode_slice,
+    decode_template,
+)
+from webhook.claims.pod import claim_names
+from webhook.claims.slices import Pools, slice_part
+from webhook.config import ClaimSettings
+from webhook.manifest.pods import to_json
+from webhook.manifest.templates import ManifestObject, find_objects
+from webhook.model.errors import FormatError
+from webhook.model.pod import Pod
+
+API = "resource.k8s.io/v1"
+_GROUP = "resource.k8s.io/"
+_KINDS = ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
+_NOWHERE = "no file holds it"
+
+_Key = tuple[str, str]
+_T = TypeVar("_T", ResourceClaim, ResourceClaimTemplate)
+
+
+class ClaimObjects(msgspec.Struct, frozen=True, kw_only=True):
+    """What manifests hold about claims. Of two objects with one name the later counts."""
+
+    claims: Mapping[_Key, ResourceClaim] = MappingProxyType({})
+    """By namespace and name."""
+    templates: Mapping[_Key, ResourceClaimTemplate] = MappingProxyType({})
+    """By namespace and name."""
+    slices: tuple[ResourceSlice, ...] = ()
+
+    def joined(self, others: "ClaimObjects") -> "ClaimObjects":
+        """These and others, which count more."""
+        return ClaimObjects(
+            claims={**self.claims, **others.claims},
+            templates={**self.templates, **others.templates},
+            slices=self.slices + others.slices,
+        )
+
+    def pools(self, settings: ClaimSettings) -> Pools:
+        """The devices that the slices publish."""
+        return Pools(part for each in self.slices if (part := slice_part(each, settings)))
+
+    def known(self, pod: Pod, namespace: str, settings: ClaimSettings) -> KnownClaims:
+        """What is known of the claims of a pod.
+
+        Raises:
+            MalformedPod: a field has another type than in a pod.
+        """
+        names = claim_names(pod)
+        claims = _named(self.claims, namespace, names.by_entry.values())
+        templates = _named(self.templates, namespace, names.templates.values())
+        unread = [claim_title(name) for name in names.by_entry.values() if name not in claims]
+        unread += [template_title(name) for name in names.templates.values() if name not in templates]
+        return KnownClaims(
+            claims=claims,
+            templates=templates,
+            pools=self.pools(settings),
+            unread=dict.fromkeys(unread, _NOWHERE),
+            pools_problem="" if self.slices else "no file holds any",
+        )
+
+
+NO_OBJECTS = ClaimObjects()
+
+
+def claim_objects(documents: Iterable[tuple[Any, str]], default_namespace: str = "default") -> ClaimObjects:
+    """The objects about claims among documents; others are passed over.
+
+    Args:
+        documents: Plain values, each with what messages call it.
+        default_namespace: Of objects that name none.
+
+    Raises:
+        FormatError: one of them has another shape, or is of an old version of the API.
+        ManifestError: a document contains itself.
+    """
+    claims, templates, slices = dict[_Key, ResourceClaim](), dict[_Key, ResourceClaimTemplate](), list[ResourceSlice]()
+    for document, source in documents:
+        for found in find_objects(document):
+            if not _is_about_claims(found):
+                continue
+            where = f"{source}: {found.kind} {found.name}"
+            _check_version(found, where)
+            text = to_json(found.value, where)
+            if found.kind == "ResourceSlice":
+                slices.append(decode_slice(text, where))
+            elif found.kind == "ResourceClaim":
+                _add(claims, decode_claim, text, where, default_namespace)
+            else:
+                _add(templates, decode_template, text, where, default_namespace)
+    return ClaimObjects(claims=claims, templates=templates, slices=tuple(slices))
+
+
+def is_about_claims(document: Any) -> bool:
+    """Whether a document holds such objects, and nothing else."""
+    return all(map(_is_about_claims, find_objects(document)))
+
+
+def _is_about_claims(found: ManifestObject) -> bool:
+    return found.kind in _KINDS and _version(found).startswith(_GROUP)
+
+
+def _add(
+    into: dict[_Key, _T], decode: Callable[[bytes, str], _T], text: bytes, source: str, default_namespace: str
+) -> None:
+    found = decode(text, source)
+    into[found.metadata.namespace or default_namespace, found.metadata.name] = found
+
+
+def _version(found: ManifestObject) -> str:
+    version = found.value.get("apiVersion") if isinstance(found.value, Mapping) else None
+    return version if isinstance(version, str) else ""
+
+
+def _check_version(found: ManifestObject, where: str) -> None:
+    version = _version(found)
+    if version != API:
+        fix = f"Write it for {API}, which Kubernetes 1.34 and later serve"
+        raise FormatError(f"{where}: apiVersion", expected=API, found=version, fix=fix)
+
+
+def _named(found: Mapping[_Key, _T], namespace: str, names: Iterable[str]) -> dict[str, _T]:
+    return {name: found[namespace, name] for name in names if (namespace, name) in found}
