@@ -3,16 +3,18 @@
 import re
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.cluster.claims.cluster import ClaimsNamespace
-from tests.cluster.claims.drivers import Manifest
+from tests.cluster.claims.drivers import MIG_CLASS, Manifest
 from tests.cluster.claims.objects import claim, claim_pod, container, exactly, of_claim, of_template, template
 from tests.cluster.claims.product import ClaimsProduct
 from tests.cluster.hami.cluster import BRIDGED, H20
 
 pytestmark = pytest.mark.cluster
 
+ASKS = {"gpu.topology/inject": "true"}
 BY_BRIDGE = "device.attributes['resource.kubernetes.io'].pciBusID in ['{}', '{}']"
 MARKED = [
     {"name": "GPU_TOPOLOGY_PROFILE", "value": "exclusive"},
@@ -32,6 +34,18 @@ def outputs(pod: Manifest) -> dict[str, str]:
     """Our annotations, without the prefix."""
     found: dict[str, str] = pod["metadata"].get("annotations", {})
     return {key.removeprefix("gpu.topology/"): value for key, value in found.items() if key.startswith("gpu.topology/")}
+
+
+def bus_ids(product: ClaimsProduct, *devices: str) -> list[str]:
+    """Where these cards of the bridged node are."""
+    slices = product.cluster.get("/apis/resource.k8s.io/v1/resourceslices")["items"]
+    found = {
+        device["name"]: device["attributes"]["resource.kubernetes.io/pciBusID"]["string"]
+        for one in slices
+        if one["spec"].get("nodeName") == BRIDGED
+        for device in one["spec"]["devices"]
+    }
+    return [found[device] for device in devices]
 
 
 def counted(product: ClaimsProduct, metric: str) -> float:
@@ -59,14 +73,7 @@ def test_a_pod_is_told_the_link_of_the_cards_that_its_claim_was_given(claims_pro
 @pytest.mark.parametrize(("other", "link"), [("gpu-1", "NVLink"), ("gpu-2", "SYS")])
 def test_bridged_cards_have_nvlink_and_others_have_none(claims_product: ClaimsProduct, other: str, link: str) -> None:
     """The same claim but for which card is the second."""
-    slices = claims_product.cluster.get("/apis/resource.k8s.io/v1/resourceslices")["items"]
-    devices = {
-        device["name"]: device["attributes"]["resource.kubernetes.io/pciBusID"]["string"]
-        for one in slices
-        if one["spec"].get("nodeName") == BRIDGED
-        for device in one["spec"]["devices"]
-    }
-    wish = exactly(count=2, cel=BY_BRIDGE.format(devices["gpu-0"], devices[other]))
+    wish = exactly(count=2, cel=BY_BRIDGE.format(*bus_ids(claims_product, "gpu-0", other)))
     with claims_product.team() as team:
         team.apply(template("pair", wish))
         team.creates(claiming("train", of_template("gpus", "pair"), node=BRIDGED))
@@ -125,3 +132,39 @@ def test_what_a_pod_claims_is_read_when_it_is_created(claims_product: ClaimsProd
         team.creates(claim_pod("cpu", (), container(), schedulingGates=gated))
         assert counted(claims_product, "gpu_topology_claim_read_seconds_count") == read
     assert counted(claims_product, "gpu_topology_claim_read_failures_total") == 0
+
+
+def variables(pod: Manifest) -> dict[str, Any]:
+    """Of the first container, by their names."""
+    return {variable["name"]: variable.get("value") for variable in pod["spec"]["containers"][0].get("env", ())}
+
+
+@pytest.mark.parametrize(("other", "link"), [("gpu-1", "NVLink"), ("gpu-2", "SYS")])
+def test_a_pod_is_prepared_by_what_it_claims_and_told_what_it_was_given(
+    claims_product: ClaimsProduct, other: str, link: str
+) -> None:
+    wish = exactly(count=2, cel=BY_BRIDGE.format(*bus_ids(claims_product, "gpu-0", other)))
+    with claims_product.team() as team:
+        team.apply(template("pair", wish))
+        pod = claim_pod("train", [of_template("gpus", "pair")], node=BRIDGED, annotations=ASKS)
+        created = team.creates(pod)
+        assert variables(created)["GPU_TOPOLOGY_PROFILE"] == "exclusive"
+        assert outputs(team.bound("train"))["link"] == link
+
+
+def test_a_pod_that_claims_a_part_of_a_card_is_refused_if_it_asks(claims_product: ClaimsProduct) -> None:
+    with claims_product.team() as team:
+        team.apply(template("part", exactly(device_class=MIG_CLASS)))
+        answer = team.asks_for(claim_pod("train", [of_template("gpu", "part")], annotations=ASKS))
+        assert answer.status == httpx.codes.UNPROCESSABLE_ENTITY
+        assert "GT274" in answer.message
+        team.creates(claim_pod("other", [of_template("gpu", "part")]))
+
+
+def test_a_resource_that_a_class_serves_is_told_of_like_a_claim(claims_product: ClaimsProduct) -> None:
+    asked = container(resources={"limits": {"deviceclass.resource.kubernetes.io/gpu.nvidia.com": "2"}})
+    with claims_product.team() as team:
+        team.creates(claim_pod("train", (), asked, node=H20, annotations=ASKS))
+        told = outputs(team.bound("train"))
+        assert told["link"] == "NVSwitch"
+        assert len(told["claimed-gpus"].split(",")) == 2
