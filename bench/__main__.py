@@ -1,6 +1,6 @@
 """`python -m bench`: what one review costs, and what the process costs, beside a server that does nothing.
 
-Five rows, measured in one run, on one machine, with bursts in turn:
+Six rows, measured in one run, on one machine, with bursts in turn:
 
 - `bare`: a raw ASGI application that answers fixed bytes, on the webhook's uvicorn settings and TLS. The floor.
 - `skipped`: the webhook and a pod of a CPU service, which it leaves alone.
@@ -9,6 +9,7 @@ Five rows, measured in one run, on one machine, with bursts in turn:
   listed anew every three seconds: 107 MB of JSON each time.
 - `bound`: the Binding of a pod with four GPUs to a node with eight, each time another pod with other GPUs. The webhook
   reads the pod, 14 KB by now, from a stand-in for the API server, over TLS.
+- `claimed`: the same with GPUs by a resource claim, with `claims.enabled`: it reads the pod, and then its claim.
 
 A machine drifts by half within minutes, so the figure that means something is the ratio to `bare` in the same round;
 absolute microseconds and reviews per second describe the machine as much as the code. What is measured:

@@ -35,33 +35,38 @@ HEAD = (
 )
 READY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
-NAME = re.compile(rb"GET /api/v1/namespaces/[^/ ]+/pods/([^/? ]+) ")
+NAME = re.compile(rb"GET /(?:api/v1|apis/resource\.k8s\.io/v1)/namespaces/[^/ ]+/(pods|resourceclaims)/([^/? ]+) ")
 
 
 class Pods:
-    """The pods there are.
+    """The pods there are, and their claims.
 
     Args:
         pods: Handed out in turn, by the twelve digits at the end of a name, which are put into them for ``SERIAL``.
+        claims: One for each pod, if they have claims; by the same digits.
     """
 
-    def __init__(self, pods: Sequence[bytes]) -> None:
-        self._pods = [chunked(pod) for pod in pods]
+    def __init__(self, pods: Sequence[bytes], claims: Sequence[bytes] = ()) -> None:
+        self._kept = {
+            b"pods": [chunked(pod) for pod in pods],
+            b"resourceclaims": [chunked(claim) for claim in claims],
+        }
 
     def answer(self, request: bytes) -> bytes:
         """The whole answer to a request."""
         asked = NAME.match(request)
-        if asked is None or not self._pods:
+        kept = self._kept[asked[1]] if asked else []
+        if asked is None or not kept:
             return READY
-        serial = asked[1][-len(SERIAL) :]
+        serial = asked[2][-len(SERIAL) :]
         if len(serial) < len(SERIAL) or not serial.isdigit():
             return READY
-        return self._pods[int(serial) % len(self._pods)].replace(SERIAL, serial)
+        return kept[int(serial) % len(kept)].replace(SERIAL, serial)
 
 
-def chunked(pod: bytes) -> bytes:
-    """An answer with the pod in one chunk."""
-    return HEAD + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0" % (len(pod), pod) + END
+def chunked(document: bytes) -> bytes:
+    """An answer with the object in one chunk."""
+    return HEAD + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0" % (len(document), document) + END
 
 
 class Connection(asyncio.Protocol):
@@ -120,15 +125,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.api_server", description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--ca-file", type=Path, required=True, help="where to write the authority to trust")
-    parser.add_argument("--pods", type=Path, required=True, help="a directory with *.json")
+    parser.add_argument("--pods", type=Path, required=True, help="a directory with *.json, and claims/*.json")
     parser.add_argument("--nodes", type=int, default=0, help="nodes of its cluster")
     parser.add_argument("--resync", type=float, default=0.0, help="seconds after which watches expire; 0: never")
     parser.add_argument("--authority", type=Path, help="where to write the authority that the webhook makes")
     arguments = parser.parse_args()
     directory: Path = arguments.pods
-    pods = Pods([path.read_bytes() for path in sorted(directory.glob("*.json"))])
+    pods, claims = (
+        [path.read_bytes() for path in sorted(folder.glob("*.json"))] for folder in (directory, directory / "claims")
+    )
     cluster, objects = Cluster(arguments.nodes, arguments.resync), Objects(OWN_NAMESPACE, arguments.authority)
-    uvloop.run(serve(arguments.port, arguments.ca_file, pods, cluster, objects))
+    uvloop.run(serve(arguments.port, arguments.ca_file, Pods(pods, claims), cluster, objects))
 
 
 if __name__ == "__main__":

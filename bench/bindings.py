@@ -74,9 +74,16 @@ def request(pod: bytes) -> bytes:
 
 
 def pods(admit: Admit) -> Iterator[bytes]:
-    """Pods with four GPUs, each time others: two of each NUMA node, so that all answers have the same length.
+    """The pods of `pods_with_gpus`."""
+    for pod, _ in pods_with_gpus(admit):
+        yield pod
 
-    Name and uid hold `bodies.SERIAL`, for which whoever hands them out puts another number each time.
+
+def pods_with_gpus(admit: Admit) -> Iterator[tuple[bytes, Sequence[Gpu]]]:
+    """Pods with four GPUs, each with its GPUs, and each time others.
+
+    Two are of each NUMA node, so that all answers have the same length. Name and uid hold `bodies.SERIAL`, for which
+    whoever hands them out puts another number each time.
     """
     submitted = json.dumps(bodies.submitted("gpu")).replace('"nvidia.com/gpu": "8"', f'"nvidia.com/gpu": "{GPUS}"')
     pod = _injected(admit, json.loads(submitted))
@@ -86,7 +93,7 @@ def pods(admit: Admit) -> Iterator[bytes]:
         if sum(gpu.numa_node == gpus[0].numa_node for gpu in chosen) == GPUS // 2:
             # In many orders, as HAMi may pick them.
             for order in islice(permutations(chosen), ORDERS):
-                yield _allocated(pod, order)
+                yield _allocated(pod, order), order
 
 
 def _injected(admit: Admit, submitted: dict[str, Any]) -> dict[str, Any]:

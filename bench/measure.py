@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from bench import bindings, bodies, load, proc, servers
+from bench import bindings, bodies, claims, load, proc, servers
 
 CONNECTIONS = (1, 8, 64)
 TARGET_CONNECTIONS = 8
@@ -142,6 +142,7 @@ def run(plan: Plan, directory: Path, say: Callable[[str], None]) -> Results:
             "skipped": target(webhook, skipped, expect_patch=False),
             "injected": target(webhook, injected, expect_patch=True),
             **binding_targets(stack, directory, webhook.program.ask, (server_core, client_core)),
+            **claim_targets(stack, directory / "claimed", webhook.program.ask, (server_core, client_core)),
         }
         say(f"filling the state of a cluster with {MANY_NODES} nodes")
         watching, behind = watching_webhook(stack, directory / "many", (server_core, client_core))
@@ -231,6 +232,26 @@ def binding_targets(
     live = stack.enter_context(servers.running(own, cores[0], bindings.request(written[0])))
     bound = target(live, bindings.request(written[0]), expect_patch=True)
     return {"bound": dataclasses.replace(bound, behind=api_server.pid)}
+
+
+def claim_targets(
+    stack: ExitStack, directory: Path, admit: bindings.Admit, cores: tuple[int, int]
+) -> dict[str, load.Target]:
+    """The row of Bindings of pods with a claim: a webhook of their own, and an API server with pods and claims."""
+    pods = directory / "pods"
+    (pods / "claims").mkdir(parents=True)
+    written = list(claims.pods(admit))
+    for number, (pod, claim) in enumerate(written):
+        (pods / f"{number:03}.json").write_bytes(pod)
+        (pods / "claims" / f"{number:03}.json").write_bytes(claim)
+    program = servers.api_server(directory / "api-server", pods)
+    api_server = stack.enter_context(servers.running(program, cores[1], servers.READY))
+    kubeconfig = directory / "api-server" / "kubeconfig"
+    own = servers.webhook(directory / "live", kubeconfig=kubeconfig, slices=claims.slices())
+    request = bindings.request(written[0][0])
+    live = stack.enter_context(servers.running(own, cores[0], request))
+    claimed = target(live, request, expect_patch=True)
+    return {"claimed": dataclasses.replace(claimed, behind=api_server.pid)}
 
 
 def target(server: servers.Server, request: bytes, *, expect_patch: bool | None) -> load.Target:

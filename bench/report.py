@@ -25,7 +25,7 @@ from bench.measure import (
     Results,
 )
 
-ROWS = ("bare", "skipped", "injected", "watching", "bound")
+ROWS = ("bare", "skipped", "injected", "watching", "bound", "claimed")
 MAX_RATIO = {"skipped": 1.6, "injected": 6.0, "bound": 11.0}
 MAX_P99_MS = {"skipped": 2.0, "injected": 2.0}
 """Not of Bindings, whose latency is also that of the stand-in for the API server."""

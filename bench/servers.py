@@ -121,16 +121,22 @@ def api_server(directory: Path, pods: Path, *, nodes: int = 0, resync: float = 0
     return Program(command=command, port=port, ca_file=ca_file, stderr=directory / "stderr")
 
 
-def webhook(directory: Path, *, kubeconfig: Path | None = None) -> Program:
+def webhook(directory: Path, *, kubeconfig: Path | None = None, slices: str = "") -> Program:
     """The webhook as an operator starts it, with the state of its cluster in a new `directory`.
 
-    It reads the pods of Bindings from the API server of `kubeconfig`, if there is one.
+    It reads the pods of Bindings from the API server of `kubeconfig`, if there is one; with `slices`, their claims too.
     """
-    for name, text in {**STATE, f"nodes/{TOPOLOGY.name}": TOPOLOGY.read_text()}.items():
+    files = {**STATE, f"nodes/{TOPOLOGY.name}": TOPOLOGY.read_text()}
+    files |= {"claims/slices.yaml": slices} if slices else {}
+    for name, text in files.items():
         path = directory / "state" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return _webhook(directory, "--state", str(directory / "state"), kubeconfig=kubeconfig)
+    more = ["--state", str(directory / "state")]
+    if slices:
+        (directory / "config.yaml").write_text("claims: {enabled: true}\n")
+        more += ["--config", str(directory / "config.yaml")]
+    return _webhook(directory, *more, kubeconfig=kubeconfig)
 
 
 def watching_webhook(directory: Path, *, kubeconfig: Path) -> Program:

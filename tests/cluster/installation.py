@@ -25,7 +25,7 @@ from tests.nvml.stub import environment_of
 from tests.ports import reserved_port
 from tests.server.conftest import until
 from webhook.kube.permissions import AGENT, CLAIMS, PLANNER, WEBHOOK
-from webhook.model.names import INJECTED, INJECTION
+from webhook.model.names import INJECT, INJECTION
 
 NAMESPACE = "gpu-topology"
 CONFIGURATION = "gpu-topology-webhook"
@@ -120,8 +120,8 @@ class Installation:
 
     def is_asked(self) -> bool:
         """Whether the API server asks us about pods, or tries to."""
-        answer = create_pod(self.control_plane, PROBED, gpu_pod("probe", {}), dry_run=True)
-        return answer.status != httpx.codes.CREATED or INJECTED in answer.body["metadata"].get("annotations", {})
+        refused = gpu_pod("probe", {INJECT: "neither"})  # by us alone, whatever serves the GPUs of the cluster
+        return create_pod(self.control_plane, PROBED, refused, dry_run=True).status != httpx.codes.CREATED
 
     def stop(self) -> None:
         """Ends the replicas at once, as a crash of both would."""

@@ -1,6 +1,7 @@
 """Reviews of pods with resource claims: what is read for them, what is not, and what cannot be."""
 
 import json
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -14,6 +15,8 @@ from webhook.claims.objects import decode_slice
 from webhook.claims.pod import MOST_CLAIMS
 from webhook.claims.slices import Pools, slice_part
 from webhook.config import ClaimSettings
+from webhook.state import Claims
+from webhook.state.claims import DirectoryClaims
 
 ENABLED = {"claims": {"enabled": True}}
 MARKED = [
@@ -71,7 +74,7 @@ def named(name: str = "train-gpus", entry: str = "gpus") -> Manifest:
     return {"name": entry, "resourceClaimName": name}
 
 
-def admitted(made: Manifest, known: KeptClaims, **settings: Any) -> Manifest:
+def admitted(made: Manifest, known: Claims, **settings: Any) -> Manifest:
     """The line in the log about the pod's creation."""
     with TemporaryFile() as log:
         app = application(KnownCluster(), log, known_claims=known, **settings)
@@ -81,7 +84,7 @@ def admitted(made: Manifest, known: KeptClaims, **settings: Any) -> Manifest:
         return dict(line)
 
 
-def bound(made: Manifest | None, known: KeptClaims, **settings: Any) -> tuple[Manifest, Any]:
+def bound(made: Manifest | None, known: Claims, **settings: Any) -> tuple[Manifest, Any]:
     """The line in the log about the pod's Binding, and what was counted."""
     with TemporaryFile() as log:
         app = application(KnownCluster(), log, KnownPods(made), known_claims=known, **settings)
@@ -233,3 +236,29 @@ def test_entries_that_no_container_uses_are_not_read() -> None:
     claims = KeptClaims({("claim", "train-gpus"): allocated("gpu-0", "gpu-1")}, published(SLICE))
     bound(made, claims, **ENABLED)
     assert claims.asked == [("claim", "ml-workloads", "train-gpus")]
+
+
+def in_directory(root: Path, *objects: tuple[str, Any]) -> DirectoryClaims:
+    """A state directory with these objects, each with its kind; YAML reads JSON."""
+    (root / "claims").mkdir()
+    for number, (kind, one) in enumerate(objects):
+        head = {"apiVersion": "resource.k8s.io/v1", "kind": kind}
+        metadata = {"namespace": "ml-workloads"} | one["metadata"]
+        (root / "claims" / f"{number}.yaml").write_text(json.dumps(head | one | {"metadata": metadata}))
+    return DirectoryClaims(root, ClaimSettings(enabled=True))
+
+
+def test_with_a_state_directory_a_binding_is_decided_by_its_files(tmp_path: Path) -> None:
+    claim = json.loads(allocated("gpu-0", "gpu-1"))
+    claims = in_directory(tmp_path, ("ResourceClaim", claim), ("ResourceSlice", SLICE))
+    line, _ = bound(claiming(named(), env=MARKED), claims, **ENABLED)
+    assert (line["outcome"], line["link"]) == ("patch", "NVLink")
+
+
+def test_with_a_state_directory_a_pod_is_created_by_its_files(tmp_path: Path) -> None:
+    claims = in_directory(tmp_path, ("ResourceClaimTemplate", json.loads(TEMPLATE)))
+    wished = {"gpu.topology/inject": "true"}
+    known = admitted(claiming(of_template(), annotations=wished), claims, **ENABLED)
+    unknown = admitted(claiming(of_template("other"), annotations=wished), claims, **ENABLED)
+    assert known["reason"] != "no-gpu-request"
+    assert unknown["outcome"] in ("patch", "skip", "degraded", "refuse")

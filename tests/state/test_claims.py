@@ -1,25 +1,25 @@
 """Claims from the folder ``claims`` of a state directory."""
 
 import asyncio
-import json
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from tests.pods import container, pod
+from webhook.claims.objects import decode_claim, decode_template
 from webhook.claims.slices import MissingDevice
 from webhook.config import ClaimSettings
-from webhook.model.errors import ClaimsUnreadable, ManifestError
-from webhook.model.pod import Pod
+from webhook.model.errors import ClaimsUnreadable, GpuTopologyError
 from webhook.state.claims import DirectoryClaims
 
 HEAD = "apiVersion: resource.k8s.io/v1\nkind: {}\n"
-CLAIM = HEAD.format("ResourceClaim") + "metadata: {name: shared, namespace: team-a}\nspec: {devices: {requests: []}}\n"
+SPEC = "{devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu.nvidia.com, count: 2}}]}}"
+CLAIM = (
+    HEAD.format("ResourceClaim")
+    + f"metadata: {{name: shared, namespace: team-a}}\nspec: {SPEC}\n"
+    + "status: {allocation: {devices: {results: [{request: gpus, driver: gpu.nvidia.com, pool: n1, device: gpu-0}]}}}\n"
+)
 TEMPLATE = (
-    HEAD.format("ResourceClaimTemplate")
-    + "metadata: {name: two, namespace: team-a}\n"
-    + "spec: {spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu.nvidia.com, count: 2}}]}}}\n"
+    HEAD.format("ResourceClaimTemplate") + f"metadata: {{name: two, namespace: team-a}}\nspec: {{spec: {SPEC}}}\n"
 )
 SLICE = (
     HEAD.format("ResourceSlice")
@@ -41,10 +41,14 @@ def test_the_kinds_are_told_apart_whatever_the_files_are_called(tmp_path: Path) 
     claims = claims_in(tmp_path, all=f"{CLAIM}---\n{TEMPLATE}---\n{SLICE}")
     claim = asyncio.run(claims.claim("team-a", "shared"))
     template = asyncio.run(claims.template("team-a", "two"))
-    assert claim
-    assert json.loads(claim)["kind"] == "ResourceClaim"
-    assert template
-    assert json.loads(template)["kind"] == "ResourceClaimTemplate"
+    assert claim is not None
+    allocation = decode_claim(claim, "test").allocation
+    assert allocation is not None
+    assert [result.device for result in allocation.results or ()] == ["gpu-0"]
+    assert template is not None
+    devices = decode_template(template, "test").spec.spec.devices
+    assert devices is not None
+    assert [request.name for request in devices.requests or ()] == ["gpus"]
     assert claims.pools().device("gpu.nvidia.com", "n1", "gpu-0", node="n1").uuid == "GPU-1"
 
 
@@ -77,38 +81,16 @@ def test_a_claim_is_read_anew_each_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("kind: Pod\n", "expected ResourceClaim, ResourceClaimTemplate, ResourceSlice, found Pod"),
-        ("- 7\n", "found something else"),
-        (CLAIM.replace("/v1", "/v1beta1"), "expected apiVersion resource.k8s.io/v1 of a ResourceClaim, found resource"),
-        (CLAIM.replace("name: shared, ", ""), "expected a ResourceClaim with a name"),
-        (CLAIM.replace("requests: []", "requests: 7"), "expected a ResourceClaim"),
-        (f"{CLAIM}---\n{CLAIM}", "expected each object once, found ResourceClaim team-a shared twice"),
-        ("a: [", "claims/bad.yaml"),
+        (CLAIM.replace("/v1", "/v1beta1"), "expected resource.k8s.io/v1"),
+        (CLAIM.replace("requests: [", "requests: 7 #["), "expected"),
+        ("a: [", "bad.yaml"),
     ],
-    ids=["a pod", "no object", "an old version", "no name", "another type", "twice", "no YAML"],
+    ids=["an old version", "another type", "no YAML"],
 )
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, text: str, problem: str) -> None:
     claims = claims_in(tmp_path, bad=text)
     with pytest.raises(ClaimsUnreadable, match=r"bad\.yaml") as caught:
         asyncio.run(claims.claim("team-a", "shared"))
     assert problem in str(caught.value)
-    with pytest.raises(ManifestError, match=r"bad\.yaml"):
+    with pytest.raises(GpuTopologyError, match=r"bad\.yaml"):
         claims.pools()
-
-
-def test_what_a_pod_claims_is_found_by_its_entries(tmp_path: Path) -> None:
-    entries = [
-        {"name": "a", "resourceClaimTemplateName": "two"},
-        {"name": "b", "resourceClaimTemplateName": "gone"},
-        {"name": "unused", "resourceClaimTemplateName": "two"},
-    ]
-    uses = {"resources": {"claims": [{"name": "a"}, {"name": "b"}]}}
-    manifest = pod(container("main") | uses, resourceClaims=entries)
-    found = claims_in(tmp_path, t=TEMPLATE).specs(msgspec.json.decode(json.dumps(manifest), type=Pod), "team-a")
-    assert sorted(found) == ["a", "b"]
-    assert found["b"] is None
-    spec = found["a"]
-    assert spec
-    assert spec.devices
-    assert spec.devices.requests
-    assert [request.name for request in spec.devices.requests] == ["gpus"]

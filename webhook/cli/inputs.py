@@ -13,6 +13,7 @@ from webhook.model import names
 from webhook.model.errors import ConfigError, ManifestError
 from webhook.model.pod import Namespace, Pod
 from webhook.printable import printable
+from webhook.state.claims import load_claims
 from webhook.state.directory import DirectoryState, load_directory
 
 
@@ -48,10 +49,7 @@ def read_claims(path: Path | None, settings: ClaimSettings) -> ClaimObjects:
         ManifestError: a file cannot be read, or is no YAML.
         FormatError: an object has another shape, or is of an old version of the API.
     """
-    if path is None or not settings.enabled:
-        return NO_OBJECTS
-    files = sorted((path / "claims").glob("*.yaml"))
-    return claim_objects((document, str(file)) for file in files for document in read_yaml(file))
+    return NO_OBJECTS if path is None or not settings.enabled else load_claims(path)
 
 
 def namespace_in(state: DirectoryState | None, name: str) -> Namespace:

@@ -13,9 +13,9 @@ from webhook.model.options import resolve_options
 from webhook.model.pod import Container, Namespace, Pod, PodSpec, is_present
 from webhook.request.hami_control import disables_control
 from webhook.request.skip import early_skip_reason
+from webhook.server.claim_specs import Kind, SpecSource, read_spec, spec_sources
 from webhook.server.counts import Counts
 from webhook.state import Claims
-from webhook.state.claim_specs import Kind, SpecSource, read_spec, spec_sources
 
 
 class ClaimReading:

@@ -14,11 +14,11 @@ from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.model.pod import MalformedPod, Namespace, Pod
 from webhook.model.review import Request, decode_review, encode_reply
 from webhook.server.body import BadRequest
+from webhook.server.claim_specs import SpecSource
 from webhook.server.claims import ClaimReading, specs_to_read
 from webhook.server.counts import Counts
 from webhook.server.log import ReviewLog
 from webhook.state import Claims, State
-from webhook.state.claim_specs import SpecSource
 
 _NO_SPECS: Mapping[str, ClaimSpec | None] = {}
 _NOT_A_CREATE = Outcome(kind=Kind.SKIP, reason=Reason.NOT_A_CREATE)
