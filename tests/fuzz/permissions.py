@@ -7,6 +7,7 @@ Manifest = dict[str, Any]
 
 _OUTPUT = re.compile(
     r"gpu\.topology/(injected|visible-uuids|nccl-nvls|node-topology|link|bandwidth|ring-order|numa|satisfied|placed"
+    r"|claimed-gpus"
     r"|cuda-visible-devices\..*|nccl-env\..*)",
     re.DOTALL,
 )

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from tests.admit.generated import nodes
+from tests.claims.kept import KeptClaims
 from tests.judge import TEAM_A, load, load_optional, policy
 from tests.pods import ALL_ALLOWED, container, pod
 from webhook.config import AdmitPolicy
@@ -75,6 +76,8 @@ class Scene:
     rules: AdmitPolicy = field(default_factory=policy)
     document: Manifest = field(default_factory=dict)
     """All of the input."""
+    claims: KeptClaims = field(default_factory=KeptClaims)
+    """The ResourceClaims and templates of the namespace."""
     waiting_for = ""
 
     def namespace(self, name: str) -> Namespace:
@@ -106,7 +109,16 @@ def read_scene(data: bytes) -> Scene:
         _versions(document.get("cluster")),
         policies[number % len(policies)] if isinstance(number, int) else policies[0],
         document,
+        KeptClaims(dict(_claims(document.get("claims")))),
     )
+
+
+def _claims(value: Any) -> Iterator[tuple[tuple[str, str], bytes]]:
+    for manifest in value if isinstance(value, list) else ():
+        metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
+        if isinstance(metadata, dict):
+            kind = "claim" if manifest.get("kind") == "ResourceClaim" else "template"
+            yield (kind, str(metadata.get("name"))), _encoded(manifest)
 
 
 def _encoded(value: Any) -> bytes:
@@ -175,6 +187,7 @@ def golden_scenes() -> Iterator[Manifest]:
                     },
                     "policy": numbers.get(case.name, 0),
                     "pod": load(case / name),
+                    "claims": load_optional(case / "claims.yaml", []),
                 }
 
 

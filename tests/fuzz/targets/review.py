@@ -1,13 +1,13 @@
 """Reviews of pods, from the bytes of a request to those of the answer."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from typing import Any
 
 import jsonpatch
 import msgspec
 
-from tests.claims.kept import KeptClaims
 from tests.fuzz import effort, permissions
 from tests.fuzz.laws import check_log_line, check_message, check_response, patch_of
 from tests.fuzz.scenes import (
@@ -53,16 +53,20 @@ def target(data: bytes) -> None:
 def answer(scene: Scene, body: bytes) -> bytes | None:
     """The answer; ``None`` if the request is refused as none that can be answered."""
     with kept_log() as (log, lines):
-        reviews = PodReviews(state=scene, claims=KeptClaims(), policy=scene.rules, log=log, counts=Counts(lambda: 0))
+        reviews = PodReviews(state=scene, claims=scene.claims, policy=scene.rules, log=log, counts=Counts(lambda: 0))
         try:
             found = reviews.answer(body, 0)
+            reply = found if isinstance(found, bytes) else asyncio.run(_awaited(found))
         except (MalformedReview, BadRequest) as error:
             check_message(str(error))
             return None
-        assert isinstance(found, bytes)
         for line in lines():
             check_log_line(line)
-        return found
+        return reply
+
+
+async def _awaited(reply: Awaitable[bytes]) -> bytes:
+    return await reply
 
 
 def check_reply(scene: Scene, reply: bytes) -> None:
