@@ -43,7 +43,8 @@ def create_pod(admin: CoreV1Api, namespace: str) -> str:
         "resourceClaims": [{"name": "gpus", "resourceClaimName": "two"}],
         "automountServiceAccountToken": False,
     }
-    made = admin.create_namespaced_pod(namespace, {"metadata": {"name": "train"}, "spec": spec})
+    manifest: Any = {"metadata": {"name": "train"}, "spec": spec}
+    made = admin.create_namespaced_pod(namespace, manifest)
     uid: str = made.metadata.uid
     return uid
 
@@ -56,7 +57,7 @@ def create_claim(objects: CustomObjectsApi, site: Site, uid: str) -> None:
         "metadata": {"name": "two"},
         "spec": {"devices": {"requests": [request]}},
     }
-    made = objects.create_namespaced_custom_object(GROUP, VERSION, site.namespace, "resourceclaims", claim)
+    made: Any = objects.create_namespaced_custom_object(GROUP, VERSION, site.namespace, "resourceclaims", claim)
     results = [{"request": "gpus", "driver": DRIVER, "pool": site.node, "device": f"gpu-{minor}"} for minor in (0, 1)]
     status = {
         "allocation": {"devices": {"results": results}},
