@@ -44,7 +44,7 @@ def create_pod(admin: CoreV1Api, namespace: str) -> str:
         "automountServiceAccountToken": False,
     }
     manifest: Any = {"metadata": {"name": "train"}, "spec": spec}
-    made = admin.create_namespaced_pod(namespace, manifest)
+    made: Any = admin.create_namespaced_pod(namespace, manifest)
     uid: str = made.metadata.uid
     return uid
 
