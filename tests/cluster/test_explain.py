@@ -265,6 +265,9 @@ def test_what_was_taken_away_is_all_that_is_needed() -> None:
         ("deployments", ("list",)),
         ("mutatingwebhookconfigurations", ("get",)),
         ("deviceclasses", ("list",)),
+        ("resourceclaims", ("get",)),
+        ("resourceclaimtemplates", ("get",)),
+        ("resourceslices", ("list",)),
     ]
 
 
