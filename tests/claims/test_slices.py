@@ -13,16 +13,23 @@ from webhook.model.errors import FormatError
 SETTINGS = ClaimSettings(enabled=True)
 
 
-def part(generation: int, slices: int, *names: str) -> SlicePart:
+def part(generation: int, slices: int, *names: str, node: str = "n") -> SlicePart:
     """A slice of the one pool, with devices whose UUID tells the generation."""
     devices = {name: PublishedDevice(f"GPU-{name}-{generation}", True, {}) for name in names}
-    return SlicePart(driver="d", pool="p", generation=generation, slices=slices, node="n", devices=devices)
+    return SlicePart(driver="d", pool="p", generation=generation, slices=slices, node=node, devices=devices)
 
 
 @given(st.permutations([part(1, 1, "a"), part(2, 2, "a"), part(2, 2, "b")]))
 def test_the_order_of_slices_means_nothing(parts: list[SlicePart]) -> None:
     pools = Pools(parts)
     assert [pools.device("d", "p", name).uuid for name in "ab"] == ["GPU-a-2", "GPU-b-2"]
+
+
+def test_a_pool_of_another_node_does_not_count() -> None:
+    """Even if it has the same name and a newer generation: pools are named after their nodes only by habit."""
+    pools = Pools([part(1, 1, "a"), part(2, 1, "a", node="other")])
+    assert pools.device("d", "p", "a", node="n").uuid == "GPU-a-1"
+    assert pools.device("d", "p", "a", node="other").uuid == "GPU-a-2"
 
 
 @pytest.mark.parametrize(

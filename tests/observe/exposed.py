@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.agent.looks import look
 from tests.topology.machines import hgx_h100
 from webhook.agent import metrics as agent_metrics
-from webhook.agent.status import Status
+from webhook.agent.status import Status, TaintStatus
 from webhook.exposition import Exposition
 from webhook.extender.counts import Counts as ExtenderCounts
 from webhook.extender.counts import families as extender_families
@@ -109,7 +109,7 @@ def planner_vitals() -> planner_metrics.Vitals:
 @cache
 def exposed() -> Exposed:
     """The metrics, read from the text that Prometheus would read."""
-    status = replace(Status(confirmed_at=0.0), look=look(hgx_h100()))
+    status = replace(Status(confirmed_at=0.0), look=look(hgx_h100()), taints=TaintStatus(served=True))
     found = Exposed(set(), {})
     for metric in (
         *_read(Exposition(lambda: server_metrics.families(server_counts(), server_vitals()))),

@@ -60,9 +60,10 @@ class Pools:
     """
 
     def __init__(self, parts: Iterable[SlicePart] = ()) -> None:
-        self._pools: dict[tuple[str, str], list[SlicePart]] = {}
+        self._pools: dict[tuple[str, str], dict[str, list[SlicePart]]] = {}
+        """By driver and pool, then by the node of the devices."""
         for part in parts:
-            found = self._pools.setdefault((part.driver, part.pool), [])
+            found = self._pools.setdefault((part.driver, part.pool), {}).setdefault(part.node, [])
             if found and found[0].generation < part.generation:
                 found.clear()
             if not found or found[0].generation == part.generation:
@@ -80,8 +81,9 @@ class Pools:
         Raises:
             MissingDevice: it is not published, or not all of its pool is.
         """
-        parts = [part for part in self._pools.get((driver, pool), ()) if not (node and part.node not in ("", node))]
-        if not parts:
+        by_node = self._pools.get((driver, pool), {})
+        parts = next((parts for where, parts in by_node.items() if not node or where in ("", node)), None)
+        if parts is None:
             raise MissingDevice(POOL_NOT_PUBLISHED.say(driver=driver, pool=pool))
         if len(parts) < parts[0].slices:
             message = POOL_INCOMPLETE.say(driver=driver, pool=pool, found=len(parts), expected=parts[0].slices)
