@@ -1,6 +1,7 @@
 """YAML of one or more documents as plain values, and plain values as YAML."""
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +85,37 @@ def parse_yaml(text: str, source: str, *, line: int = 1, ignores_tags: bool = Fa
     Raises:
         ManifestError: it is not YAML, or its aliases stand for more than a text of its size could say.
     """
+    written = _read_json(text)
+    if written is not None:
+        return [written]
     yaml = YAML(typ="safe", pure=True)
     yaml.Constructor = _TagBlindConstructor if ignores_tags else _Constructor
     documents = [document for document in load_yaml(yaml, text, source, line=line) if document is not None]
     for document in documents:
         check_extent(document, source if line == 1 else f"{source} line {line}")
     return documents
+
+
+def _read_json(text: str) -> dict[str, Any] | None:
+    """An object in JSON, which is YAML too and takes a hundredth of the time; None: it is none, or not in order."""
+    if not text.startswith("{"):
+        return None
+    try:
+        found: dict[str, Any] = json.loads(text, object_pairs_hook=_members, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
+def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) < len(members):
+        raise ValueError("a member stands there twice")
+    return found
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
 
 
 def format_yaml(document: Any) -> str:

@@ -1,0 +1,140 @@
+"""What ``explain`` finds of every pod with GPUs, injected or not."""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from webhook.analyze.diagnosis import Diagnosis, Holder, Severity, error
+from webhook.analyze.snapshot import KnownPod, Snapshot
+from webhook.catalogue.cluster_findings import POD_UNREADABLE
+from webhook.explain.evidence import Evidence, Reading, containers_with_env_from, group_of, node_of
+from webhook.explain.explain import explain
+from webhook.explain.findings import Finding, Verdict
+from webhook.explain.standing import standing_of
+from webhook.model import names
+from webhook.model.outcome import Refused
+from webhook.model.pod import MalformedPod, Metadata, Pod, PodSpec
+from webhook.printable import fitted
+from webhook.request.claims import read_claims
+from webhook.request.resources import read_requests
+from webhook.resolve.node import Sources
+
+_TEMPLATE_HASH = "pod-template-hash"
+
+
+class _Owner(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
+    controller: bool = False
+
+
+_OWNERS = msgspec.json.Decoder(list[_Owner])
+
+
+def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
+    """The conditions that fail, and those of which nothing is known, of every pod with GPUs."""
+    groups = _Groups(snapshot)
+    for known in snapshot.pods:
+        try:
+            found = list(_findings(snapshot, known, groups))
+        except MalformedPod as problem:
+            found = [error(holder_of(known), POD_UNREADABLE.say(problem=fitted(str(problem))))]
+        yield from found
+
+
+def _findings(snapshot: Snapshot, known: KnownPod, groups: "_Groups") -> Iterator[Diagnosis]:
+    if not has_gpus(snapshot, known.pod):
+        return
+    holder = holder_of(known)
+    for finding in explain(_evidence(snapshot, known, groups)).findings:
+        severity = _severity(finding)
+        if severity is not None:
+            yield Diagnosis(severity, finding.code, holder, finding.evidence, finding.remedy)
+
+
+def has_gpus(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether a pod asks for GPUs, as far as that can be read.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    try:
+        requests = read_requests(pod, snapshot.policy.resources, snapshot.policy.default_count)
+    except Refused:
+        return True
+    if requests.mig or any(container.request for container in requests.containers):
+        return True
+    return read_claims(pod, requests) is not None
+
+
+def holder_of(known: KnownPod) -> Holder:
+    """A pod, and the workload that made it."""
+    return Holder("Pod", known.namespace, known.name, _owner(known.pod))
+
+
+def _owner(pod: Pod) -> str:
+    """Of a ReplicaSet of a Deployment the Deployment: its name ends with a hash that is a label of its pods."""
+    raw = bytes((pod.metadata or Metadata()).owner_references_json)
+    try:
+        owners = _OWNERS.decode(raw) if raw and raw != b"null" else []
+    except msgspec.MsgspecError:  # of a file
+        return ""
+    owner = next((each for each in owners if each.controller), owners[0] if owners else None)
+    if owner is None:
+        return ""
+    suffix = f"-{pod.labels.get(_TEMPLATE_HASH, '')}"
+    if owner.kind == "ReplicaSet" and len(suffix) > 1 and owner.name.endswith(suffix):
+        return f"Deployment {owner.name.removesuffix(suffix)}"
+    return f"{owner.kind} {owner.name}"
+
+
+def _severity(finding: Finding) -> Severity | None:
+    if finding.fails:
+        return Severity.ERROR if finding.stops else Severity.WARNING
+    return Severity.INFO if finding.verdict is Verdict.UNKNOWN else None
+
+
+class _Groups:
+    """The pods of each group, found once."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        found: dict[tuple[str, str], dict[str, Pod]] = {}
+        for known in snapshot.pods:
+            holders: tuple[Mapping[str, str], ...] = (known.pod.labels, known.pod.annotations)
+            for group in filter(None, {holder.get(names.GROUP) for holder in holders}):
+                found.setdefault((known.namespace, group), {})[known.name] = known.pod
+        self._found = found
+
+    def others(self, known: KnownPod, group: str) -> tuple[Pod, ...]:
+        """The pods of the group of a pod, without itself."""
+        every = self._found.get((known.namespace, group), {})
+        return tuple(pod for name, pod in every.items() if name != known.name)
+
+
+def _evidence(snapshot: Snapshot, known: KnownPod, groups: _Groups) -> Evidence:
+    """As ``explain`` has it of one pod; whose Bindings reach the webhook is a finding of the cluster, not of a pod."""
+    namespace, policy, node = snapshot.namespace(known.namespace), snapshot.policy, node_of(known.pod)
+    group = group_of(known.pod, namespace, policy)
+    there = snapshot.nodes.get(node)
+    unread = {each.what: each.problem for each in snapshot.unread}
+    facts = snapshot.facts
+    if (known.pod.spec or PodSpec()).node_name:  # its own status tells whether claims served it
+        facts = msgspec.structs.replace(facts, claimed=None, has_hami_dra=False)
+    return Evidence(
+        pod=known.pod,
+        namespace=namespace,
+        policy=policy,
+        cluster=facts,
+        sources=there.sources if there else Sources(),
+        node=node,
+        others=groups.others(known, group) if group else None,
+        env_from=containers_with_env_from(known.document),
+        reading=Reading(
+            namespace_problem="" if namespace.known else unread.get("namespaces", ""),
+            node_problem="" if there else unread.get("nodes", ""),
+            is_configured=snapshot.setting.is_configured,
+        ),
+        standing=standing_of(known.document),
+        planner=snapshot.planner,
+        asked_at=snapshot.at,
+    )

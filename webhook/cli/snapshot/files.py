@@ -1,0 +1,69 @@
+"""The documents of manifests and of state directories."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from webhook.analyze.kept import Object, identity
+from webhook.cli.manifests import ManifestFile
+from webhook.cli.snapshot.documents import reduced
+from webhook.manifest.documents import parse_yaml, read_yaml
+from webhook.manifest.pods import to_json
+from webhook.manifest.templates import find_objects
+from webhook.model.cluster import ClusterFacts
+from webhook.state.directory import load_directory
+from webhook.state.nodes import load_nodes
+from webhook.topology.model import NodeTopology
+
+OBJECTS = "objects"
+"""Folder of a state directory with what is known of a cluster beside its pods, namespaces and topologies."""
+
+
+@dataclass(frozen=True, slots=True)
+class FromFiles:
+    """What files say."""
+
+    documents: list[Object] = field(default_factory=list)
+    """Reduced to what is kept."""
+    sources: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    """The file of each object, by kind, namespace and name."""
+    facts: ClusterFacts = field(default_factory=ClusterFacts)
+    topologies: Mapping[str, NodeTopology] = field(default_factory=dict)
+
+
+def read_manifests(files: Iterable[ManifestFile], state: Path | None) -> FromFiles:
+    """What manifests and a state directory say together.
+
+    Raises:
+        GpuTopologyError: a file cannot be read.
+    """
+    found = _read_state(state) if state else FromFiles()
+    for file in files:
+        _add(found, parse_yaml(file.text, file.source, ignores_tags=True), file.source)
+    return found
+
+
+def _read_state(state: Path) -> FromFiles:
+    found = FromFiles(facts=load_directory(state).cluster(), topologies=load_nodes(state))
+    for folder in ("namespaces", "pods", OBJECTS):
+        for path in sorted((state / folder).glob("*.yaml")):
+            _add(found, read_yaml(path), str(path))
+    return found
+
+
+def _add(found: FromFiles, documents: Sequence[Any], source: str) -> None:
+    plain = msgspec.json.decode(to_json(list(documents), source))  # YAML has dates, which are texts in Kubernetes
+    for document in reduced(_objects(plain)):
+        found.documents.append(document)
+        found.sources.setdefault((document["kind"], *identity(document)), source)
+
+
+def _objects(documents: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+    """Each object, those of lists written out. The items of a typed list have no kind of their own."""
+    for document in documents:
+        for each in find_objects(document):
+            if isinstance(each.value, Mapping):
+                yield {"apiVersion": "v1", **each.value, "kind": each.kind}
