@@ -6,7 +6,7 @@ import msgspec
 
 from webhook.analyze.diagnosis import Diagnosis, Holder, Severity, error
 from webhook.analyze.snapshot import KnownPod, Snapshot
-from webhook.catalogue.cluster_findings import POD_UNREADABLE
+from webhook.catalogue.cluster_findings import POD_MALFORMED
 from webhook.explain.evidence import Evidence, Reading, containers_with_env_from, group_of, node_of
 from webhook.explain.explain import explain
 from webhook.explain.findings import Finding, Verdict
@@ -38,7 +38,7 @@ def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
         try:
             found = list(_findings(snapshot, known, groups))
         except MalformedPod as problem:
-            found = [error(holder_of(known), POD_UNREADABLE.say(problem=fitted(str(problem))))]
+            found = [error(holder_of(known), POD_MALFORMED.say(problem=fitted(str(problem))))]
         yield from found
 
 

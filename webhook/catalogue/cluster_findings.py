@@ -1,4 +1,4 @@
-"""What ``gpu-topology analyze`` finds that no single pod shows, by area: GT19, GT24, GT33, GT638, GT72, GT84."""
+"""What ``gpu-topology analyze`` finds that no single pod shows, in the areas 1 to 3 and 6 to 8."""
 
 from webhook.catalogue.entry import Entry
 
@@ -29,7 +29,7 @@ NAMESPACE_LABEL_WITHOUT_EFFECT = Entry(
     "Set the label to {wanted}, or remove it",
     _NAMESPACES,
 )
-POD_UNREADABLE = Entry(
+POD_MALFORMED = Entry(
     "GT193",
     "the pod cannot be read: {problem}",
     "Correct the manifest; the API server creates no such pod",
@@ -150,5 +150,5 @@ NOT_READ = Entry(
     "GT851",
     "{what} could not be read, and what depends on that is not judged: {problem}",
     "Have the permission to list {what}, or ask an administrator to run the command",
-    "analyze.md#permissions",
+    "analyze.md#permissions-of-the-caller",
 )

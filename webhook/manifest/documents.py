@@ -70,7 +70,8 @@ def read_yaml(path: Path) -> list[Any]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: cannot be read: {reason(error)}") from None
-    return parse_yaml(text, str(path))
+    written = _read_json(text)
+    return parse_yaml(text, str(path)) if written is None else [written]
 
 
 def parse_yaml(text: str, source: str, *, line: int = 1, ignores_tags: bool = False) -> list[Any]:
@@ -85,9 +86,6 @@ def parse_yaml(text: str, source: str, *, line: int = 1, ignores_tags: bool = Fa
     Raises:
         ManifestError: it is not YAML, or its aliases stand for more than a text of its size could say.
     """
-    written = _read_json(text)
-    if written is not None:
-        return [written]
     yaml = YAML(typ="safe", pure=True)
     yaml.Constructor = _TagBlindConstructor if ignores_tags else _Constructor
     documents = [document for document in load_yaml(yaml, text, source, line=line) if document is not None]

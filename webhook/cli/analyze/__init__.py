@@ -29,7 +29,12 @@ class Format(enum.StrEnum):
 def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="Whose pods; without, that of the current context, or of all files."),
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAMESPACE",
+            help="Whose pods; without, that of the current context, or of all files.",
+        ),
     ] = None,
     all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Pods of all namespaces.")] = False,
     file: Annotated[list[str] | None, FILE_OPTION] = None,

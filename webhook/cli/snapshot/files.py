@@ -10,7 +10,8 @@ import msgspec
 from webhook.analyze.kept import Object, identity
 from webhook.cli.manifests import ManifestFile
 from webhook.cli.snapshot.documents import reduced
-from webhook.manifest.documents import parse_yaml, read_yaml
+from webhook.manifest.documents import read_yaml
+from webhook.manifest.manifest import Manifest
 from webhook.manifest.pods import to_json
 from webhook.manifest.templates import find_objects
 from webhook.model.cluster import ClusterFacts
@@ -42,7 +43,8 @@ def read_manifests(files: Iterable[ManifestFile], state: Path | None) -> FromFil
     """
     found = _read_state(state) if state else FromFiles()
     for file in files:
-        _add(found, parse_yaml(file.text, file.source, ignores_tags=True), file.source)
+        documents = Manifest(file.text, file.source).documents
+        _add(found, [document.value for document in documents], file.source)
     return found
 
 
