@@ -113,6 +113,8 @@ def _compared(scene: Scene, known: KnownPod, before: PodRecord, record: PodRecor
     if found is None or found.better is None:
         return
     best = found.better.choice.chosen
+    if found.given.every_pair_has_nvlink and _product(found.node) != _product(found.better.node):
+        return  # other GPUs are faster, and these lose nothing of their own
     said = BETTER_CARDS_ARE_FREE.say(
         given=card_labels(found.given.gpus),
         given_node=found.node.name,
@@ -122,3 +124,7 @@ def _compared(scene: Scene, known: KnownPod, before: PodRecord, record: PodRecor
         link=link_of(best),
     )
     yield warning(holder_of(known), said)
+
+
+def _product(node: PlaceNode) -> str:
+    return node.topology.gpus[0].name if node.topology and node.topology.gpus else ""

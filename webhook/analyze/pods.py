@@ -7,9 +7,12 @@ import msgspec
 from webhook.analyze.diagnosis import Diagnosis, Holder, Severity, error
 from webhook.analyze.snapshot import KnownPod, Snapshot
 from webhook.catalogue.cluster_findings import POD_MALFORMED
+from webhook.catalogue.links import GPUS_NOT_KNOWN, NO_GPU_OF_A_NODE, NOT_BOUND, NOT_SCHEDULED
+from webhook.catalogue.opting import BAD_OPTION
 from webhook.explain.evidence import Evidence, Reading, containers_with_env_from, group_of, node_of
 from webhook.explain.explain import explain
-from webhook.explain.findings import Finding, Verdict
+from webhook.explain.findings import Finding, Reach, Report, Verdict
+from webhook.explain.opting import INJECTED, OPTED_IN
 from webhook.explain.standing import standing_of
 from webhook.model import names
 from webhook.model.outcome import Refused
@@ -19,6 +22,7 @@ from webhook.request.claims import read_claims
 from webhook.request.resources import read_requests
 from webhook.resolve.node import Sources
 
+_NOT_YET = frozenset(entry.code for entry in (NOT_SCHEDULED, NO_GPU_OF_A_NODE, GPUS_NOT_KNOWN, NOT_BOUND))
 _TEMPLATE_HASH = "pod-template-hash"
 
 
@@ -45,10 +49,10 @@ def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
 def _findings(snapshot: Snapshot, known: KnownPod, groups: "_Groups") -> Iterator[Diagnosis]:
     if not has_gpus(snapshot, known.pod):
         return
-    holder = holder_of(known)
-    for finding in explain(_evidence(snapshot, known, groups)).findings:
+    holder, report = holder_of(known), explain(_evidence(snapshot, known, groups))
+    for finding in report.findings:
         severity = _severity(finding)
-        if severity is not None:
+        if severity is not None and not _is_idle(finding, report):
             yield Diagnosis(severity, finding.code, holder, finding.evidence, finding.remedy)
 
 
@@ -86,6 +90,14 @@ def _owner(pod: Pod) -> str:
     if owner.kind == "ReplicaSet" and len(suffix) > 1 and owner.name.endswith(suffix):
         return f"Deployment {owner.name.removesuffix(suffix)}"
     return f"{owner.kind} {owner.name}"
+
+
+def _is_idle(finding: Finding, report: Report) -> bool:
+    """Whether a finding is in order as it is: a pod without a node has no GPUs yet, and a slice loses no links."""
+    if finding.verdict is Verdict.UNKNOWN:
+        return not report.node and finding.code in _NOT_YET
+    is_left_alone = finding.condition in (OPTED_IN, INJECTED) and finding.code != BAD_OPTION.code
+    return is_left_alone and report.reach is Reach.NOTHING_TO_JOIN
 
 
 def _severity(finding: Finding) -> Severity | None:

@@ -45,7 +45,7 @@ CARDS_WITHOUT_PARTNER = Entry(
 )
 SWITCH_GROUP_NOT_WHOLE = Entry(
     "GT244",
-    "{sliced} of the {count} GPUs behind the NVSwitch shared by slices of {pods}: no pod can get all {count}",
+    "of the {count} GPUs behind the NVSwitch {sliced} shared by slices of {pods}: no pod can get all {count}",
     "Give slices nodes of their own, for example with a node selector",
     _CARDS,
 )
