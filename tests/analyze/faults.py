@@ -3,6 +3,7 @@
 Half of the faults are manifests that were written by hand, in ``manifests/``; the others change what is there.
 """
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -30,6 +31,8 @@ from tests.topology import machines
 Expected = frozenset[tuple[str, str]]
 OURS = f"{CONFIGURATION} gpu-topology-webhook"
 CLUSTER = "Cluster cluster"
+MOST = 12
+"""Faults of a mixture."""
 
 
 @dataclass(frozen=True)
@@ -289,3 +292,15 @@ FAULTS = (
     Fault("old Kubernetes", old_kubernetes, frozenset({("GT849", CLUSTER)}), changes_pods=True),
     Fault("something unread", unread_classes, frozenset({("GT851", CLUSTER)})),
 )
+
+
+def mixture(seed: int) -> list[Fault]:
+    """Faults that have nothing to do with each other, drawn at random."""
+    drawn = random.Random(seed)
+    every = [fault for fault in FAULTS if not fault.changes_pods]
+    chosen: list[Fault] = []
+    for fault in drawn.sample(every, len(every)):
+        taken = {name for each in chosen for name in each.excludes}
+        if fault.name not in taken and not fault.excludes & {each.name for each in chosen} and len(chosen) < MOST:
+            chosen.append(fault)
+    return chosen

@@ -1,13 +1,12 @@
 """Each fault is found, and nothing else; in a cluster without faults nothing is."""
 
-import random
 from collections import Counter
 from datetime import timedelta
 
 import pytest
 
 from tests.analyze.clusters import AT, CONFIGURATION, MANIFESTS, Cluster, node, pairs, running
-from tests.analyze.faults import FAULTS, Fault
+from tests.analyze.faults import FAULTS, MOST, Fault, mixture
 from tests.catalogue.every import entries
 from webhook.analyze.analyzers import analyze
 from webhook.analyze.diagnosis import Severity
@@ -16,7 +15,6 @@ from webhook.catalogue import cluster_findings
 from webhook.catalogue.entry import Entry
 
 MIXTURES = 20
-MOST = 12
 
 
 def test_in_a_cluster_without_faults_nothing_is_found() -> None:
@@ -38,18 +36,6 @@ def test_each_code_of_the_cluster_is_raised_by_some_fault() -> None:
 
 def test_some_faults_are_manifests_written_by_hand() -> None:
     assert len(list(MANIFESTS.glob("*.yaml"))) == 8
-
-
-def mixture(seed: int) -> list[Fault]:
-    """Faults that have nothing to do with each other, drawn at random."""
-    drawn = random.Random(seed)
-    every = [fault for fault in FAULTS if not fault.changes_pods]
-    chosen: list[Fault] = []
-    for fault in drawn.sample(every, len(every)):
-        taken = {name for each in chosen for name in each.excludes}
-        if fault.name not in taken and not fault.excludes & {each.name for each in chosen} and len(chosen) < MOST:
-            chosen.append(fault)
-    return chosen
 
 
 @pytest.mark.parametrize("seed", range(MIXTURES))

@@ -76,9 +76,7 @@ def _container(container: Mapping[str, Any]) -> Object:
     if parts(container, "envFrom"):
         found["envFrom"] = [{} for _ in parts(container, "envFrom")]
     if "volumeMounts" in container:
-        found["volumeMounts"] = list(
-            map(_mount, parts(container, "volumeMounts"), range(len(container["volumeMounts"] or ())))
-        )
+        found["volumeMounts"] = [_mount(each, number) for number, each in enumerate(parts(container, "volumeMounts"))]
     if "securityContext" in container:
         found["securityContext"] = _only(part(container, "securityContext"), "privileged", "runAsUser")
     return found | (_program(container) or _command(container))
@@ -86,7 +84,14 @@ def _container(container: Mapping[str, Any]) -> Object:
 
 def _resources(holder: Mapping[str, Any]) -> Object:
     found = part(holder, "resources")
-    return {key: found[key] for key in ("limits", "requests", "claims") if found.get(key) is not None}
+    kept: Object = {key: _amounts(part(found, key)) for key in ("limits", "requests") if found.get(key) is not None}
+    if "claims" in found:
+        kept["claims"] = [_only(claim, "name", "request") for claim in parts(found, "claims")]
+    return kept
+
+
+def _amounts(found: Mapping[str, Any]) -> Object:
+    return {str(name): amount for name, amount in found.items() if isinstance(amount, str | int | float)}
 
 
 def _variable(variable: Mapping[str, Any]) -> Object:
