@@ -22,7 +22,7 @@ from tests.topology import machines
 from webhook.analyze.analyzers import analyze
 from webhook.analyze.diagnosis import Diagnosis
 from webhook.analyze.snapshot import Setting, Snapshot, read_snapshot
-from webhook.cli.snapshot.documents import reduced
+from webhook.cli.snapshot.documents import Documents
 from webhook.model.lease import lease_spec, micro_time
 from webhook.topology.document import format_topology
 from webhook.topology.model import NodeTopology
@@ -76,12 +76,14 @@ class Cluster:
             self.add(found)
 
     def raw(self) -> Iterable[Object]:
-        about = {"apiVersion": "gpu.topology/v1", "kind": "ClusterSnapshot", "metadata": {"name": "cluster"}}
+        about: Object = {"apiVersion": "gpu.topology/v1", "kind": "ClusterSnapshot", "metadata": {"name": "cluster"}}
         about |= {"at": AT.isoformat(), "kubernetes": self.kubernetes, "read": self.read, "unread": self.unread}
         return (*copy.deepcopy(list(self.objects.values())), about)
 
     def snapshot(self, **settings: Any) -> Snapshot:
-        return read_snapshot(reduced(self.raw()), Setting(policy=policy(**settings)))
+        documents = Documents()
+        documents.add(self.raw())
+        return read_snapshot(documents.others, documents.pods, Setting(policy=policy(**settings)))
 
     def analyzed(self, **settings: Any) -> list[Diagnosis]:
         return analyze(self.snapshot(**settings))

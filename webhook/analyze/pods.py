@@ -38,7 +38,8 @@ _OWNERS = msgspec.json.Decoder(list[_Owner])
 def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
     """The conditions that fail, and those of which nothing is known, of every pod with GPUs."""
     groups = _Groups(snapshot)
-    for known in snapshot.pods:
+    # What is worked out about a node is kept with it: one node after the other, and each is let go.
+    for known in sorted(snapshot.pods, key=lambda each: node_of(each.pod)):
         try:
             found = list(_findings(snapshot, known, groups))
         except MalformedPod as problem:
@@ -133,7 +134,7 @@ def _evidence(snapshot: Snapshot, known: KnownPod, groups: _Groups) -> Evidence:
     if (known.pod.spec or PodSpec()).node_name:  # its own status tells whether claims served it
         facts = msgspec.structs.replace(facts, claimed=None, has_hami_dra=False)
     return Evidence(
-        pod=known.pod,
+        pod=msgspec.json.decode(known.document, type=Pod),  # a pod keeps what was read of it
         namespace=namespace,
         policy=policy,
         cluster=facts,

@@ -108,15 +108,16 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return scheduler_accounts(_list(self.schedulers))
 
 
-def read_snapshot(documents: Iterable[Object], setting: Setting) -> Snapshot:
+def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting: Setting) -> Snapshot:
     """A cluster from its documents.
 
     Args:
-        documents: Those that :func:`webhook.analyze.kept.kept` returned.
+        documents: Those that :func:`webhook.analyze.kept.kept` returned, without pods.
+        pods: Its pods.
         setting: What is known beside them.
 
     Raises:
-        ManifestError: a document is none of its kind.
+        FormatError: a MutatingWebhookConfiguration is none.
     """
     by_kind: dict[str, list[Object]] = {}
     for document in documents:
@@ -129,7 +130,7 @@ def read_snapshot(documents: Iterable[Object], setting: Setting) -> Snapshot:
     read = frozenset(about.get("read", ()))
     planner = _planner(registrations, leases, setting, read, at)
     return Snapshot(
-        pods=_pods(by_kind.get("Pod", ())),
+        pods=_pods(pods),
         namespaces={found.name: found for found in map(_namespace, by_kind.get("Namespace", ()))},
         nodes=read_nodes(by_kind.get("Node", ()), by_kind.get("ConfigMap", ()), leases, setting.topologies, at=at),
         registrations=registrations,
@@ -144,17 +145,21 @@ def read_snapshot(documents: Iterable[Object], setting: Setting) -> Snapshot:
     )
 
 
-def _pods(documents: Sequence[Object]) -> tuple[KnownPod, ...]:
+def _pods(every: Iterable[KnownPod]) -> tuple[KnownPod, ...]:
     """Those that have not ended, by namespace and name; the first of two with one name."""
     found: dict[tuple[str, str], KnownPod] = {}
-    for document in documents:
-        pod = _pod(document)
-        if not (pod.pod.status and pod.pod.status.phase in _ENDED):
-            found.setdefault((pod.namespace, pod.name), pod)
+    for known in every:
+        if not (known.pod.status and known.pod.status.phase in _ENDED):
+            found.setdefault((known.namespace, known.name), known)
     return tuple(found[key] for key in sorted(found))
 
 
-def _pod(document: Object) -> KnownPod:
+def known_pod(document: Object) -> KnownPod:
+    """A pod from what is kept of it.
+
+    Raises:
+        ManifestError: a field has another type than in a pod.
+    """
     document["metadata"].setdefault("namespace", DEFAULT_NAMESPACE)
     text = msgspec.json.encode(document)
     try:

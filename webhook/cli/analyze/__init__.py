@@ -92,7 +92,7 @@ def _read_files(files: _Files, namespace: str | None, config: Path | None) -> "R
     from webhook.cli.manifests import read_files
     from webhook.cli.snapshot.read import from_files
 
-    given = list(read_files(files.named or [], recursive=files.recursive))
+    given = read_files(files.named or [], recursive=files.recursive)
     return from_files(given, files.state, namespace, config)
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from webhook.analyze.installation import CONFIGURATION
 from webhook.analyze.kept import SNAPSHOT, Object, identity
-from webhook.cli.snapshot.documents import reduced
+from webhook.cli.snapshot.documents import Documents
 from webhook.config import CertificateSettings
 from webhook.kube import api_server, resources
 from webhook.kube.errors import ApiError, ApiRefused, NotFound
@@ -61,7 +61,7 @@ _NAMESPACES = _Collection("Namespace", "v1", "/api/v1/namespaces")
 
 @dataclass(slots=True)
 class _Found:
-    documents: list[Object] = field(default_factory=list)
+    documents: Documents = field(default_factory=Documents)
     read: list[str] = field(default_factory=list)
     unread: list[Object] = field(default_factory=list)
 
@@ -69,7 +69,7 @@ class _Found:
         self.unread.append({"what": what, "problem": str(problem)})
 
 
-def read_cluster(kubeconfig: Path | None, namespace: str | None, certificates: CertificateSettings) -> list[Object]:
+def read_cluster(kubeconfig: Path | None, namespace: str | None, certificates: CertificateSettings) -> Documents:
     """What there is at this moment, reduced to what is kept.
 
     What may not be read besides pods is left out, and said in the document of kind ``ClusterSnapshot``.
@@ -85,7 +85,7 @@ def read_cluster(kubeconfig: Path | None, namespace: str | None, certificates: C
     return asyncio.run(_read(kubeconfig, namespace, certificates))
 
 
-async def _read(kubeconfig: Path | None, namespace: str | None, certificates: CertificateSettings) -> list[Object]:
+async def _read(kubeconfig: Path | None, namespace: str | None, certificates: CertificateSettings) -> Documents:
     session = connect(kubeconfig, user_agent=names.ANALYZE_USER_AGENT, seconds=api_server.SECONDS)
     found, at = _Found(), datetime.now(UTC)
     try:
@@ -99,7 +99,8 @@ async def _read(kubeconfig: Path | None, namespace: str | None, certificates: Ce
         await session.close()
     about: Object = {"apiVersion": f"{names.PREFIX}v1", "kind": SNAPSHOT, "metadata": {"name": "cluster"}}
     about |= {"at": at.isoformat(), "read": sorted(found.read), "unread": found.unread}
-    return [*found.documents, about | ({"kubernetes": kubernetes} if kubernetes else {})]
+    found.documents.add([about | ({"kubernetes": kubernetes} if kubernetes else {})])
+    return found.documents
 
 
 async def _namespaces(session: Session, namespace: str | None, found: _Found) -> None:
@@ -113,7 +114,7 @@ async def _namespaces(session: Session, namespace: str | None, found: _Found) ->
     except ApiRefused as error:
         found.leave_out("namespaces", error)
         return
-    found.documents += reduced([document | {"apiVersion": "v1", "kind": "Namespace"}])
+    found.documents.add([document | {"apiVersion": "v1", "kind": "Namespace"}])
 
 
 async def _pods(session: Session, namespace: str | None, found: _Found) -> None:
@@ -141,7 +142,7 @@ async def _list(session: Session, collection: _Collection, found: _Found) -> Non
     what, path = f"list {collection.resource}", f"{collection.path}?{collection.query}"
     header = {"apiVersion": collection.version, "kind": collection.kind}
     async for page in pages(session, what, path, objects=_PAGE_OBJECTS):
-        found.documents += reduced(header | item for item in _objects(page.items))
+        found.documents.add(header | item for item in _objects(page.items))
 
 
 def _objects(items: list[msgspec.Raw]) -> Iterator[Object]:
@@ -153,7 +154,7 @@ def _objects(items: list[msgspec.Raw]) -> Iterator[Object]:
 
 async def _of_the_webhook(session: Session, certificates: CertificateSettings, found: _Found) -> None:
     """The planner's Lease, and the certificates in the webhook's Secret, in the namespace of the webhook."""
-    namespace = _namespace(found.documents, certificates.webhook_configuration)
+    namespace = _namespace(found.documents.others, certificates.webhook_configuration)
     if not namespace:
         return
     for kind, resource, name in (
@@ -166,7 +167,7 @@ async def _of_the_webhook(session: Session, certificates: CertificateSettings, f
         try:
             with suppress(NotFound):
                 document = await _get(session, f"get {kind} {namespace}/{name}", path)
-                found.documents += reduced([document | {"apiVersion": version, "kind": kind}])
+                found.documents.add([document | {"apiVersion": version, "kind": kind}])
             found.read.append(name)
         except ApiRefused as error:
             found.leave_out(resource, error)

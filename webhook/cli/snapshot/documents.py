@@ -4,7 +4,31 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from webhook.analyze.kept import Object, kept
+from webhook.analyze.snapshot import KnownPod, known_pod
 from webhook.cli.snapshot.certificates import certificates_of
+
+
+class Documents:
+    """What was read. Of thousands of pods, as many are Python objects at a time as one page has."""
+
+    def __init__(self) -> None:
+        self.pods: list[KnownPod] = []
+        self.others: list[Object] = []
+
+    def add(self, documents: Iterable[Mapping[str, Any]]) -> list[Object]:
+        """Keep of each document what is judged; returns that.
+
+        Raises:
+            ManifestError: a pod has a field of another type.
+        """
+        added = []
+        for found in reduced(documents):
+            if found["kind"] == "Pod":
+                self.pods.append(known_pod(found))
+            else:
+                self.others.append(found)
+            added.append({"kind": found["kind"], "metadata": found["metadata"]})
+        return added
 
 
 def reduced(documents: Iterable[Mapping[str, Any]]) -> Iterator[Object]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from webhook.analyze.kept import Object, identity
+from webhook.analyze.kept import identity
 from webhook.cli.manifests import ManifestFile
-from webhook.cli.snapshot.documents import reduced
+from webhook.cli.snapshot.documents import Documents
 from webhook.manifest.documents import read_yaml
 from webhook.manifest.manifest import Manifest
 from webhook.manifest.pods import to_json
@@ -27,8 +27,7 @@ OBJECTS = "objects"
 class FromFiles:
     """What files say."""
 
-    documents: list[Object] = field(default_factory=list)
-    """Reduced to what is kept."""
+    documents: Documents = field(default_factory=Documents)
     sources: dict[tuple[str, str, str], str] = field(default_factory=dict)
     """The file of each object, by kind, namespace and name."""
     facts: ClusterFacts = field(default_factory=ClusterFacts)
@@ -43,23 +42,46 @@ def read_manifests(files: Iterable[ManifestFile], state: Path | None) -> FromFil
     """
     found = _read_state(state) if state else FromFiles()
     for file in files:
-        documents = Manifest(file.text, file.source).documents
-        _add(found, [document.value for document in documents], file.source)
+        for documents in _parts(file):
+            _add(found, documents, file.source)
     return found
+
+
+class _List(msgspec.Struct):
+    kind: str
+    items: list[msgspec.Raw]
+
+
+def _parts(file: ManifestFile) -> Iterator[Sequence[Any]]:
+    """The documents of a file; those of a list in JSON, which may be very long, one by one."""
+    listed = _as_list(file.text) if file.text.startswith("{") else None
+    if listed is None:
+        documents = [document.value for document in Manifest(file.text, file.source).documents]
+        yield [msgspec.json.decode(to_json(document, file.source)) for document in documents]
+        return
+    for item in listed.items:
+        yield [{"kind": listed.kind, "items": [msgspec.json.decode(item)]}]
+
+
+def _as_list(text: str) -> _List | None:
+    try:
+        found = msgspec.json.decode(text, type=_List)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+    return found if found.kind.endswith("List") else None
 
 
 def _read_state(state: Path) -> FromFiles:
     found = FromFiles(facts=load_directory(state).cluster(), topologies=load_nodes(state))
     for folder in ("namespaces", "pods", OBJECTS):
         for path in sorted((state / folder).glob("*.yaml")):
-            _add(found, read_yaml(path), str(path))
+            # YAML has dates, which are texts in Kubernetes.
+            _add(found, [msgspec.json.decode(to_json(each, str(path))) for each in read_yaml(path)], str(path))
     return found
 
 
 def _add(found: FromFiles, documents: Sequence[Any], source: str) -> None:
-    plain = msgspec.json.decode(to_json(list(documents), source))  # YAML has dates, which are texts in Kubernetes
-    for document in reduced(_objects(plain)):
-        found.documents.append(document)
+    for document in found.documents.add(_objects(documents)):
         found.sources.setdefault((document["kind"], *identity(document)), source)
 
 

@@ -1,13 +1,13 @@
 """Where a snapshot comes from: a cluster, or files."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from webhook.analyze.kept import Object
 from webhook.analyze.snapshot import DEFAULT_NAMESPACE, Setting, Snapshot, read_snapshot
 from webhook.cli.inputs import read_settings
 from webhook.cli.manifests import ManifestFile
+from webhook.cli.snapshot.documents import Documents
 from webhook.manifest.documents import read_yaml
 from webhook.model.errors import GpuTopologyError
 
@@ -19,7 +19,7 @@ class ReadSnapshot:
     """A snapshot, and what it was made of."""
 
     snapshot: Snapshot
-    documents: list[Object]
+    documents: Documents
     sources: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     """The file of each object, by kind, namespace and name; empty for a cluster."""
 
@@ -41,11 +41,11 @@ def from_cluster(kubeconfig: Path | None, namespace: str | None, config: Path | 
     documents = read_cluster(kubeconfig, namespace, settings.certificates)
     registration = settings.certificates.webhook_configuration
     setting = Setting(policy=policy, is_configured=config is not None, registration=registration)
-    return ReadSnapshot(read_snapshot(documents, setting), documents)
+    return ReadSnapshot(read_snapshot(documents.others, documents.pods, setting), documents)
 
 
 def from_files(
-    files: list[ManifestFile], state: Path | None, namespace: str | None, config: Path | None
+    files: Iterable[ManifestFile], state: Path | None, namespace: str | None, config: Path | None
 ) -> ReadSnapshot:
     """What manifests and a state directory say.
 
@@ -63,7 +63,7 @@ def from_files(
         facts=found.facts,
         topologies=found.topologies,
     )
-    snapshot = read_snapshot(found.documents, setting)
+    snapshot = read_snapshot(found.documents.others, found.documents.pods, setting)
     if namespace is not None and namespace not in {*snapshot.namespaces, *(pod.namespace for pod in snapshot.pods)}:
         raise GpuTopologyError(f"there is no namespace {namespace} in these files")
     return ReadSnapshot(snapshot, found.documents, found.sources)

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from webhook.analyze.kept import Object, identity
 from webhook.cli.snapshot.files import OBJECTS
 from webhook.cli.snapshot.read import ReadSnapshot
@@ -19,7 +21,6 @@ from webhook.topology.document import format_topology
 _NAME_LIMIT = 200
 """Of a file without its ending; systems allow 255 bytes."""
 _PATTERNS = ("pods/*.yaml", "namespaces/*.yaml", "nodes/*.json", f"{OBJECTS}/*.yaml", "cluster.yaml")
-_FOLDERS = {"Pod": "pods", "Namespace": "namespaces"}
 
 
 def check_target(directory: Path, *, force: bool) -> None:
@@ -36,12 +37,13 @@ def check_target(directory: Path, *, force: bool) -> None:
 
 def files_of(read: ReadSnapshot) -> dict[str, bytes]:
     """What is written, by paths within the directory."""
-    files: dict[str, bytes] = {}
+    files = {
+        _path("pods", f"{each.namespace}.{each.name}", "yaml"): _indented(each.document) for each in read.snapshot.pods
+    }
     others: dict[str, list[Object]] = {}
-    for document in read.documents:
-        folder = _FOLDERS.get(document["kind"])
-        if folder:
-            files[_path(folder, ".".join(filter(None, identity(document))), "yaml")] = _json(document)
+    for document in read.documents.others:
+        if document["kind"] == "Namespace":
+            files[_path("namespaces", identity(document)[1], "yaml")] = _json(document)
         else:
             others.setdefault(document["kind"], []).append(document)
     for kind, found in others.items():
@@ -73,6 +75,10 @@ def _facts(read: ReadSnapshot) -> dict[str, Any]:
 
 def _json(document: Any) -> bytes:
     return json.dumps(document, indent=1).encode() + b"\n"
+
+
+def _indented(document: bytes) -> bytes:
+    return msgspec.json.format(document, indent=1) + b"\n"
 
 
 def kinds(files: Mapping[str, bytes]) -> dict[str, int]:
