@@ -100,7 +100,7 @@ are those of agents, and the planner's in the namespace that the MutatingWebhook
 
 ANALYZE = (
     Permission(Scope.CLUSTER, "", "pods", ("list",)),
-    Permission(Scope.CLUSTER, "", "namespaces", ("list",)),
+    Permission(Scope.CLUSTER, "", "namespaces", ("get", "list")),
     Permission(Scope.CLUSTER, "", "nodes", ("list",)),
     Permission(Scope.CLUSTER, "", "configmaps", ("list",)),
     Permission(Scope.CLUSTER, "coordination.k8s.io", "leases", ("get", "list")),
@@ -111,5 +111,5 @@ ANALYZE = (
 )
 """What ``gpu-topology analyze`` and ``gpu-topology state save`` do, as the person who calls them. Without pods there
 is no answer; what else is not allowed is a finding. Of the Secret only the certificates are looked at, which are
-public. With ``analyze -n NAMESPACE`` pods are listed in that namespace alone, and namespaces are not listed: that one
-is got."""
+public. With ``analyze -n NAMESPACE`` pods are listed in that namespace alone, and that namespace is got instead of all
+listed."""
