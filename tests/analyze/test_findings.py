@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from tests.analyze.clusters import AT, CONFIGURATION, MANIFESTS, Cluster, node, pairs, running
-from tests.analyze.faults import FAULTS, MOST, Fault, mixture
+from tests.analyze.faults import FAULTS, MOST, Fault, mixture, worse_cards
 from tests.catalogue.every import entries
 from webhook.analyze.analyzers import analyze
 from webhook.analyze.diagnosis import Severity
@@ -132,3 +132,19 @@ def test_a_pod_that_has_waited_for_minutes_only_is_no_finding_of_its_own() -> No
     cluster.apply("waiting")
     cluster.get("Pod", "patient", "team-a")["metadata"]["creationTimestamp"] = (AT - timedelta(minutes=5)).isoformat()
     assert "GT638" not in {code for code, _ in cluster.found()}
+
+
+def test_cards_that_the_author_of_a_pod_named_are_not_compared_with_others() -> None:
+    cluster = Cluster()
+    worse_cards(cluster)
+    named_cards = {"nvidia.com/use-gpuuuid": "GPU-cubes.0,GPU-cubes.5"}
+    cluster.get("Pod", "unlucky", "team-a")["metadata"]["annotations"] |= named_cards
+    assert {code for code, _ in cluster.found()} == {"GT330"}
+
+
+def test_a_pod_of_a_group_is_not_sent_to_another_node() -> None:
+    cluster = Cluster()
+    cluster.add(running("apart", "paired", 1, 2))
+    cluster.remove("Pod", "pair", "team-a")
+    cluster.get("Pod", "apart", "team-a")["metadata"]["labels"] = {"gpu.topology/group": "serving"}
+    assert "GT336" not in {code for code, _ in cluster.found()}

@@ -13,6 +13,7 @@ from webhook.analyze.snapshot import KnownPod, Snapshot
 from webhook.analyze.world import FilledWorld, before_its_node
 from webhook.catalogue.cluster_findings import BETTER_CARDS_ARE_FREE, CARDS_WITHOUT_PARTNER, SWITCH_GROUP_NOT_WHOLE
 from webhook.explain.words import counted, listed
+from webhook.model import names
 from webhook.model.outcome import Refused
 from webhook.model.pod import MalformedPod
 from webhook.place.observing import card_labels, judge, link_of
@@ -101,17 +102,24 @@ def _pods(found: _Cards, indices: set[int]) -> str:
 def _worse(snapshot: Snapshot, filled: FilledWorld, sharing: set[str]) -> Iterator[Diagnosis]:
     scene = Scene(filled.world, snapshot.policy, snapshot.namespace)
     for known, record in filled.records:
-        if not record.is_bound or len(record.held) < _LEAST or record.key in sharing:
+        if not record.is_bound or len(record.held) < _LEAST or record.key in sharing or _chose_itself(known):
             continue
         before = before_its_node(known)
         if before is not None:
             yield from _compared(scene, known, before, record)
 
 
+def _chose_itself(known: KnownPod) -> bool:
+    """Whether the cards are those that its author named."""
+    return names.USE_GPU_UUID in known.pod.annotations and names.PLACED not in known.pod.annotations
+
+
 def _compared(scene: Scene, known: KnownPod, before: PodRecord, record: PodRecord) -> Iterator[Diagnosis]:
     found = judge(scene, before, record)
     if found is None or found.better is None:
         return
+    if record.group and found.better.node is not found.node:
+        return  # the pods of its group are where they are
     best = found.better.choice.chosen
     if found.given.every_pair_has_nvlink and _product(found.node) != _product(found.better.node):
         return  # other GPUs are faster, and these lose nothing of their own

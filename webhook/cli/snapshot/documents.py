@@ -15,14 +15,18 @@ class Documents:
         self.pods: list[KnownPod] = []
         self.others: list[Object] = []
 
-    def add(self, documents: Iterable[Mapping[str, Any]]) -> list[Object]:
-        """Keep of each document what is judged; returns that.
+    def add(self, documents: Iterable[Mapping[str, Any]], *, were_kept: bool = False) -> list[Object]:
+        """Keep of each document what is judged; returns kind and metadata of each.
+
+        Args:
+            documents: As the API server sends them.
+            were_kept: Whether they are what was kept of objects: certificates stand in a document of their own then.
 
         Raises:
             ManifestError: a pod has a field of another type.
         """
         added = []
-        for found in reduced(documents):
+        for found in reduced(documents, were_kept=were_kept):
             if found["kind"] == "Pod":
                 self.pods.append(known_pod(found))
             else:
@@ -31,12 +35,12 @@ class Documents:
         return added
 
 
-def reduced(documents: Iterable[Mapping[str, Any]]) -> Iterator[Object]:
+def reduced(documents: Iterable[Mapping[str, Any]], *, were_kept: bool = False) -> Iterator[Object]:
     """What is kept of each document, and what is public of the certificates in it."""
     for document in documents:
         found = kept(document)
         if found is not None:
             yield found
-        certificates = certificates_of(document)
+        certificates = None if were_kept else certificates_of(document)
         if certificates is not None:
             yield certificates

@@ -76,12 +76,13 @@ def _read_state(state: Path) -> FromFiles:
     for folder in ("namespaces", "pods", OBJECTS):
         for path in sorted((state / folder).glob("*.yaml")):
             # YAML has dates, which are texts in Kubernetes.
-            _add(found, [msgspec.json.decode(to_json(each, str(path))) for each in read_yaml(path)], str(path))
+            documents = [msgspec.json.decode(to_json(each, str(path))) for each in read_yaml(path)]
+            _add(found, documents, str(path), were_kept=folder == OBJECTS)
     return found
 
 
-def _add(found: FromFiles, documents: Sequence[Any], source: str) -> None:
-    for document in found.documents.add(_objects(documents)):
+def _add(found: FromFiles, documents: Sequence[Any], source: str, *, were_kept: bool = False) -> None:
+    for document in found.documents.add(_objects(documents), were_kept=were_kept):
         found.sources.setdefault((document["kind"], *identity(document)), source)
 
 
