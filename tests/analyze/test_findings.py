@@ -148,3 +148,11 @@ def test_a_pod_of_a_group_is_not_sent_to_another_node() -> None:
     cluster.remove("Pod", "pair", "team-a")
     cluster.get("Pod", "apart", "team-a")["metadata"]["labels"] = {"gpu.topology/group": "serving"}
     assert "GT336" not in {code for code, _ in cluster.found()}
+
+
+def test_a_single_slice_loses_no_links_whatever_is_not_known_of_it() -> None:
+    cluster = Cluster()
+    cluster.apply("slice-on-switch")
+    cluster.remove("Namespace", "team-a")
+    cluster.remove("ConfigMap", "gpu-topology-switched", "gpu-topology-nodes")
+    assert not {code for code, holder in cluster.found() if holder == "Pod team-a/embed"}

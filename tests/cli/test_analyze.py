@@ -89,7 +89,7 @@ def test_a_namespace_that_is_not_there_is_an_error_and_not_an_empty_answer(tmp_p
         (["-f", "missing.yaml"], "missing.yaml: cannot be read"),
         (["--state", "missing"], "expected a state directory"),
         (["-f", "x", "-n", "a", "-A"], "either a namespace or all"),
-        (["-f", "x", "--kubeconfig", "y"], "either files or a cluster"),
+        (["--state", "x", "--kubeconfig", "y"], "either a state directory or a cluster"),
         (["--kubeconfig", "missing"], "missing: cannot be read"),
         (["-f", "x", "--fail-on", "panic"], "panic"),
     ],

@@ -271,3 +271,17 @@ def test_without_the_right_to_list_pods_there_is_no_answer(faulty: ControlPlane)
     done = gpu_topology("analyze", "-A", "--kubeconfig", kubeconfig)
     assert (done.code, done.out) == (2, "")
     assert "Have the permission to list pods. With -n NAMESPACE those of one namespace are enough" in done.err
+
+
+def test_manifests_are_judged_as_if_they_were_in_the_cluster(person: Path, tmp_path: Path) -> None:
+    pod: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "next", "namespace": "plain"}}
+    limits = {"nvidia.com/gpu": 2}
+    pod["spec"] = {"containers": [{"name": "a", "image": "x", "resources": {"limits": limits}}]}
+    opted_in: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fleet"}}
+    opted_in["metadata"]["labels"] = {"gpu.topology/injection": "enabled"}
+    manifests = tmp_path / "manifests.json"
+    manifests.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [pod, opted_in]}))
+    done = gpu_topology("analyze", "-A", "-f", manifests, "--kubeconfig", person, "-o", "json")
+    assert ("GT103", "Pod plain/next") in found(done.out)
+    assert ("GT103", "Pod fleet/serve-6d4f-0") not in found(done.out)
+    assert ("GT103", "Pod plain/notebook") in found(done.out)

@@ -111,7 +111,8 @@ def _worse(snapshot: Snapshot, filled: FilledWorld, sharing: set[str]) -> Iterat
 
 def _chose_itself(known: KnownPod) -> bool:
     """Whether the cards are those that its author named."""
-    return names.USE_GPU_UUID in known.pod.annotations and names.PLACED not in known.pod.annotations
+    annotations = known.pod.annotations
+    return names.USE_GPU_UUID in annotations and names.PLACED not in annotations
 
 
 def _compared(scene: Scene, known: KnownPod, before: PodRecord, record: PodRecord) -> Iterator[Diagnosis]:

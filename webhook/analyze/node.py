@@ -13,7 +13,7 @@ from webhook.model.errors import FormatError, ManifestError
 from webhook.model.lease import lasts, renewed_at
 from webhook.model.node_names import config_map_name
 from webhook.place.node import NodeRecord, read_node
-from webhook.resolve.node import KnownNode, Origin, Sources
+from webhook.resolve.node import KnownNode, Origin, Sources, choose_node
 from webhook.topology.document import parse_topology
 from webhook.topology.model import NodeTopology
 from webhook.topology.readers.hami import read_hami
@@ -43,10 +43,23 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         except ManifestError:
             return None
 
-    @cached_property
     def sources(self) -> Sources:
-        """Everything that is said about its GPUs."""
+        """Everything that is said about its GPUs; what HAMi says is read anew each time, and not kept."""
         return Sources(published=self.published, age=self.age, lasts=self.lasts, annotated=self._annotated)
+
+    def relied_on(self, max_age: float) -> NodeTopology | None:
+        """The topology that a Binding would rely on.
+
+        Args:
+            max_age: ``binding.topologyMaxAgeSeconds``.
+        """
+        uuids = [gpu.uuid for gpu in self.record.registered] if self.record else []
+        published = self.published
+        is_fresh = self.age is None or self.age <= max(max_age, self.lasts)
+        if published and is_fresh and any(published.gpu(uuid, None) for uuid in uuids):
+            return published.topology
+        chosen = choose_node(self.sources(), uuids, max_age=max_age, verified=False)
+        return chosen.topology if chosen else None
 
     @property
     def _annotated(self) -> KnownNode | None:

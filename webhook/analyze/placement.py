@@ -19,9 +19,11 @@ def waiting(snapshot: Snapshot) -> Iterator[Diagnosis]:
     if snapshot.at is None or snapshot.planner.is_alive is False:
         return
     for known in snapshot.pods:
-        spec = known.pod.spec or PodSpec()
-        created = parse_timestamp((known.pod.metadata or Metadata()).creation_timestamp)
-        if created is None or names.PLACE_GATE not in spec.scheduling_gates:
+        if known.node:
+            continue
+        pod = known.pod
+        created = parse_timestamp((pod.metadata or Metadata()).creation_timestamp)
+        if created is None or names.PLACE_GATE not in (pod.spec or PodSpec()).scheduling_gates:
             continue
         waited = (snapshot.at - created).total_seconds()
         if waited > LONG_SECONDS:

@@ -1,6 +1,6 @@
 """What ``explain`` finds of every pod with GPUs, injected or not."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 
@@ -9,7 +9,7 @@ from webhook.analyze.snapshot import KnownPod, Snapshot
 from webhook.catalogue.cluster_findings import POD_MALFORMED
 from webhook.catalogue.links import GPUS_NOT_KNOWN, NO_GPU_OF_A_NODE, NOT_BOUND, NOT_SCHEDULED
 from webhook.catalogue.opting import BAD_OPTION
-from webhook.explain.evidence import Evidence, Reading, containers_with_env_from, group_of, node_of
+from webhook.explain.evidence import Evidence, Reading, containers_with_env_from, group_of
 from webhook.explain.explain import explain
 from webhook.explain.findings import Finding, Reach, Report, Verdict
 from webhook.explain.opting import INJECTED, OPTED_IN
@@ -23,6 +23,7 @@ from webhook.request.resources import read_requests
 from webhook.resolve.node import Sources
 
 _NOT_YET = frozenset(entry.code for entry in (NOT_SCHEDULED, NO_GPU_OF_A_NODE, GPUS_NOT_KNOWN, NOT_BOUND))
+_GROUP = names.GROUP.encode()
 _TEMPLATE_HASH = "pod-template-hash"
 
 
@@ -37,20 +38,20 @@ _OWNERS = msgspec.json.Decoder(list[_Owner])
 
 def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
     """The conditions that fail, and those of which nothing is known, of every pod with GPUs."""
-    groups = _Groups(snapshot)
-    # What is worked out about a node is kept with it: one node after the other, and each is let go.
-    for known in sorted(snapshot.pods, key=lambda each: node_of(each.pod)):
+    around = _Surroundings(snapshot)
+    for known in sorted(snapshot.pods, key=lambda each: each.node):
         try:
-            found = list(_findings(snapshot, known, groups))
+            found = list(_findings(snapshot, known, around))
         except MalformedPod as problem:
             found = [error(holder_of(known), POD_MALFORMED.say(problem=fitted(str(problem))))]
         yield from found
 
 
-def _findings(snapshot: Snapshot, known: KnownPod, groups: "_Groups") -> Iterator[Diagnosis]:
-    if not has_gpus(snapshot, known.pod):
+def _findings(snapshot: Snapshot, known: KnownPod, around: "_Surroundings") -> Iterator[Diagnosis]:
+    pod = known.pod
+    if not has_gpus(snapshot, pod):
         return
-    holder, report = holder_of(known), explain(_evidence(snapshot, known, groups))
+    holder, report = holder_of(known), explain(_evidence(snapshot, known, pod, around))
     for finding in report.findings:
         severity = _severity(finding)
         if severity is not None and not _is_idle(finding, report):
@@ -95,10 +96,10 @@ def _owner(pod: Pod) -> str:
 
 def _is_idle(finding: Finding, report: Report) -> bool:
     """Whether a finding is in order as it is: a pod without a node has no GPUs yet, and a slice loses no links."""
+    loses_nothing = report.reach is Reach.NOTHING_TO_JOIN
     if finding.verdict is Verdict.UNKNOWN:
-        return not report.node and finding.code in _NOT_YET
-    is_left_alone = finding.condition in (OPTED_IN, INJECTED) and finding.code != BAD_OPTION.code
-    return is_left_alone and report.reach is Reach.NOTHING_TO_JOIN
+        return loses_nothing or (not report.node and finding.code in _NOT_YET)
+    return loses_nothing and finding.condition in (OPTED_IN, INJECTED) and finding.code != BAD_OPTION.code
 
 
 def _severity(finding: Finding) -> Severity | None:
@@ -107,44 +108,54 @@ def _severity(finding: Finding) -> Severity | None:
     return Severity.INFO if finding.verdict is Verdict.UNKNOWN else None
 
 
-class _Groups:
-    """The pods of each group, found once."""
+class _Surroundings:
+    """The pods of each group, found once; and what is said about one node, until another one is asked for."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         found: dict[tuple[str, str], dict[str, Pod]] = {}
         for known in snapshot.pods:
-            holders: tuple[Mapping[str, str], ...] = (known.pod.labels, known.pod.annotations)
-            for group in filter(None, {holder.get(names.GROUP) for holder in holders}):
-                found.setdefault((known.namespace, group), {})[known.name] = known.pod
+            if _GROUP not in known.document:
+                continue
+            pod = known.pod
+            for group in filter(None, {holder.get(names.GROUP) for holder in (pod.labels, pod.annotations)}):
+                found.setdefault((known.namespace, group), {})[known.name] = pod
         self._found = found
+        self._nodes = snapshot.nodes
+        self._looked_at: tuple[str, Sources] = ("", Sources())
 
     def others(self, known: KnownPod, group: str) -> tuple[Pod, ...]:
         """The pods of the group of a pod, without itself."""
         every = self._found.get((known.namespace, group), {})
         return tuple(pod for name, pod in every.items() if name != known.name)
 
+    def sources(self, node: str) -> Sources:
+        """What is said about the GPUs of a node; nothing where it is not known."""
+        if node != self._looked_at[0]:
+            there = self._nodes.get(node)
+            self._looked_at = node, there.sources() if there else Sources()
+        return self._looked_at[1]
 
-def _evidence(snapshot: Snapshot, known: KnownPod, groups: _Groups) -> Evidence:
+
+def _evidence(snapshot: Snapshot, known: KnownPod, pod: Pod, around: _Surroundings) -> Evidence:
     """As ``explain`` has it of one pod; whose Bindings reach the webhook is a finding of the cluster, not of a pod."""
-    namespace, policy, node = snapshot.namespace(known.namespace), snapshot.policy, node_of(known.pod)
-    group = group_of(known.pod, namespace, policy)
-    there = snapshot.nodes.get(node)
+    namespace, policy, node = snapshot.namespace(known.namespace), snapshot.policy, known.node
+    group = group_of(pod, namespace, policy)
     unread = {each.what: each.problem for each in snapshot.unread}
     facts = snapshot.facts
-    if (known.pod.spec or PodSpec()).node_name:  # its own status tells whether claims served it
+    if (pod.spec or PodSpec()).node_name:  # its own status tells whether claims served it
         facts = msgspec.structs.replace(facts, claimed=None, has_hami_dra=False)
     return Evidence(
-        pod=msgspec.json.decode(known.document, type=Pod),  # a pod keeps what was read of it
+        pod=pod,
         namespace=namespace,
         policy=policy,
         cluster=facts,
-        sources=there.sources if there else Sources(),
+        sources=around.sources(node),
         node=node,
-        others=groups.others(known, group) if group else None,
+        others=around.others(known, group) if group else None,
         env_from=containers_with_env_from(known.document),
         reading=Reading(
             namespace_problem="" if namespace.known else unread.get("namespaces", ""),
-            node_problem="" if there else unread.get("nodes", ""),
+            node_problem="" if node in snapshot.nodes else unread.get("nodes", ""),
             is_configured=snapshot.setting.is_configured,
         ),
         standing=standing_of(known.document),

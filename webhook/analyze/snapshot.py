@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from webhook.analyze.certificates import Certificates, read_certificates
 from webhook.analyze.kept import CERTIFICATES, SNAPSHOT, Object, identity
 from webhook.analyze.node import ClusterNode, read_nodes
 from webhook.config import AdmitPolicy
+from webhook.explain.evidence import node_of
 from webhook.explain.standing import NO_SIGNS, PlannerSigns, planner_signs
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
@@ -25,24 +27,25 @@ from webhook.topology.model import NodeTopology
 
 DEFAULT_NAMESPACE = "default"
 _ENDED = ("Succeeded", "Failed")
+_POD = msgspec.json.Decoder(Pod)
 
 
-class KnownPod(msgspec.Struct, frozen=True):
-    """A pod that has not ended."""
+class KnownPod(msgspec.Struct, frozen=True, gc=False):
+    """A pod. Of thousands, few are decoded at a time."""
 
     document: bytes
     """What is kept of it, as JSON."""
-    pod: Pod
+    namespace: str
+    name: str
+    """Or the beginning of it."""
+    node: str
+    """Where it is, or is going to be; empty if that is open."""
+    has_ended: bool
 
     @property
-    def namespace(self) -> str:
-        """Its namespace."""
-        return (self.pod.metadata.namespace if self.pod.metadata else None) or DEFAULT_NAMESPACE
-
-    @property
-    def name(self) -> str:
-        """Its name, or the beginning of it."""
-        return self.pod.display_name
+    def pod(self) -> Pod:
+        """The pod, decoded anew: it keeps what is read of it."""
+        return _POD.decode(self.document)
 
 
 class Unread(msgspec.Struct, frozen=True):
@@ -149,7 +152,7 @@ def _pods(every: Iterable[KnownPod]) -> tuple[KnownPod, ...]:
     """Those that have not ended, by namespace and name; the first of two with one name."""
     found: dict[tuple[str, str], KnownPod] = {}
     for known in every:
-        if not (known.pod.status and known.pod.status.phase in _ENDED):
+        if not known.has_ended:
             found.setdefault((known.namespace, known.name), known)
     return tuple(found[key] for key in sorted(found))
 
@@ -163,9 +166,12 @@ def known_pod(document: Object) -> KnownPod:
     document["metadata"].setdefault("namespace", DEFAULT_NAMESPACE)
     text = msgspec.json.encode(document)
     try:
-        return KnownPod(text, msgspec.json.decode(text, type=Pod))
+        pod = _POD.decode(text)
     except msgspec.MsgspecError as error:
         raise ManifestError(f"pod {'/'.join(identity(document))}: {shape_problem(error)}") from None
+    phase = pod.status.phase if pod.status else None
+    namespace = (pod.metadata.namespace if pod.metadata else None) or DEFAULT_NAMESPACE
+    return KnownPod(text, intern(namespace), pod.display_name, intern(node_of(pod)), phase in _ENDED)
 
 
 def _namespace(document: Object) -> Namespace:

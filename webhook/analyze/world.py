@@ -4,14 +4,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from webhook.analyze.node import ClusterNode
 from webhook.analyze.snapshot import KnownPod, Snapshot
 from webhook.model import names
 from webhook.model.errors import ManifestError
 from webhook.place.pod import PodRecord, read_pod
 from webhook.place.world import World
-from webhook.resolve.node import choose_node
-from webhook.topology.model import NodeTopology
 
 
 class FilledWorld:
@@ -27,24 +24,19 @@ class FilledWorld:
         """The pods that the planner can read."""
         max_age = snapshot.policy.binding.topology_max_age_seconds
         for node in snapshot.nodes.values():
-            self.world.node_changed(node.name, node.record, _topology(node, max_age))
+            self.world.node_changed(node.name, node.record, node.relied_on(max_age))
         for known, record in _records(snapshot):
             self.world.pod_changed(record.key, None, record)
             self.records.append((known, record))
         self.world.refresh()
 
 
-def _topology(node: ClusterNode, max_age: float) -> NodeTopology | None:
-    """The one to rely on, as a Binding would."""
-    uuids = [gpu.uuid for gpu in node.record.registered] if node.record else []
-    chosen = choose_node(node.sources, uuids, max_age=max_age, verified=False)
-    return chosen.topology if chosen else None
-
-
 def _records(snapshot: Snapshot) -> Iterator[tuple[KnownPod, PodRecord]]:
     for known in snapshot.pods:
-        document = msgspec.json.decode(known.document)
-        record = _read(document, known)
+        try:
+            record: PodRecord | None = read_pod(known.document, known.name, None)
+        except ManifestError:
+            record = _read(msgspec.json.decode(known.document), known)
         if record is not None:
             yield known, record
 

@@ -13,6 +13,9 @@ from webhook.cli.topology.output import UNMET
 from webhook.model.errors import GpuTopologyError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.cli.manifests import ManifestFile
     from webhook.cli.snapshot.read import ReadSnapshot
 
 UNREADABLE = 2
@@ -61,13 +64,14 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
 
     if namespace is not None and all_namespaces:
         raise typer.BadParameter("give either a namespace or all of them", param_hint="--all-namespaces")
-    if kubeconfig is not None and (file is not None or state is not None):
-        raise typer.BadParameter("give either files or a cluster", param_hint="--kubeconfig")
+    if kubeconfig is not None and state is not None:
+        raise typer.BadParameter("give either a state directory or a cluster", param_hint="--kubeconfig")
     try:
-        if file is not None or state is not None:
-            wanted, read = namespace, _read_files(_Files(file, recursive, state), namespace, config)
+        files = _Files(file, recursive, state)
+        if kubeconfig is None and (file is not None or state is not None):
+            wanted, read = namespace, _read_files(files, namespace, config)
         else:
-            wanted, read = _read_cluster(kubeconfig, config, namespace, everywhere=all_namespaces)
+            wanted, read = _read_cluster(files, kubeconfig, config, namespace, everywhere=all_namespaces)
         found = judge(read.snapshot, namespace=wanted)
     except GpuTopologyError as error:
         complain(f"gpu-topology: {error}")
@@ -87,17 +91,21 @@ class _Files(NamedTuple):
     recursive: bool
     state: Path | None
 
+    def read(self) -> "Iterator[ManifestFile]":
+        """The manifests."""
+        from webhook.cli.manifests import read_files
+
+        return read_files(self.named or [], recursive=self.recursive)
+
 
 def _read_files(files: _Files, namespace: str | None, config: Path | None) -> "ReadSnapshot":
-    from webhook.cli.manifests import read_files
     from webhook.cli.snapshot.read import from_files
 
-    given = read_files(files.named or [], recursive=files.recursive)
-    return from_files(given, files.state, namespace, config)
+    return from_files(files.read(), files.state, namespace, config)
 
 
 def _read_cluster(
-    kubeconfig: Path | None, config: Path | None, namespace: str | None, *, everywhere: bool
+    files: _Files, kubeconfig: Path | None, config: Path | None, namespace: str | None, *, everywhere: bool
 ) -> "tuple[str | None, ReadSnapshot]":
     """The namespace whose pods are judged (None: all), and the snapshot."""
     from webhook.cli.explain import usual_kubeconfig
@@ -105,4 +113,4 @@ def _read_cluster(
 
     where = kubeconfig or usual_kubeconfig()
     wanted = None if everywhere else namespace or current_namespace(where)
-    return wanted, from_cluster(where, wanted, config)
+    return wanted, from_cluster(where, wanted, config, files=files.read())

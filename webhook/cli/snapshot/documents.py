@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from webhook.analyze.kept import Object, kept
+from webhook.analyze.kept import Object, identity, kept
 from webhook.analyze.snapshot import KnownPod, known_pod
 from webhook.cli.snapshot.certificates import certificates_of
 
@@ -33,6 +33,14 @@ class Documents:
                 self.others.append(found)
             added.append({"kind": found["kind"], "metadata": found["metadata"]})
         return added
+
+    def under(self, others: "Documents") -> "Documents":
+        """These and those; an object that both have is as the others have it."""
+        both = Documents()
+        both.pods = [*others.pods, *self.pods]  # of two with one name the first counts
+        every = {(each["kind"], *identity(each)): each for each in (*self.others, *others.others)}
+        both.others = list(every.values())
+        return both
 
 
 def reduced(documents: Iterable[Mapping[str, Any]], *, were_kept: bool = False) -> Iterator[Object]:

@@ -1,13 +1,13 @@
 """The documents of manifests and of state directories."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from webhook.analyze.kept import identity
+from webhook.analyze.kept import SNAPSHOT, identity
 from webhook.cli.manifests import ManifestFile
 from webhook.cli.snapshot.documents import Documents
 from webhook.manifest.documents import read_yaml
@@ -72,12 +72,14 @@ def _as_list(text: str) -> _List | None:
 
 
 def _read_state(state: Path) -> FromFiles:
-    found = FromFiles(facts=load_directory(state).cluster(), topologies=load_nodes(state))
+    found = FromFiles(facts=load_directory(state).cluster())
     for folder in ("namespaces", "pods", OBJECTS):
         for path in sorted((state / folder).glob("*.yaml")):
             # YAML has dates, which are texts in Kubernetes.
             documents = [msgspec.json.decode(to_json(each, str(path))) for each in read_yaml(path)]
             _add(found, documents, str(path), were_kept=folder == OBJECTS)
+    if not any(each["kind"] == SNAPSHOT for each in found.documents.others):  # which has them as ConfigMaps
+        return replace(found, topologies=load_nodes(state))
     return found
 
 

@@ -24,24 +24,29 @@ class ReadSnapshot:
     """The file of each object, by kind, namespace and name; empty for a cluster."""
 
 
-def from_cluster(kubeconfig: Path | None, namespace: str | None, config: Path | None) -> ReadSnapshot:
+def from_cluster(
+    kubeconfig: Path | None, namespace: str | None, config: Path | None, *, files: Iterable[ManifestFile] = ()
+) -> ReadSnapshot:
     """A cluster as it is now.
 
     Args:
         kubeconfig: Of the cluster; None: the one in which this program runs as a pod.
         namespace: Whose pods are read; None: those of all.
         config: The configuration of the webhook.
+        files: Manifests; the cluster is as if these objects were there, or were like that.
 
     Raises:
         GpuTopologyError: it cannot be read, or has no such namespace.
     """
     from webhook.cli.snapshot.cluster import read_cluster
+    from webhook.cli.snapshot.files import read_manifests
 
     settings, policy = read_settings(config)
-    documents = read_cluster(kubeconfig, namespace, settings.certificates)
+    given = read_manifests(files, None)
+    documents = read_cluster(kubeconfig, namespace, settings.certificates).under(given.documents)
     registration = settings.certificates.webhook_configuration
     setting = Setting(policy=policy, is_configured=config is not None, registration=registration)
-    return ReadSnapshot(read_snapshot(documents.others, documents.pods, setting), documents)
+    return ReadSnapshot(read_snapshot(documents.others, documents.pods, setting), documents, given.sources)
 
 
 def from_files(
