@@ -230,7 +230,7 @@ FAULTS = (
     Fault(
         "waits for long",
         _by_hand("waiting"),
-        _pod("team-a/patient", "GT157", "GT210", "GT638", "GT641"),
+        _pod("team-a/patient", "GT157", "GT210", "GT639", "GT641"),
         frozenset({"no planner", "not registered"}),
     ),
     Fault("another scheduler", _by_hand("second-scheduler"), frozenset({("GT820", OURS)}), _REGISTRATION),

@@ -131,7 +131,7 @@ def test_a_pod_that_has_waited_for_minutes_only_is_no_finding_of_its_own() -> No
     cluster = Cluster()
     cluster.apply("waiting")
     cluster.get("Pod", "patient", "team-a")["metadata"]["creationTimestamp"] = (AT - timedelta(minutes=5)).isoformat()
-    assert "GT638" not in {code for code, _ in cluster.found()}
+    assert "GT639" not in {code for code, _ in cluster.found()}
 
 
 def test_cards_that_the_author_of_a_pod_named_are_not_compared_with_others() -> None:

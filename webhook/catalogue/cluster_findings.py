@@ -56,7 +56,7 @@ BETTER_CARDS_ARE_FREE = Entry(
     "placement.md",
 )
 WAITS_FOR_LONG = Entry(
-    "GT638",
+    "GT639",
     "the pod has waited behind the scheduling gate gpu.topology/place for {waited}",
     "Read what it waits for: gpu-topology explain {pod}. Ask for less, or free GPUs",
     "placement.md#what-a-waiting-pod-says",
