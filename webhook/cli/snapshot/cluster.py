@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,7 +19,7 @@ from webhook.kube import api_server, resources
 from webhook.kube.errors import ApiError, ApiRefused, NotFound
 from webhook.kube.pages import pages
 from webhook.kube.session import Session, connect
-from webhook.kube.status import failure
+from webhook.kube.status import Answer, failure
 from webhook.model import names
 from webhook.model.errors import FormatError, GpuTopologyError
 from webhook.state.registered import namespace_of
@@ -87,14 +88,14 @@ def read_cluster(kubeconfig: Path | None, namespace: str | None, certificates: C
 
 async def _read(kubeconfig: Path | None, namespace: str | None, certificates: CertificateSettings) -> Documents:
     session = connect(kubeconfig, user_agent=names.ANALYZE_USER_AGENT, seconds=api_server.SECONDS)
-    found, at = _Found(), datetime.now(UTC)
+    found = _Found()
     try:
+        kubernetes, at = await _version(session, found)
         await _namespaces(session, namespace, found)
         await _pods(session, namespace, found)
         for collection in _EVERYWHERE:
             await _wanted(session, collection, found)
         await _of_the_webhook(session, certificates, found)
-        kubernetes = await _version(session, found)
     finally:
         await session.close()
     about: Object = {"apiVersion": f"{names.PREFIX}v1", "kind": SNAPSHOT, "metadata": {"name": "cluster"}}
@@ -180,18 +181,39 @@ def _namespace(documents: list[Object], name: str) -> str:
     return ""
 
 
-async def _version(session: Session, found: _Found) -> str:
+async def _version(session: Session, found: _Found) -> tuple[str, datetime]:
+    """The version of Kubernetes, and the time of the API server: the clock here may be wrong."""
     try:
-        version = (await _get(session, "get the version", "/version")).get("gitVersion")
+        answer = await _ask(session, "get the version", "/version")
     except ApiRefused as error:
         found.leave_out("the version of Kubernetes", error)
-        return ""
-    return version if isinstance(version, str) else ""
+        return "", datetime.now(UTC)
+    version = _object(answer).get("gitVersion")
+    return version if isinstance(version, str) else "", _date(answer)
+
+
+def _date(answer: Answer) -> datetime:
+    try:
+        said = parsedate_to_datetime(answer.headers.get("Date", ""))
+    except (TypeError, ValueError):
+        return datetime.now(UTC)
+    return said if said.tzinfo else said.replace(tzinfo=UTC)
 
 
 async def _get(session: Session, what: str, path: str) -> Object:
+    return _object(await _ask(session, what, path))
+
+
+async def _ask(session: Session, what: str, path: str) -> Answer:
     answer = await session.get(what, path, limit=_ANSWER_BYTES)
     if answer.status != 200:
         raise failure(what, answer)
-    found = msgspec.json.decode(answer.body)
+    return answer
+
+
+def _object(answer: Answer) -> Object:
+    try:
+        found = msgspec.json.decode(answer.body)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return {}
     return found if isinstance(found, dict) else {}
