@@ -1,6 +1,6 @@
 """What can be wrong in a cluster, each with exactly what is to be said of it.
 
-Half of the faults are manifests that were written by hand, in ``manifests/``; the others change what is there.
+Thirteen faults are manifests that were written by hand, in ``manifests/``; the others change what is there.
 """
 
 import random
@@ -15,7 +15,6 @@ from tests.analyze.clusters import (
     Object,
     bundle,
     h20,
-    hami_webhook,
     node,
     planner_lease,
     registration,
@@ -52,10 +51,6 @@ def _by_hand(name: str) -> Callable[[Cluster], None]:
     return lambda cluster: cluster.apply(name)
 
 
-def no_agent(cluster: Cluster) -> None:
-    cluster.add(node(h20("unwatched"))[0])
-
-
 def silent_agent(cluster: Cluster) -> None:
     for found in node(h20("silent"), renewed=AT - timedelta(hours=3)):
         cluster.add(found)
@@ -64,22 +59,6 @@ def silent_agent(cluster: Cluster) -> None:
 def never_heard(cluster: Cluster) -> None:
     """A ConfigMap without a Lease."""
     for found in node(h20("mute"))[:2]:
-        cluster.add(found)
-
-
-def posing_agent(cluster: Cluster) -> None:
-    """A ConfigMap that no Node owns."""
-    topology = h20("posed")
-    made, config_map, lease = node(topology)
-    del config_map["metadata"]["ownerReferences"]
-    for found in (made, config_map, lease):
-        cluster.add(found)
-
-
-def unreadable_topology(cluster: Cluster) -> None:
-    made, config_map, lease = node(h20("garbled"))
-    config_map["data"] = {"topology.json": "{}"}
-    for found in (made, config_map, lease):
         cluster.add(found)
 
 
@@ -114,12 +93,6 @@ def no_planner(cluster: Cluster) -> None:
         "creationTimestamp": (AT - timedelta(minutes=2)).isoformat(),
         "labels": {"gpu.topology/placement": "waiting"},
     }
-    cluster.add(found)
-
-
-def malformed_pod(cluster: Cluster) -> None:
-    found = running("odd", "switched", 4, 5)
-    found["spec"]["containers"][0]["env"].append({"name": 5})
     cluster.add(found)
 
 
@@ -171,10 +144,6 @@ def not_registered(cluster: Cluster) -> None:
 
 def half_registered(cluster: Cluster) -> None:
     cluster.get(CONFIGURATION, "gpu-topology-webhook")["webhooks"].pop()
-
-
-def hami_first(cluster: Cluster) -> None:
-    cluster.add(hami_webhook("a-hami-webhook"))
 
 
 def asked_once(cluster: Cluster) -> None:
@@ -234,17 +203,17 @@ FAULTS = (
         frozenset({"no planner", "not registered"}),
     ),
     Fault("another scheduler", _by_hand("second-scheduler"), frozenset({("GT820", OURS)}), _REGISTRATION),
-    Fault("no agent", no_agent, frozenset({("GT720", "Node unwatched")})),
-    Fault("posing agent", posing_agent, frozenset({("GT720", "Node posed")})),
+    Fault("no agent", _by_hand("no-agent"), frozenset({("GT720", "Node unwatched")})),
+    Fault("posing agent", _by_hand("posing-agent"), frozenset({("GT720", "Node posed")})),
     Fault("silent agent", silent_agent, frozenset({("GT721", "Node silent")})),
     Fault("agent never heard of", never_heard, frozenset({("GT721", "Node mute")})),
-    Fault("unreadable topology", unreadable_topology, frozenset({("GT722", "Node garbled")})),
+    Fault("unreadable topology", _by_hand("unreadable-topology"), frozenset({("GT722", "Node garbled")})),
     Fault("links down", links_down, frozenset({("GT701", "Node degraded")})),
     Fault("lost GPU", lost_gpu, frozenset({("GT703", "Node lossy")})),
     Fault("worse cards", worse_cards, _pod("team-a/unlucky", "GT336", "GT330")),
     Fault("P2P off", p2p_off, _pod("team-a/copied", "GT412")),
     Fault("no planner", no_planner, _pod("team-a/stuck", "GT640"), frozenset({"waits for long", "not registered"})),
-    Fault("malformed pod", malformed_pod, _pod("team-a/odd", "GT193")),
+    Fault("malformed pod", _by_hand("malformed-pod"), _pod("team-a/odd", "GT193")),
     Fault(
         "many of a Deployment",
         many_of_a_deployment,
@@ -271,7 +240,7 @@ FAULTS = (
         _REGISTRATION | {"waits for long", "no planner"},
     ),
     Fault("half registered", half_registered, frozenset({("GT841", OURS)}), _REGISTRATION),
-    Fault("HAMi is asked first", hami_first, frozenset({("GT846", OURS)}), frozenset({"not registered"})),
+    Fault("HAMi is asked first", _by_hand("hami-first"), frozenset({("GT846", OURS)}), frozenset({"not registered"})),
     Fault("asked once", asked_once, frozenset({("GT847", OURS)}), _REGISTRATION),
     Fault(
         "no schedulers",

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.analyze.clusters import AT, CONFIGURATION, MANIFESTS, Cluster, node, pairs, running
+from tests.analyze.clusters import AT, CONFIGURATION, Cluster, node, pairs, running
 from tests.analyze.faults import FAULTS, MOST, Fault, mixture, worse_cards
 from tests.catalogue.every import entries
 from webhook.analyze.analyzers import analyze
@@ -32,10 +32,6 @@ def test_each_code_of_the_cluster_is_raised_by_some_fault() -> None:
     raised = {code for fault in FAULTS for code, _ in fault.expected}
     own = {entry.code for entry in vars(cluster_findings).values() if isinstance(entry, Entry)}
     assert own <= raised
-
-
-def test_some_faults_are_manifests_written_by_hand() -> None:
-    assert len(list(MANIFESTS.glob("*.yaml"))) == 8
 
 
 @pytest.mark.parametrize("seed", range(MIXTURES))

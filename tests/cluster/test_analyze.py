@@ -36,17 +36,17 @@ MADE = (
     "another scheduler",
     "no agent",
     "posing agent",
+    "unreadable topology",
+    "HAMi is asked first",
     "silent agent",
     "agent never heard of",
-    "unreadable topology",
     "links down",
     "lost GPU",
     "worse cards",
     "P2P off",
     "many of a Deployment",
-    "HAMi is asked first",
 )
-"""All faults that can be made through the API; the first seven are manifests that were written by hand."""
+"""The faults that can be made through the API; all down to HAMi's are manifests that were written by hand."""
 PLANTED = "hunter2"
 PATHS = {
     "Namespace": "/api/v1/namespaces",
