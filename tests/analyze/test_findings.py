@@ -5,14 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from tests.analyze.clusters import AT, CONFIGURATION, Cluster, node, pairs, running
+from tests.analyze.clusters import AT, CONFIGURATION, Cluster, Object, cards, h20, node, pairs, running
 from tests.analyze.faults import FAULTS, MOST, Fault, mixture, worse_cards
 from tests.catalogue.every import entries
+from tests.explain.situations import injected, on
+from tests.pods import container, pod
 from webhook.analyze.analyzers import analyze
 from webhook.analyze.diagnosis import Severity
 from webhook.analyze.rows import counts, rows
 from webhook.catalogue import cluster_findings
 from webhook.catalogue.entry import Entry
+from webhook.catalogue.peers import GROUP_ON_OTHER_NODES
 
 MIXTURES = 20
 
@@ -152,3 +155,31 @@ def test_a_single_slice_loses_no_links_whatever_is_not_known_of_it() -> None:
     cluster.remove("Namespace", "team-a")
     cluster.remove("ConfigMap", "gpu-topology-switched", "gpu-topology-nodes")
     assert not {code for code, holder in cluster.found() if holder == "Pod team-a/embed"}
+
+
+def member(number: int, where: str = "") -> Object:
+    """A pod of a group whose pods work together on one node."""
+    options = {"gpu.topology/profile": "node-peers", "gpu.topology/group": "serving"}
+    found = injected(pod(container(gpus=2), annotations=options, schedulerName="hami-scheduler"))
+    found["metadata"] |= {"name": f"member-{number}", "uid": f"uid-{number}"}
+    return on(found, where, cards(where, 2 * number, 2 * number + 1)) if where else found
+
+
+def test_pods_of_a_group_on_several_nodes_are_found_and_those_on_one_are_not() -> None:
+    cluster = Cluster()
+    for name in ("one", "two"):
+        cluster.add_node(h20(name))
+    for number in range(2):
+        cluster.add(member(number, "one"))
+    together = {code for code, holder in cluster.found() if holder == "Pod team-a/member-0"}
+    cluster.add(member(2, "two"))
+    apart = {code for code, holder in cluster.found() if holder == "Pod team-a/member-0"}
+    assert apart - together == {GROUP_ON_OTHER_NODES.code}
+
+
+def test_of_a_group_of_thousands_a_few_are_enough() -> None:
+    cluster = Cluster()
+    cluster.add(member(0, "switched"))
+    for number in range(1, 400):
+        cluster.add(member(number))
+    assert max(len(each.text) for each in cluster.analyzed()) < 4096

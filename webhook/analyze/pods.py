@@ -1,6 +1,7 @@
 """What ``explain`` finds of every pod with GPUs, injected or not."""
 
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -24,6 +25,8 @@ from webhook.resolve.node import Sources
 
 _NOT_YET = frozenset(entry.code for entry in (NOT_SCHEDULED, NO_GPU_OF_A_NODE, GPUS_NOT_KNOWN, NOT_BOUND))
 _GROUP = names.GROUP.encode()
+_PEERS, _ELSEWHERE = 128, 8
+"""Of the pods of a group: on the node of a pod, where the kubelet runs 110 by default, and on others."""
 _TEMPLATE_HASH = "pod-template-hash"
 
 
@@ -112,21 +115,24 @@ class _Surroundings:
     """The pods of each group, found once; and what is said about one node, until another one is asked for."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        found: dict[tuple[str, str], dict[str, Pod]] = {}
+        self._groups: dict[tuple[str, str], dict[str, list[tuple[str, Pod]]]] = {}
+        """By namespace and group the pods on each node, with their names."""
         for known in snapshot.pods:
             if _GROUP not in known.document:
                 continue
             pod = known.pod
             for group in filter(None, {holder.get(names.GROUP) for holder in (pod.labels, pod.annotations)}):
-                found.setdefault((known.namespace, group), {})[known.name] = pod
-        self._found = found
+                nodes = self._groups.setdefault((known.namespace, group), {})
+                nodes.setdefault(known.node, []).append((known.name, pod))
         self._nodes = snapshot.nodes
         self._looked_at: tuple[str, Sources] = ("", Sources())
 
     def others(self, known: KnownPod, group: str) -> tuple[Pod, ...]:
-        """The pods of the group of a pod, without itself."""
-        every = self._found.get((known.namespace, group), {})
-        return tuple(pod for name, pod in every.items() if name != known.name)
+        """The pods of the group of a pod on its node, and a few of those elsewhere: a group may have thousands."""
+        nodes = self._groups.get((known.namespace, group), {})
+        here = (pod for name, pod in nodes.get(known.node, ()) if name != known.name)
+        elsewhere = (pod for node, found in nodes.items() if node != known.node for _, pod in found)
+        return (*islice(here, _PEERS), *islice(elsewhere, _ELSEWHERE))
 
     def sources(self, node: str) -> Sources:
         """What is said about the GPUs of a node; nothing where it is not known."""
