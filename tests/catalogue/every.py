@@ -6,6 +6,7 @@ from types import MappingProxyType
 from webhook.catalogue import (
     cards,
     claims,
+    cluster_findings,
     extender,
     installation,
     links,
@@ -45,7 +46,7 @@ def entries() -> dict[str, Entry]:
     areas = (
         *(opting, cards, claims, links, variables, peers),
         *(placement, waiting, placement_findings, releasing, extender),
-        *(nodes, installation),
+        *(nodes, installation, cluster_findings),
     )
     for area in areas:
         for entry in vars(area).values():

@@ -1,6 +1,7 @@
 """``gpu-topology``: the list of commands, exit codes, and how errors are shown.
 
-Exit codes: 0 done, 1 refused or unmet (the reason is on stderr), 2 wrong usage.
+Exit codes: 0 done, 1 refused or unmet (the reason is on stderr), 2 wrong usage; of analyze 2 also if nothing can be
+read.
 """
 
 import errno
@@ -12,7 +13,7 @@ import typer
 
 from certs.errors import CertsError
 from webhook import __version__
-from webhook.cli import agent, bind, certs, claim, demo, explain, inject, place, remap, serve
+from webhook.cli import agent, analyze, bind, certs, claim, demo, explain, inject, place, remap, serve, state
 from webhook.cli.complaint import complain
 from webhook.cli.topology import topology
 from webhook.model.errors import GpuTopologyError
@@ -31,6 +32,7 @@ app.command()(serve.serve)
 app.command()(inject.inject)
 app.command()(bind.bind)
 app.command()(explain.explain)
+app.command()(analyze.analyze)
 app.command()(agent.agent)
 app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
     remap.remap
@@ -39,6 +41,7 @@ app.add_typer(place.place)
 app.add_typer(topology)
 app.command()(claim.claim)
 app.add_typer(certs.certs)
+app.add_typer(state.state)
 app.command()(demo.demo)
 
 

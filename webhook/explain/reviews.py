@@ -53,7 +53,7 @@ def _judged(reviews: BindingReviews) -> Finding:
 
 
 def _passed_by(reviews: BindingReviews) -> Finding:
-    accounts, schedulers = listed(reviews.passed_by), _for_the_chart(reviews.passed_by)
+    accounts, schedulers = listed(reviews.passed_by), for_the_chart(reviews.passed_by)
     others = reviews.asked + reviews.unclear
     if others:
         said = SCHEDULER_MAY_PASS_BY.say(accounts=accounts, others=listed(others), schedulers=schedulers)
@@ -61,6 +61,6 @@ def _passed_by(reviews: BindingReviews) -> Finding:
     return fails(REVIEWED, SCHEDULER_PASSES_BY.say(accounts=accounts, schedulers=schedulers))
 
 
-def _for_the_chart(accounts: Sequence[str]) -> str:
+def for_the_chart(accounts: Sequence[str]) -> str:
     """``hami-system/hami-scheduler`` for the user name of a service account."""
     return ", ".join(account.removeprefix(_SERVICE_ACCOUNT).replace(":", "/", 1) for account in accounts)

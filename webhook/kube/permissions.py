@@ -116,3 +116,19 @@ EXPLAIN = (
 """What ``gpu-topology explain`` does, as the person who calls it; without what is not allowed it says less. The Leases
 are those of agents, and the planner's in the namespace that the MutatingWebhookConfiguration names. Claims, templates
 and slices are asked for where the configuration has claims looked at."""
+
+ANALYZE = (
+    Permission(Scope.CLUSTER, "", "pods", ("list",)),
+    Permission(Scope.CLUSTER, "", "namespaces", ("get", "list")),
+    Permission(Scope.CLUSTER, "", "nodes", ("list",)),
+    Permission(Scope.CLUSTER, "", "configmaps", ("list",)),
+    Permission(Scope.CLUSTER, "coordination.k8s.io", "leases", ("get", "list")),
+    Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
+    Permission(Scope.CLUSTER, "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("list",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "deviceclasses", ("list",)),
+    Permission(Scope.OWN_NAMESPACE, "", "secrets", ("get",), ("gpu-topology-webhook-tls",)),
+)
+"""What ``gpu-topology analyze`` and ``gpu-topology state save`` do, as the person who calls them. Without pods there
+is no answer; what else is not allowed is a finding. Of the Secret only the certificates are looked at, which are
+public. With ``analyze -n NAMESPACE`` pods are listed in that namespace alone, and that namespace is got instead of all
+listed."""

@@ -1,6 +1,7 @@
 """YAML of one or more documents as plain values, and plain values as YAML."""
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,8 @@ def read_yaml(path: Path) -> list[Any]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: cannot be read: {reason(error)}") from None
-    return parse_yaml(text, str(path))
+    written = _read_json(text)
+    return parse_yaml(text, str(path)) if written is None else [written]
 
 
 def parse_yaml(text: str, source: str, *, line: int = 1, ignores_tags: bool = False) -> list[Any]:
@@ -90,6 +92,28 @@ def parse_yaml(text: str, source: str, *, line: int = 1, ignores_tags: bool = Fa
     for document in documents:
         check_extent(document, source if line == 1 else f"{source} line {line}")
     return documents
+
+
+def _read_json(text: str) -> dict[str, Any] | None:
+    """An object in JSON, which is YAML too and takes a hundredth of the time; None: it is none, or not in order."""
+    if not text.startswith("{"):
+        return None
+    try:
+        found: dict[str, Any] = json.loads(text, object_pairs_hook=_members, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
+def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) < len(members):
+        raise ValueError("a member stands there twice")
+    return found
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
 
 
 def format_yaml(document: Any) -> str:

@@ -1,6 +1,7 @@
 """What the planner would have chosen for a pod that HAMi has chosen for: the mode ``observe``."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from webhook.catalogue import waiting as said
 from webhook.model.binding import PodEvent
@@ -23,19 +24,43 @@ def compare(scene: Scene, before: PodRecord, after: PodRecord) -> Iterator[Write
         before: The pod without a node.
         after: The pod with it.
     """
+    found = judge(scene, before, after)
+    if found is None:
+        return
+    better = found.better
+    lost = max(0.0, better.choice.chosen.bandwidth - found.given.bandwidth) if better else 0.0
+    yield _write(after, found.node, found.given, better, lost)
+
+
+class Judged(NamedTuple):
+    """The cards of a pod, and better ones that are free."""
+
+    node: PlaceNode
+    given: GpuSet
+    better: Chosen | None
+    """None if there are none."""
+
+
+def judge(scene: Scene, before: PodRecord, after: PodRecord) -> Judged | None:
+    """Whether better cards are free for a pod; None where its cards have no pairs or are not known.
+
+    Args:
+        scene: What there is; the pod is in it with its cards.
+        before: The pod without a node.
+        after: The pod with it.
+    """
     given = _given(scene, after)
     try:
         asked = scene.asked(before)
     except NotPlaceable:
-        return
+        return None
     if given is None or not asked.cards.linked:
-        return
+        return None
     node, gpu_set = given
     with scene.world.without(after):
         chosen = scene.chooser.best(before, asked.cards)
     is_better = chosen is not None and grade_of(chosen, asked.cards) > _grade(gpu_set)
-    lost = max(0.0, chosen.choice.chosen.bandwidth - gpu_set.bandwidth) if chosen and is_better else 0.0
-    yield _write(after, node, gpu_set, chosen if is_better else None, lost)
+    return Judged(node, gpu_set, chosen if is_better else None)
 
 
 def _given(scene: Scene, pod: PodRecord) -> tuple[PlaceNode, GpuSet] | None:
@@ -56,7 +81,7 @@ def _write(pod: PodRecord, node: PlaceNode, given: GpuSet, better: Chosen | None
     log: dict[str, str | int | float] = {
         "reason": reason,
         "node": node.name,
-        "cards": _labels(given.gpus),
+        "cards": card_labels(given.gpus),
         "link": given.link,
         "bandwidth": round(given.bandwidth, 1),
         "lost": round(lost, 1),
@@ -65,12 +90,12 @@ def _write(pod: PodRecord, node: PlaceNode, given: GpuSet, better: Chosen | None
     if better:
         best = better.choice.chosen
         message = said.BETTER_CARDS_WERE_FREE.say(
-            given=_labels(given.gpus),
+            given=card_labels(given.gpus),
             given_node=node.name,
-            given_link=_link(given),
-            cards=_labels(best.gpus),
+            given_link=link_of(given),
+            cards=card_labels(best.gpus),
             node=better.node.name,
-            link=_link(best),
+            link=link_of(best),
         )
         log["text"] = str(message)
         event = PodEvent(reason, message.advice)
@@ -85,9 +110,11 @@ def _write(pod: PodRecord, node: PlaceNode, given: GpuSet, better: Chosen | None
     )
 
 
-def _labels(gpus: tuple[int, ...]) -> str:
+def card_labels(gpus: tuple[int, ...]) -> str:
+    """``GPU0, GPU1``."""
     return ", ".join(f"GPU{index}" for index in gpus)
 
 
-def _link(gpu_set: GpuSet) -> str:
+def link_of(gpu_set: GpuSet) -> str:
+    """``NVLink, 200 GB/s``."""
     return f"{gpu_set.link}, {gpu_set.bandwidth:.4g} GB/s"

@@ -101,10 +101,10 @@ def _look(
         raise TypeError("a pod without a file has a name")
     from webhook.cli.explain.cluster import known_from_cluster
 
-    return known_from_cluster(*wanted, kubeconfig or _usual_kubeconfig(), registration=registration)
+    return known_from_cluster(*wanted, kubeconfig or usual_kubeconfig(), registration=registration)
 
 
-def _usual_kubeconfig() -> Path | None:
+def usual_kubeconfig() -> Path | None:
     """Where kubectl looks: the first file of ``KUBECONFIG``, the pod's own account (``None``), ``~/.kube/config``.
 
     Raises:

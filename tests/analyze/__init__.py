@@ -1,0 +1,1 @@
+"""Tests of what is found in a cluster, and of what of it is kept."""

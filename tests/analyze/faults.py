@@ -1,0 +1,275 @@
+"""What can be wrong in a cluster, each with exactly what is to be said of it.
+
+Thirteen faults are manifests that were written by hand, in ``manifests/``; the others change what is there.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from tests.analyze.clusters import (
+    AT,
+    CONFIGURATION,
+    Cluster,
+    Object,
+    bundle,
+    h20,
+    node,
+    planner_lease,
+    registration,
+    running,
+    scheduler,
+    secret,
+)
+from tests.explain.situations import injected
+from tests.place.cluster import named
+from tests.pods import container, pod
+from tests.topology import machines
+
+Expected = frozenset[tuple[str, str]]
+OURS = f"{CONFIGURATION} gpu-topology-webhook"
+CLUSTER = "Cluster cluster"
+MOST = 12
+"""Faults of a mixture."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong."""
+
+    name: str
+    make: Callable[[Cluster], None]
+    expected: Expected
+    excludes: frozenset[str] = field(default=frozenset())
+    """The names of faults of the same objects."""
+    changes_pods: bool = False
+    """Whether it changes what is to be said of all pods."""
+
+
+def _by_hand(name: str) -> Callable[[Cluster], None]:
+    return lambda cluster: cluster.apply(name)
+
+
+def silent_agent(cluster: Cluster) -> None:
+    for found in node(h20("silent"), renewed=AT - timedelta(hours=3)):
+        cluster.add(found)
+
+
+def never_heard(cluster: Cluster) -> None:
+    """A ConfigMap without a Lease."""
+    for found in node(h20("mute"))[:2]:
+        cluster.add(found)
+
+
+def links_down(cluster: Cluster) -> None:
+    cluster.add_node(machines.with_switch_links(h20("degraded"), 5, 12))
+
+
+def lost_gpu(cluster: Cluster) -> None:
+    cluster.add_node(machines.without(h20("lossy"), 6))
+
+
+def worse_cards(cluster: Cluster) -> None:
+    """Two cards of a machine of cubes that no link joins, while all others are free."""
+    topology = named(machines.dgx1_v100(), "cubes")
+    cluster.add_node(topology)
+    cluster.add(running("unlucky", "cubes", 0, 5))
+
+
+def p2p_off(cluster: Cluster) -> None:
+    found = running("copied", "extra", 0, 1, env=[{"name": "NCCL_P2P_DISABLE", "value": "1"}])
+    cluster.add_node(h20("extra"))
+    cluster.add(found)
+
+
+def no_planner(cluster: Cluster) -> None:
+    cluster.add(planner_lease(AT - timedelta(hours=1)))
+    waiting = pod(container(gpus=2), schedulerName="hami-scheduler", schedulingGates=[{"name": "gpu.topology/place"}])
+    found = injected(waiting)
+    found["metadata"] |= {
+        "name": "stuck",
+        "uid": "uid-stuck",
+        "creationTimestamp": (AT - timedelta(minutes=2)).isoformat(),
+        "labels": {"gpu.topology/placement": "waiting"},
+    }
+    cluster.add(found)
+
+
+def many_of_a_deployment(cluster: Cluster) -> None:
+    """Forty pods of one Deployment, in a namespace that did not opt in."""
+    cluster.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fleet"}})
+    for number in range(40):
+        cluster.add(replica(number))
+
+
+def replica(number: int) -> Object:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "serve-6d4f", "uid": "u", "controller": True}
+    found = pod(container(gpus=2), schedulerName="hami-scheduler")
+    found["metadata"] = {
+        "name": f"serve-6d4f-{number}",
+        "namespace": "fleet",
+        "uid": f"uid-serve-{number}",
+        "labels": {"pod-template-hash": "6d4f"},
+        "ownerReferences": [owner],
+    }
+    return found
+
+
+def other_authority(cluster: Cluster) -> None:
+    stranger = bundle(days_ago=2).authority
+    cluster.add(registration(bindings=stranger))
+
+
+def no_authority(cluster: Cluster) -> None:
+    cluster.add(registration(pods=b""))
+
+
+def expired(cluster: Cluster) -> None:
+    old = bundle(days_ago=100, days=90)
+    cluster.add(secret(old))
+    cluster.add(registration(pods=old.authority, bindings=old.authority))
+
+
+def overdue(cluster: Cluster) -> None:
+    old = bundle(days_ago=85, days=90)
+    cluster.add(secret(old))
+    cluster.add(registration(pods=old.authority, bindings=old.authority))
+
+
+def not_registered(cluster: Cluster) -> None:
+    cluster.remove(CONFIGURATION, "gpu-topology-webhook")
+    cluster.remove("Lease", "gpu-topology-place", "gpu-topology")
+
+
+def half_registered(cluster: Cluster) -> None:
+    cluster.get(CONFIGURATION, "gpu-topology-webhook")["webhooks"].pop()
+
+
+def asked_once(cluster: Cluster) -> None:
+    cluster.get(CONFIGURATION, "gpu-topology-webhook")["webhooks"][0]["reinvocationPolicy"] = "Never"
+
+
+def no_schedulers(cluster: Cluster) -> None:
+    cluster.remove("Deployment", "hami-scheduler", "kube-system")
+
+
+def odd_condition(cluster: Cluster) -> None:
+    condition = {"name": "odd", "expression": "request.userInfo.groups.exists(g, g == 'schedulers')"}
+    cluster.get(CONFIGURATION, "gpu-topology-webhook")["webhooks"][1]["matchConditions"] = [condition]
+
+
+def faulty_hami(cluster: Cluster) -> None:
+    cluster.add(scheduler("2.10.0"))
+
+
+def old_hami(cluster: Cluster) -> None:
+    cluster.add(scheduler("2.4.1"))
+
+
+def old_kubernetes(cluster: Cluster) -> None:
+    cluster.kubernetes = "v1.27.4"
+
+
+def unread_classes(cluster: Cluster) -> None:
+    cluster.unread.append({"what": "deviceclasses", "problem": "list deviceclasses: forbidden (403)"})
+
+
+def _pod(name: str, *codes: str) -> Expected:
+    return frozenset((code, f"Pod {name}") for code in codes)
+
+
+_CERTIFICATES = frozenset({"another authority", "no authority", "expired", "overdue"})
+_REGISTRATION = _CERTIFICATES | {
+    "not registered",
+    "half registered",
+    "asked once",
+    "HAMi is asked first",
+    "another scheduler",
+    "odd condition",
+}
+
+FAULTS = (
+    Fault("not opted in", _by_hand("not-opted-in"), _pod("plain/notebook", "GT103", "GT155", "GT210")),
+    Fault("unreadable namespace", _by_hand("namespace-unreadable"), frozenset({("GT191", "Namespace typo")})),
+    Fault("namespace not allowed", _by_hand("namespace-not-allowed"), frozenset({("GT190", "Namespace serving")})),
+    Fault("label without effect", _by_hand("namespace-label"), frozenset({("GT192", "Namespace eager")})),
+    Fault("slice on a switch", _by_hand("slice-on-switch"), frozenset({("GT244", "Node switched")})),
+    Fault("slice on a pair", _by_hand("slice-on-pair"), frozenset({("GT243", "Node paired")})),
+    Fault(
+        "waits for long",
+        _by_hand("waiting"),
+        _pod("team-a/patient", "GT157", "GT210", "GT639", "GT641"),
+        frozenset({"no planner", "not registered"}),
+    ),
+    Fault("another scheduler", _by_hand("second-scheduler"), frozenset({("GT820", OURS)}), _REGISTRATION),
+    Fault("no agent", _by_hand("no-agent"), frozenset({("GT720", "Node unwatched")})),
+    Fault("posing agent", _by_hand("posing-agent"), frozenset({("GT720", "Node posed")})),
+    Fault("silent agent", silent_agent, frozenset({("GT721", "Node silent")})),
+    Fault("agent never heard of", never_heard, frozenset({("GT721", "Node mute")})),
+    Fault("unreadable topology", _by_hand("unreadable-topology"), frozenset({("GT722", "Node garbled")})),
+    Fault("links down", links_down, frozenset({("GT701", "Node degraded")})),
+    Fault("lost GPU", lost_gpu, frozenset({("GT703", "Node lossy")})),
+    Fault("worse cards", worse_cards, _pod("team-a/unlucky", "GT336", "GT330")),
+    Fault("P2P off", p2p_off, _pod("team-a/copied", "GT412")),
+    Fault("no planner", no_planner, _pod("team-a/stuck", "GT640"), frozenset({"waits for long", "not registered"})),
+    Fault("malformed pod", _by_hand("malformed-pod"), _pod("team-a/odd", "GT193")),
+    Fault(
+        "many of a Deployment",
+        many_of_a_deployment,
+        frozenset().union(*(_pod(f"fleet/serve-6d4f-{number}", "GT103", "GT155", "GT210") for number in range(40))),
+    ),
+    Fault("another authority", other_authority, frozenset({("GT843", OURS)}), _REGISTRATION),
+    Fault("no authority", no_authority, frozenset({("GT842", OURS)}), _REGISTRATION),
+    Fault(
+        "expired",
+        expired,
+        frozenset({("GT844", OURS), ("GT844", "Secret gpu-topology/gpu-topology-webhook-tls")}),
+        _REGISTRATION,
+    ),
+    Fault(
+        "overdue",
+        overdue,
+        frozenset({("GT845", OURS), ("GT845", "Secret gpu-topology/gpu-topology-webhook-tls")}),
+        _REGISTRATION,
+    ),
+    Fault(
+        "not registered",
+        not_registered,
+        frozenset({("GT840", OURS)}),
+        _REGISTRATION | {"waits for long", "no planner"},
+    ),
+    Fault("half registered", half_registered, frozenset({("GT841", OURS)}), _REGISTRATION),
+    Fault("HAMi is asked first", _by_hand("hami-first"), frozenset({("GT846", OURS)}), frozenset({"not registered"})),
+    Fault("asked once", asked_once, frozenset({("GT847", OURS)}), _REGISTRATION),
+    Fault(
+        "no schedulers",
+        no_schedulers,
+        frozenset({("GT824", CLUSTER)}) | _pod("team-a/train", "GT234") | _pod("team-a/pair", "GT234"),
+        changes_pods=True,
+    ),
+    Fault("odd condition", odd_condition, frozenset({("GT822", OURS)}), _REGISTRATION),
+    Fault(
+        "faulty HAMi",
+        faulty_hami,
+        frozenset({("GT848", "Deployment kube-system/hami-scheduler")})
+        | _pod("team-a/train", "GT233")
+        | _pod("team-a/pair", "GT233"),
+        changes_pods=True,
+    ),
+    Fault("old HAMi", old_hami, frozenset({("GT850", "Deployment kube-system/hami-scheduler")}), changes_pods=True),
+    Fault("old Kubernetes", old_kubernetes, frozenset({("GT849", CLUSTER)}), changes_pods=True),
+    Fault("something unread", unread_classes, frozenset({("GT851", CLUSTER)})),
+)
+
+
+def mixture(seed: int) -> list[Fault]:
+    """Faults that have nothing to do with each other, drawn at random."""
+    drawn = random.Random(seed)
+    every = [fault for fault in FAULTS if not fault.changes_pods]
+    chosen: list[Fault] = []
+    for fault in drawn.sample(every, len(every)):
+        taken = {name for each in chosen for name in each.excludes}
+        if fault.name not in taken and not fault.excludes & {each.name for each in chosen} and len(chosen) < MOST:
+            chosen.append(fault)
+    return chosen

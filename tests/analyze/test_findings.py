@@ -1,0 +1,185 @@
+"""Each fault is found, and nothing else; in a cluster without faults nothing is."""
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from tests.analyze.clusters import AT, CONFIGURATION, Cluster, Object, cards, h20, node, pairs, running
+from tests.analyze.faults import FAULTS, MOST, Fault, mixture, worse_cards
+from tests.catalogue.every import entries
+from tests.explain.situations import injected, on
+from tests.pods import container, pod
+from webhook.analyze.analyzers import analyze
+from webhook.analyze.diagnosis import Severity
+from webhook.analyze.rows import counts, rows
+from webhook.catalogue import cluster_findings
+from webhook.catalogue.entry import Entry
+from webhook.catalogue.peers import GROUP_ON_OTHER_NODES
+
+MIXTURES = 20
+
+
+def test_in_a_cluster_without_faults_nothing_is_found() -> None:
+    assert Cluster().analyzed() == []
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_is_found_and_nothing_else(fault: Fault) -> None:
+    cluster = Cluster()
+    fault.make(cluster)
+    assert cluster.found() == fault.expected
+
+
+def test_each_code_of_the_cluster_is_raised_by_some_fault() -> None:
+    raised = {code for fault in FAULTS for code, _ in fault.expected}
+    own = {entry.code for entry in vars(cluster_findings).values() if isinstance(entry, Entry)}
+    assert own <= raised
+
+
+@pytest.mark.parametrize("seed", range(MIXTURES))
+def test_of_a_dozen_faults_each_is_found_and_nothing_else(seed: int) -> None:
+    cluster, expected = Cluster(), set[tuple[str, str]]()
+    chosen = mixture(seed)
+    assert len(chosen) == MOST
+    for fault in chosen:
+        fault.make(cluster)
+        expected |= fault.expected
+    assert cluster.found() == expected
+
+
+def test_a_finding_has_a_fix_and_a_page_of_its_code() -> None:
+    for fault in FAULTS:
+        cluster = Cluster()
+        fault.make(cluster)
+        for found in cluster.analyzed():
+            assert found.code in entries()
+            assert found.fix, found
+            assert found.page == f"messages.md#{found.code.lower()}"
+
+
+def test_what_stops_nvlink_is_an_error_and_what_is_not_known_is_neither() -> None:
+    cluster = Cluster()
+    for fault in FAULTS:
+        if fault.name in ("worse cards", "P2P off", "not opted in", "something unread"):
+            fault.make(cluster)
+    levels = {each.code: each.severity for each in cluster.analyzed()}
+    assert levels["GT412"] is Severity.ERROR
+    assert levels["GT336"] is Severity.WARNING
+    assert levels["GT103"] is Severity.WARNING
+    assert levels["GT851"] is Severity.INFO
+
+
+def test_the_worst_comes_first() -> None:
+    cluster = Cluster()
+    for fault in mixture(1):
+        fault.make(cluster)
+    ranks = [each.severity.rank for each in cluster.analyzed()]
+    assert ranks == sorted(ranks)
+
+
+def test_the_pods_of_a_deployment_are_told_of_together() -> None:
+    cluster = Cluster()
+    next(fault for fault in FAULTS if fault.name == "many of a Deployment").make(cluster)
+    found = cluster.analyzed()
+    assert counts(found) == {Severity.ERROR: 0, Severity.WARNING: 120, Severity.INFO: 0}
+    told = rows(found)
+    assert Counter(row.first.code for row in told) == {"GT103": 1, "GT155": 1, "GT210": 1}
+    assert {row.title for row in told} == {"Deployment fleet/serve (40 pods)"}
+
+
+def test_a_namespace_alone_has_its_own_pods_and_what_belongs_to_none() -> None:
+    cluster = Cluster()
+    for fault in FAULTS:
+        if fault.name in ("not opted in", "P2P off", "silent agent", "unreadable namespace", "slice on a switch"):
+            fault.make(cluster)
+    found = analyze(cluster.snapshot(), namespace="plain")
+    holders = {str(each.holder) for each in found}
+    assert holders == {"Pod plain/notebook", "Node silent"}
+
+
+def test_what_was_not_read_is_not_missing() -> None:
+    cluster = Cluster()
+    cluster.read = []
+    cluster.remove(CONFIGURATION, "gpu-topology-webhook")
+    cluster.add(node(pairs("elsewhere"))[0])
+    assert {code for code, _ in cluster.found()} == set()
+
+
+def test_cards_of_another_kind_of_machine_are_no_better_for_a_pod_that_loses_nothing() -> None:
+    """The healthy cluster has a pair of bridged cards, and free cards behind a switch, which are faster."""
+    cluster = Cluster()
+    assert "GT336" not in {code for code, _ in cluster.found()}
+    cluster.add(running("apart", "paired", 1, 2))
+    cluster.remove("Pod", "pair", "team-a")
+    assert ("GT336", "Pod team-a/apart") in cluster.found()
+
+
+def test_slices_on_all_cards_of_a_pair_strand_nothing() -> None:
+    cluster = Cluster()
+    cluster.apply("slice-on-pair")
+    second = cluster.get("Pod", "rerank", "team-a")
+    second["metadata"]["annotations"]["hami.io/vgpu-devices-allocated"] = (
+        "GPU-paired.2,NVIDIA,8000,0:GPU-paired.3,NVIDIA,8000,0:;"
+    )
+    second["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 2
+    assert "GT243" not in {code for code, _ in cluster.found()}
+
+
+def test_a_pod_that_has_waited_for_minutes_only_is_no_finding_of_its_own() -> None:
+    cluster = Cluster()
+    cluster.apply("waiting")
+    cluster.get("Pod", "patient", "team-a")["metadata"]["creationTimestamp"] = (AT - timedelta(minutes=5)).isoformat()
+    assert "GT639" not in {code for code, _ in cluster.found()}
+
+
+def test_cards_that_the_author_of_a_pod_named_are_not_compared_with_others() -> None:
+    cluster = Cluster()
+    worse_cards(cluster)
+    named_cards = {"nvidia.com/use-gpuuuid": "GPU-cubes.0,GPU-cubes.5"}
+    cluster.get("Pod", "unlucky", "team-a")["metadata"]["annotations"] |= named_cards
+    assert {code for code, _ in cluster.found()} == {"GT330"}
+
+
+def test_a_pod_of_a_group_is_not_sent_to_another_node() -> None:
+    cluster = Cluster()
+    cluster.add(running("apart", "paired", 1, 2))
+    cluster.remove("Pod", "pair", "team-a")
+    cluster.get("Pod", "apart", "team-a")["metadata"]["labels"] = {"gpu.topology/group": "serving"}
+    assert "GT336" not in {code for code, _ in cluster.found()}
+
+
+def test_a_single_slice_loses_no_links_whatever_is_not_known_of_it() -> None:
+    cluster = Cluster()
+    cluster.apply("slice-on-switch")
+    cluster.remove("Namespace", "team-a")
+    cluster.remove("ConfigMap", "gpu-topology-switched", "gpu-topology-nodes")
+    assert not {code for code, holder in cluster.found() if holder == "Pod team-a/embed"}
+
+
+def member(number: int, where: str = "") -> Object:
+    """A pod of a group whose pods work together on one node."""
+    options = {"gpu.topology/profile": "node-peers", "gpu.topology/group": "serving"}
+    found = injected(pod(container(gpus=2), annotations=options, schedulerName="hami-scheduler"))
+    found["metadata"] |= {"name": f"member-{number}", "uid": f"uid-{number}"}
+    return on(found, where, cards(where, 2 * number, 2 * number + 1)) if where else found
+
+
+def test_pods_of_a_group_on_several_nodes_are_found_and_those_on_one_are_not() -> None:
+    cluster = Cluster()
+    for name in ("one", "two"):
+        cluster.add_node(h20(name))
+    for number in range(2):
+        cluster.add(member(number, "one"))
+    together = {code for code, holder in cluster.found() if holder == "Pod team-a/member-0"}
+    cluster.add(member(2, "two"))
+    apart = {code for code, holder in cluster.found() if holder == "Pod team-a/member-0"}
+    assert apart - together == {GROUP_ON_OTHER_NODES.code}
+
+
+def test_of_a_group_of_thousands_a_few_are_enough() -> None:
+    cluster = Cluster()
+    cluster.add(member(0, "switched"))
+    for number in range(1, 400):
+        cluster.add(member(number))
+    assert max(len(each.text) for each in cluster.analyzed()) < 4096

@@ -1,0 +1,230 @@
+"""What is kept of objects: all that something is judged by, and nothing that may be secret."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analyze.clusters import Cluster, bundle, registration, secret
+from tests.analyze.faults import mixture
+from tests.explain.situations import told
+from webhook.analyze.kept import kept
+from webhook.cli.snapshot.documents import reduced
+from webhook.model.errors import GpuTopologyError
+
+CASES = sorted((Path(__file__).parents[1] / "cases" / "pods").rglob("pod.yaml"))
+PLANTED = "hunter2"
+KINDS = ("Pod", "Namespace", "Node", "ConfigMap", "Lease", "Deployment", "MutatingWebhookConfiguration", "DeviceClass")
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.parent.name)
+def test_of_what_is_kept_of_a_pod_the_same_is_said(path: Path) -> None:
+    (found,) = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    found = json.loads(json.dumps(found, default=str))
+    try:
+        whole = told(found)
+    except GpuTopologyError:
+        return  # a pod that no API server creates
+    document = kept(found)
+    assert document is not None
+    said = [(each.condition, each.verdict, each.code) for each in told(document).findings]
+    assert said == [(each.condition, each.verdict, each.code) for each in whole.findings]
+
+
+def test_what_was_kept_once_stays_the_same() -> None:
+    cluster = Cluster()
+    for fault in mixture(3):
+        fault.make(cluster)
+    once = list(reduced(cluster.raw()))
+    assert list(reduced(json.loads(json.dumps(once)), were_kept=True)) == once
+
+
+HOOK = {"exec": {"command": ["sh", "-c", f"curl -H {PLANTED} x"]}, "httpGet": {"path": f"/{PLANTED}"}}
+CONTAINER = {
+    "name": "main",
+    "image": f"registry/{PLANTED}:1",
+    "command": ["sh", "-c", f"export CUDA_VISIBLE_DEVICES=0,1 TOKEN={PLANTED}"],
+    "args": [f"--password={PLANTED}"],
+    "workingDir": f"/{PLANTED}",
+    "env": [
+        {"name": "PASSWORD", "value": PLANTED},
+        {"name": "NCCL_DEBUG", "value": "INFO"},
+        {"name": "A", "valueFrom": {"secretKeyRef": {"name": PLANTED, "key": PLANTED}}},
+        {"name": "B", "valueFrom": {"configMapKeyRef": {"name": PLANTED, "key": PLANTED}}},
+        {"name": "C", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+    ],
+    "envFrom": [{"prefix": PLANTED, "secretRef": {"name": PLANTED}}, {"configMapRef": {"name": PLANTED}}],
+    "ports": [{"name": PLANTED, "containerPort": 1}],
+    "volumeMounts": [{"name": "data", "mountPath": f"/{PLANTED}", "subPath": PLANTED, "subPathExpr": PLANTED}],
+    "volumeDevices": [{"name": PLANTED, "devicePath": PLANTED}],
+    "livenessProbe": HOOK,
+    "readinessProbe": HOOK,
+    "startupProbe": HOOK,
+    "lifecycle": {"postStart": HOOK, "preStop": HOOK},
+    "resources": {"limits": {"nvidia.com/gpu": "2"}, "claims": [{"name": "gpus", PLANTED: PLANTED}], PLANTED: PLANTED},
+    "securityContext": {"seLinuxOptions": {"user": PLANTED}, "seccompProfile": {"localhostProfile": PLANTED}},
+    "terminationMessagePath": f"/{PLANTED}",
+    PLANTED: PLANTED,
+}
+METADATA = {
+    "annotations": {
+        "kubectl.kubernetes.io/last-applied-configuration": PLANTED,
+        "example.com/token": PLANTED,
+        "gpu.topology/env.TOKEN": PLANTED,
+    },
+    "managedFields": [{"manager": PLANTED, "fieldsV1": {PLANTED: {}}}],
+    "finalizers": [PLANTED],
+    "selfLink": PLANTED,
+    "ownerReferences": [{"kind": "Job", "name": "train", "uid": "u", PLANTED: PLANTED}],
+    PLANTED: PLANTED,
+}
+VOLUMES = [
+    {"name": "a", "secret": {"secretName": PLANTED, "items": [{"key": PLANTED, "path": PLANTED}]}},
+    {"name": "b", "configMap": {"name": PLANTED}},
+    {"name": "c", "hostPath": {"path": f"/{PLANTED}"}},
+    {"name": "d", "csi": {"driver": PLANTED, "volumeAttributes": {PLANTED: PLANTED}}},
+    {"name": "e", "projected": {"sources": [{"serviceAccountToken": {"audience": PLANTED, "path": PLANTED}}]}},
+    {"name": "f", "nfs": {"server": PLANTED, "path": PLANTED}},
+    {"name": "g", "emptyDir": {"medium": "Memory", PLANTED: PLANTED}},
+]
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "train", "namespace": "team-a", "labels": {"example.com/note": PLANTED}, **METADATA},
+    "spec": {
+        "containers": [CONTAINER],
+        "initContainers": [{**CONTAINER, "name": "gpu-topology-remap"}],
+        "ephemeralContainers": [CONTAINER],
+        "volumes": VOLUMES,
+        "imagePullSecrets": [{"name": PLANTED}],
+        "serviceAccountName": PLANTED,
+        "hostname": PLANTED,
+        "subdomain": PLANTED,
+        "hostAliases": [{"ip": PLANTED, "hostnames": [PLANTED]}],
+        "dnsConfig": {"searches": [PLANTED]},
+        "priorityClassName": PLANTED,
+        "securityContext": {"sysctls": [{"name": PLANTED, "value": PLANTED}], "runAsUser": 5},
+        "topologySpreadConstraints": [{"topologyKey": PLANTED}],
+        PLANTED: PLANTED,
+    },
+    "status": {
+        "phase": "Running",
+        "message": PLANTED,
+        "reason": PLANTED,
+        "podIP": PLANTED,
+        "hostIP": PLANTED,
+        "conditions": [{"type": "Ready", "status": "False", "message": PLANTED}],
+        "containerStatuses": [{"name": "main", "state": {"terminated": {"message": PLANTED}}, "image": PLANTED}],
+        PLANTED: PLANTED,
+    },
+    PLANTED: PLANTED,
+}
+
+
+def written(*documents: dict[str, Any]) -> str:
+    return json.dumps(list(reduced(documents)))
+
+
+def test_a_secret_in_any_field_of_a_pod_is_not_kept() -> None:
+    assert PLANTED not in written(POD)
+
+
+def test_the_rest_of_that_pod_is_kept() -> None:
+    (found,) = reduced([POD])
+    (main,) = found["spec"]["containers"]
+    assert [variable["name"] for variable in main["env"]] == ["PASSWORD", "NCCL_DEBUG", "A", "B", "C"]
+    assert main["env"][1] == {"name": "NCCL_DEBUG", "value": "INFO"}
+    assert main["command"] == ["redacted", "CUDA_VISIBLE_DEVICES=0"]
+    assert main["envFrom"] == [{}, {}]
+    assert found["spec"]["volumes"][6] == {"name": "g", "emptyDir": {"medium": "Memory"}}
+    assert found["metadata"]["annotations"] == {"gpu.topology/env.TOKEN": "redacted"}
+
+
+OTHERS: list[dict[str, Any]] = [
+    {
+        "kind": "Namespace",
+        "metadata": {"name": "team-a", "labels": {"example.com/x": PLANTED}, **METADATA},
+        "spec": {"finalizers": [PLANTED]},
+    },
+    {
+        "kind": "Node",
+        "metadata": {"name": "a", **METADATA},
+        "spec": {"providerID": PLANTED, "podCIDR": PLANTED},
+        "status": {"addresses": [{"address": PLANTED}], "nodeInfo": {"machineID": PLANTED}, "images": [PLANTED]},
+    },
+    {
+        "kind": "ConfigMap",
+        "metadata": {"name": "c", "labels": {"gpu.topology/node": "a", "x": PLANTED}, **METADATA},
+        "data": {"topology.json": PLANTED, "other": PLANTED},
+        "binaryData": {"x": PLANTED},
+    },
+    {"kind": "ConfigMap", "metadata": {"name": "c", **METADATA}, "data": {"password": PLANTED}},
+    {"kind": "Lease", "metadata": {"name": "gpu-topology-place", **METADATA}, "spec": {"strategy": PLANTED}},
+    {"kind": "Lease", "metadata": {"name": "other"}, "spec": {"holderIdentity": PLANTED}},
+    {
+        "kind": "Deployment",
+        "metadata": {"name": "s", "labels": {"app.kubernetes.io/component": "hami-scheduler"}, **METADATA},
+        "spec": {"template": {"spec": {"containers": [CONTAINER], "volumes": VOLUMES}}},
+    },
+    {"kind": "Deployment", "metadata": {"name": "other"}, "spec": {"template": {"spec": {"containers": [CONTAINER]}}}},
+    {
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "m", **METADATA},
+        "webhooks": [
+            {
+                "name": "x.example.com",
+                "clientConfig": {"url": f"https://x/?token={PLANTED}", "caBundle": PLANTED},
+                "matchConditions": [{"name": "a", "expression": f"object.x == '{PLANTED}'"}],
+                PLANTED: PLANTED,
+            }
+        ],
+    },
+    {
+        "kind": "DeviceClass",
+        "metadata": {"name": "d", **METADATA},
+        "spec": {
+            "config": [{"opaque": {"parameters": {"x": PLANTED}}}],
+            "selectors": [{"cel": {"expression": PLANTED}}],
+        },
+    },
+    {"kind": "Secret", "metadata": {"name": "s", **METADATA}, "data": {"a": PLANTED, "tls.key": PLANTED}},
+    {"kind": "Event", "metadata": {"name": "e"}, "message": PLANTED},
+]
+
+
+@pytest.mark.parametrize(
+    "document",
+    OTHERS,
+    ids=[f"{each['kind']}-{each['metadata']['name']}-{number}" for number, each in enumerate(OTHERS)],
+)
+def test_a_secret_in_any_field_of_another_object_is_not_kept(document: dict[str, Any]) -> None:
+    assert PLANTED not in written({"apiVersion": "v1", **document})
+
+
+def test_of_certificates_only_what_is_public_is_kept_and_no_key() -> None:
+    found = bundle()
+    text = written(secret(found), registration())
+    for line in (found.key + found.certificate).decode().splitlines():
+        assert line not in text
+    assert '"place": "tls.crt"' in text
+    assert "tls.key" not in text
+
+
+MEMBERS = (
+    *("name", "metadata", "spec", "status", "containers", "env", "value", "labels", "annotations", "conditions"),
+    *("volumeMounts", "webhooks", "rules", "template", "command", "args", "taints", "clientConfig", "resources"),
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(MEMBERS), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(kind=st.sampled_from(KINDS), document=st.dictionaries(st.sampled_from(["metadata", "spec", "status"]), values))
+def test_nothing_in_an_object_makes_it_fail(kind: str, document: dict[str, Any]) -> None:
+    list(reduced([{"apiVersion": "v1", "kind": kind, **document}]))

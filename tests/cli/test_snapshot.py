@@ -1,0 +1,98 @@
+"""Where a snapshot comes from, and how it is written."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.analyze.clusters import Cluster
+from tests.analyze.faults import FAULTS, mixture
+from webhook.analyze.analyzers import analyze
+from webhook.cli.manifests import ManifestFile
+from webhook.cli.snapshot.read import current_namespace, from_files
+from webhook.cli.snapshot.saved import check_target, files_of, write
+from webhook.manifest.documents import read_yaml
+from webhook.model.errors import GpuTopologyError, ManifestError
+
+CONTEXTS = {
+    "current-context": "lab",
+    "contexts": [
+        {"name": "home", "context": {"cluster": "a", "namespace": "default"}},
+        {"name": "lab", "context": {"cluster": "b", "namespace": "team-a"}},
+        {"name": "bare", "context": {"cluster": "b"}},
+    ],
+}
+
+
+@pytest.mark.parametrize(("context", "expected"), [("lab", "team-a"), ("bare", "default"), ("gone", "default")])
+def test_the_namespace_is_that_of_the_current_context(tmp_path: Path, context: str, expected: str) -> None:
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(CONTEXTS | {"current-context": context}))
+    assert current_namespace(path) == expected
+
+
+def test_a_program_in_a_pod_has_its_own_namespace_or_the_usual_one() -> None:
+    assert current_namespace(None) == "default"
+
+
+def listed(cluster: Cluster) -> ManifestFile:
+    return ManifestFile("all.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": list(cluster.raw())}))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_is_written_is_read_back_to_the_same_findings(seed: int, tmp_path: Path) -> None:
+    cluster = Cluster()
+    for fault in mixture(seed):
+        fault.make(cluster)
+    read = from_files([listed(cluster)], None, None, None)
+    write(tmp_path / "state", files_of(read))
+    again = from_files([], tmp_path / "state", None, None)
+    assert analyze(again.snapshot) == analyze(read.snapshot)
+    assert analyze(read.snapshot) != []
+
+
+def test_what_is_written_again_is_the_same_byte_for_byte(tmp_path: Path) -> None:
+    cluster = Cluster()
+    for fault in FAULTS[:8]:
+        fault.make(cluster)
+    files = files_of(from_files([listed(cluster)], None, None, None))
+    write(tmp_path / "state", files)
+    assert files_of(from_files([], tmp_path / "state", None, None)) == files
+
+
+def test_names_of_objects_lead_to_no_place_outside_the_directory() -> None:
+    evil = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "../../evil"}}
+    pod = {"kind": "Pod", "metadata": {"name": "../x", "namespace": ".."}, "spec": {"containers": [{"name": "a"}]}}
+    files = [ManifestFile("a", json.dumps(evil)), ManifestFile("b", json.dumps(pod))]
+    for path in files_of(from_files(files, None, None, None)):
+        assert ".." not in Path(path).parts
+
+
+def test_a_file_or_a_link_is_no_place_to_write_to(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path)
+    for name in ("file", "link"):
+        with pytest.raises(GpuTopologyError, match="expected a directory, found something else"):
+            check_target(tmp_path / name, force=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a": 1, "b": ["x"]}', [{"a": 1, "b": ["x"]}]),
+        ('{"a": 1}\n---\nb: 2\n', [{"a": 1}, {"b": 2}]),
+        ("{a: 1}", [{"a": 1}]),
+    ],
+)
+def test_a_file_may_be_json_or_yaml(tmp_path: Path, text: str, expected: list[object]) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    assert read_yaml(path) == expected
+
+
+def test_a_key_that_stands_twice_in_json_is_refused_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text('{"a": 1, "a": 2}')
+    with pytest.raises(ManifestError, match="duplicate key"):
+        read_yaml(path)

@@ -1,0 +1,287 @@
+"""``gpu-topology analyze`` and ``state save`` at a real API server, as a person with the rights that they name."""
+
+import json
+import shutil
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from kubernetes.client import CoreV1Api, V1ObjectMeta, V1ServiceAccount
+
+from tests.analyze.clusters import AT, CONFIGURATION, Cluster, Object, registration
+from tests.analyze.faults import FAULTS
+from tests.cli.command import gpu_topology
+from tests.cluster.accounts import permitted, without
+from tests.cluster.control_plane import REQUEST_TIMEOUT_S, Binaries, ControlPlane, running_control_plane
+from tests.cluster.hami.nodes import untaint
+from webhook.kube.permissions import ANALYZE, Scope
+from webhook.model.lease import micro_time
+from webhook.model.timestamp import parse_timestamp
+
+pytestmark = pytest.mark.cluster
+
+OURS = "gpu-topology"
+"""The namespace of the webhook."""
+MADE = (
+    "not opted in",
+    "unreadable namespace",
+    "namespace not allowed",
+    "label without effect",
+    "slice on a switch",
+    "slice on a pair",
+    "another scheduler",
+    "no agent",
+    "posing agent",
+    "unreadable topology",
+    "HAMi is asked first",
+    "silent agent",
+    "agent never heard of",
+    "links down",
+    "lost GPU",
+    "worse cards",
+    "P2P off",
+    "many of a Deployment",
+)
+"""The faults that can be made through the API; all down to HAMi's are manifests that were written by hand."""
+PLANTED = "hunter2"
+PATHS = {
+    "Namespace": "/api/v1/namespaces",
+    "Node": "/api/v1/nodes",
+    "ConfigMap": "/api/v1/namespaces/{namespace}/configmaps",
+    "Secret": "/api/v1/namespaces/{namespace}/secrets",
+    "Pod": "/api/v1/namespaces/{namespace}/pods",
+    "Lease": "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases",
+    "Deployment": "/apis/apps/v1/namespaces/{namespace}/deployments",
+    CONFIGURATION: "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+}
+"""In the order of creation: what is registered is asked about pods, and no server answers there."""
+
+
+@pytest.fixture(scope="module")
+def faulty(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster of its own with all these faults."""
+    directory = tmp_path_factory.mktemp("faulty")
+    cluster = Cluster()
+    for fault in FAULTS:
+        if fault.name in MADE:
+            fault.make(cluster)
+    planted(cluster)
+    with running_control_plane(binaries, directory) as running:
+        with administrator(running) as client, running.client() as admin:
+            fill(client, CoreV1Api(admin), cluster)
+        yield running
+    shutil.rmtree(directory)
+
+
+def planted(cluster: Cluster) -> None:
+    """A secret where users put them."""
+    pod = cluster.get("Pod", "train", "team-a")
+    pod["metadata"]["annotations"]["example.com/token"] = PLANTED
+    (container,) = pod["spec"]["containers"]
+    container["env"].append({"name": "TOKEN", "value": PLANTED})
+    container["command"] = ["sh", "-c", f"train --token {PLANTED}"]
+    data = {"password": PLANTED}
+    cluster.add(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "team-a"}, "data": data}
+    )
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s", "namespace": "team-a"},
+        "stringData": data,
+    }
+    cluster.add(secret)
+
+
+def fill(client: httpx.Client, admin: CoreV1Api, cluster: Cluster) -> None:
+    """Create the objects, and what a whole cluster would make of them."""
+    uids = dict[str, str]()
+    namespaces = {namespace for _, namespace, _ in cluster.objects} - {"", "kube-system"}
+    for name in sorted(namespaces):
+        if ("Namespace", "", name) not in cluster.objects:
+            cluster.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    for kind, path in PATHS.items():
+        for found in [each for each in cluster.objects.values() if each["kind"] == kind]:
+            where = path.format(namespace=found["metadata"].get("namespace", ""))
+            made = create(client, where, completed(found, uids))
+            if kind == "Node":
+                uids[found["metadata"]["name"]] = made["metadata"]["uid"]
+                untaint(admin, found["metadata"]["name"])
+            if kind == "Namespace":
+                account = V1ServiceAccount(metadata=V1ObjectMeta(name="default"))
+                admin.create_namespaced_service_account(found["metadata"]["name"], account)
+
+
+@contextmanager
+def administrator(control_plane: ControlPlane) -> Iterator[httpx.Client]:
+    """Requests of the administrator, for objects of any kind."""
+    token = json.loads(control_plane.kubeconfig.read_text())["users"][0]["user"]["token"]
+    trust = ssl.create_default_context(cafile=control_plane.ca_file)
+    header = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(
+        base_url=control_plane.url, headers=header, verify=trust, trust_env=False, timeout=REQUEST_TIMEOUT_S
+    ) as client:
+        yield client
+
+
+def create(client: httpx.Client, path: str, body: Object) -> Object:
+    answer = client.post(path, json=body)
+    assert answer.status_code == 201, answer.text
+    return dict(answer.json())
+
+
+def completed(found: Object, uids: dict[str, str]) -> Object:
+    """The object with what the API server wants besides, true now and not at ``AT``."""
+    kind, name = found["kind"], found["metadata"]["name"]
+    metadata = {key: value for key, value in found["metadata"].items() if key not in ("uid", "resourceVersion")}
+    for owner in metadata.get("ownerReferences", ()):
+        owner["uid"] = uids.get(owner["name"], owner["uid"])
+    found = found | {"metadata": metadata}
+    if kind == "Lease":
+        renewed = parse_timestamp(found["spec"]["renewTime"])
+        assert renewed is not None
+        found["spec"]["renewTime"] = micro_time(datetime.now(UTC) - (AT - renewed))
+    elif kind == "Deployment":
+        labels = {"app": name}
+        found["spec"]["selector"] = {"matchLabels": labels}
+        found["spec"]["template"]["metadata"] = {"labels": labels}
+    elif kind == CONFIGURATION:
+        if name == "gpu-topology-webhook":
+            found["webhooks"] = registration()["webhooks"]
+        for webhook in found["webhooks"]:
+            webhook["clientConfig"] = webhook["clientConfig"] or {"url": "https://127.0.0.1:1/"}
+            webhook |= {"sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore"}
+    return found
+
+
+def expected() -> set[tuple[str, str]]:
+    return set().union(*(fault.expected for fault in FAULTS if fault.name in MADE))
+
+
+def found(text: str) -> set[tuple[str, str]]:
+    return {
+        (row["code"], f"{each['kind']} {'/'.join(filter(None, (each['namespace'], each['name'])))}")
+        for row in json.loads(text)["findings"]
+        for each in row["objects"]
+    }
+
+
+@pytest.fixture(scope="module")
+def person(faulty: ControlPlane) -> Path:
+    """The kubeconfig of one with exactly the permissions of the list."""
+    with faulty.client() as client:
+        return permitted(CoreV1Api(client), faulty, OURS, "person", ANALYZE)
+
+
+def test_each_fault_is_found_and_nothing_else(person: Path) -> None:
+    done = gpu_topology("analyze", "-A", "--kubeconfig", person, "-o", "json")
+    assert (done.code, done.err) == (1, "")
+    assert found(done.out) == expected()
+
+
+def test_a_saved_state_gives_the_same_elsewhere_and_holds_no_secret(person: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    saved = gpu_topology("state", "save", state, "--kubeconfig", person)
+    assert (saved.code, saved.err) == (0, "")
+    assert "pods: " in saved.out
+    live = gpu_topology("analyze", "-A", "--kubeconfig", person, "-o", "json")
+    again = gpu_topology("analyze", "--state", state, "-o", "json")
+    assert (again.code, again.err) == (1, "")
+    assert found(again.out) == found(live.out)
+    for path in state.rglob("*.*"):
+        text = path.read_text()
+        assert PLANTED not in text, path
+        assert "PRIVATE KEY" not in text
+        assert "managedFields" not in text
+
+
+def test_a_pod_of_a_saved_state_is_explained(person: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    assert gpu_topology("state", "save", state, "--kubeconfig", person).code == 0
+    done = gpu_topology("explain", "team-a/train", "--state", state)
+    assert (done.code, done.err) == (0, ""), done.out
+    assert "allocation: node switched gives GPU0, GPU1, GPU2 and GPU3 to container train" in done.out
+    done = gpu_topology("explain", "team-a/unlucky", "--state", state, "-o", "json")
+    assert "GT330" in {each["code"] for each in json.loads(done.out)["findings"]}
+
+
+def test_a_directory_with_files_is_not_written_to_unless_forced(person: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    (state / "pods").mkdir(parents=True)
+    (state / "pods" / "old.yaml").write_text("kind: Pod\n")
+    (state / "notes.txt").write_text("mine")
+    refused = gpu_topology("state", "save", state, "--kubeconfig", person)
+    assert refused.code == 1
+    assert "expected an empty directory" in refused.err
+    assert (state / "pods" / "old.yaml").exists()
+    assert gpu_topology("state", "save", state, "--kubeconfig", person, "--force").code == 0
+    assert not (state / "pods" / "old.yaml").exists()
+    assert (state / "notes.txt").read_text() == "mine"
+
+
+def test_one_namespace_is_enough_for_its_pods(person: Path) -> None:
+    done = gpu_topology("analyze", "-n", "plain", "--kubeconfig", person, "-o", "json")
+    pods = {(code, holder) for code, holder in found(done.out) if holder.startswith(("Pod", "Namespace"))}
+    assert pods == {(code, "Pod plain/notebook") for code in ("GT103", "GT155", "GT210")}
+
+
+def test_a_namespace_that_is_not_there_is_an_error(person: Path) -> None:
+    done = gpu_topology("analyze", "-n", "no-such", "--kubeconfig", person)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "gpu-topology: there is no namespace no-such in this cluster\n"
+
+
+@pytest.mark.parametrize(
+    ("resource", "scope", "lost"),
+    [
+        ("namespaces", Scope.CLUSTER, {"GT190", "GT191", "GT192"}),
+        ("nodes", Scope.CLUSTER, {"GT720", "GT721", "GT701", "GT243"}),
+        ("configmaps", Scope.CLUSTER, {"GT720", "GT721", "GT701"}),
+        ("deployments", Scope.CLUSTER, {"GT820"}),
+        ("mutatingwebhookconfigurations", Scope.CLUSTER, {"GT820", "GT846"}),
+        ("deviceclasses", Scope.CLUSTER, set()),
+        ("secrets", Scope.OWN_NAMESPACE, set()),
+    ],
+)
+def test_what_may_not_be_read_is_a_finding_and_no_more_is_concluded(
+    faulty: ControlPlane, resource: str, scope: Scope, lost: set[str]
+) -> None:
+    verb = "get" if resource == "secrets" else "list"
+    with faulty.client() as client:
+        rights = without(ANALYZE, scope, resource, verb)
+        kubeconfig = permitted(CoreV1Api(client), faulty, OURS, f"without-{resource}", rights)
+    done = gpu_topology("analyze", "-A", "--kubeconfig", kubeconfig, "-o", "json")
+    assert (done.code, done.err) == (1, "")
+    (unread,) = [row for row in json.loads(done.out)["findings"] if row["code"] == "GT851"]
+    assert unread["severity"] == "info"
+    assert unread["objects"][0]["text"].startswith(f"{resource} could not be read")
+    cluster_codes = {code for code, holder in found(done.out) if not holder.startswith("Pod")} - {"GT851"}
+    assert cluster_codes <= {code for code, _ in expected()}
+    assert not cluster_codes & lost
+
+
+def test_without_the_right_to_list_pods_there_is_no_answer(faulty: ControlPlane) -> None:
+    with faulty.client() as client:
+        rights = without(ANALYZE, Scope.CLUSTER, "pods", "list")
+        kubeconfig = permitted(CoreV1Api(client), faulty, OURS, "without-pods", rights)
+    done = gpu_topology("analyze", "-A", "--kubeconfig", kubeconfig)
+    assert (done.code, done.out) == (2, "")
+    assert "Have the permission to list pods. With -n NAMESPACE those of one namespace are enough" in done.err
+
+
+def test_manifests_are_judged_as_if_they_were_in_the_cluster(person: Path, tmp_path: Path) -> None:
+    pod: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "next", "namespace": "plain"}}
+    limits = {"nvidia.com/gpu": 2}
+    pod["spec"] = {"containers": [{"name": "a", "image": "x", "resources": {"limits": limits}}]}
+    opted_in: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fleet"}}
+    opted_in["metadata"]["labels"] = {"gpu.topology/injection": "enabled"}
+    manifests = tmp_path / "manifests.json"
+    manifests.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [pod, opted_in]}))
+    done = gpu_topology("analyze", "-A", "-f", manifests, "--kubeconfig", person, "-o", "json")
+    assert ("GT103", "Pod plain/next") in found(done.out)
+    assert ("GT103", "Pod fleet/serve-6d4f-0") not in found(done.out)
+    assert ("GT103", "Pod plain/notebook") in found(done.out)

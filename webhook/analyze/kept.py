@@ -1,0 +1,196 @@
+"""What is kept of an object of Kubernetes: what something is judged by, and nothing that may be secret.
+
+Every object is reduced to these fields before it is looked at, whether it comes from a cluster or from a file. So what
+``gpu-topology state save`` writes is what ``gpu-topology analyze`` has judged. Names, scheduling terms and labels of
+nodes are kept as they are.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from webhook.analyze.kept_pod import kept_pod
+from webhook.analyze.kept_text import kept_annotations, part, parts, texts
+from webhook.model import names
+from webhook.model.errors import FormatError
+from webhook.topology.document import parse_topology
+
+Object = dict[str, Any]
+
+CERTIFICATES, SNAPSHOT = "ClusterCertificates", "ClusterSnapshot"
+"""Documents of our own: what is public of certificates; when and how completely a cluster was read."""
+_OWN_VERSION = f"{names.PREFIX}v1"
+_NODE_ANNOTATIONS = (names.HAMI_NODE_REGISTER, names.HAMI_NODE_SCORE, names.HAMI_DEVICE_CORDON)
+_NAMESPACE_LABELS = (names.PREFIX, "hami.io/", "pod-security.kubernetes.io/")
+
+
+def kept(document: Mapping[str, Any]) -> Object | None:
+    """The fields of an object that something is judged by; None if it is of a kind that nothing is judged by.
+
+    Args:
+        document: As the API server sends it, with ``apiVersion`` and ``kind``.
+    """
+    kind = document.get("kind")
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    if reader is None or (kind in (CERTIFICATES, SNAPSHOT)) != (document.get("apiVersion") == _OWN_VERSION):
+        return None
+    found = reader(document)
+    return None if found is None else {"apiVersion": document.get("apiVersion", "v1"), "kind": kind, **found}
+
+
+def identity(document: Mapping[str, Any]) -> tuple[str, str]:
+    """Namespace and name; empty where it has none."""
+    metadata = part(document, "metadata")
+    namespace, name = metadata.get("namespace"), metadata.get("name")
+    return (namespace if isinstance(namespace, str) else "", name if isinstance(name, str) else "")
+
+
+def _metadata(document: Mapping[str, Any], *, labels: Collection[str] | None = ()) -> Object:
+    """Name, namespace, uid and owners' uids; and labels whose keys begin so (``None``: all)."""
+    found = part(document, "metadata")
+    metadata: Object = {
+        key: found[key]
+        for key in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp")
+        if isinstance(found.get(key), str)
+    }
+    chosen = texts(found, "labels")
+    if labels is not None:
+        chosen = {key: value for key, value in chosen.items() if key.startswith(tuple(labels))}
+    return metadata | ({"labels": chosen} if chosen else {})
+
+
+def _namespace(document: Mapping[str, Any]) -> Object:
+    metadata = _metadata(document, labels=_NAMESPACE_LABELS)
+    return {"metadata": metadata | {"annotations": kept_annotations(part(document, "metadata"))}}
+
+
+def _node(document: Mapping[str, Any]) -> Object:
+    found = texts(part(document, "metadata"), "annotations")
+    annotations = {key: found[key] for key in _NODE_ANNOTATIONS if key in found}
+    spec, status = part(document, "spec"), part(document, "status")
+    taints = [
+        {key: taint.get(key) for key in ("key", "value", "effect") if key in taint} for taint in parts(spec, "taints")
+    ]
+    conditions = [
+        {key: each[key] for key in ("type", "status") if isinstance(each.get(key), str)}
+        for each in parts(status, "conditions")
+        if each.get("type") == "Ready"
+    ]
+    return {
+        "metadata": _metadata(document, labels=None) | {"annotations": annotations},
+        "spec": ({"unschedulable": True} if spec.get("unschedulable") is True else {})
+        | ({"taints": taints} if taints else {}),
+        "status": {"allocatable": dict(part(status, "allocatable")), "conditions": conditions},
+    }
+
+
+def _config_map(document: Mapping[str, Any]) -> Object | None:
+    """One that an agent published, if it is one."""
+    metadata = _metadata(document, labels=(names.NODE,))
+    text = texts(document, "data").get(names.TOPOLOGY_KEY)
+    if names.NODE not in metadata.get("labels", {}):
+        return None
+    owners = [
+        {key: owner[key] for key in ("kind", "name", "uid") if isinstance(owner.get(key), str)}
+        for owner in parts(part(document, "metadata"), "ownerReferences")
+    ]
+    data = {names.TOPOLOGY_KEY: text} if text is not None and _is_topology(text) else {}
+    return {"metadata": metadata | ({"ownerReferences": owners} if owners else {}), "data": data}
+
+
+def _is_topology(text: str) -> bool:
+    try:
+        parse_topology(text, source=names.TOPOLOGY_KEY)
+    except FormatError:
+        return False
+    return True
+
+
+def _lease(document: Mapping[str, Any]) -> Object | None:
+    metadata, spec = _metadata(document, labels=(names.NODE,)), part(document, "spec")
+    if names.NODE not in metadata.get("labels", {}) and metadata.get("name") != names.PLANNER_LEASE:
+        return None
+    wanted = ("holderIdentity", "leaseDurationSeconds", "renewTime")
+    return {"metadata": metadata, "spec": {key: spec[key] for key in wanted if isinstance(spec.get(key), str | int)}}
+
+
+def _deployment(document: Mapping[str, Any]) -> Object | None:
+    """One of HAMi's scheduler."""
+    label, value = names.HAMI_SCHEDULER_LABEL
+    metadata = _metadata(document, labels=(label, names.VERSION_LABEL))
+    if metadata.get("labels", {}).get(label) != value:
+        return None
+    spec = part(part(part(document, "spec"), "template"), "spec")
+    containers = [
+        {"name": each["name"], "image": each["image"]}
+        for each in parts(spec, "containers")
+        if each.get("name") == names.HAMI_SCHEDULER_CONTAINER and isinstance(each.get("image"), str)
+    ]
+    account = spec.get("serviceAccountName")
+    named = {"serviceAccountName": account} if isinstance(account, str) else {}
+    return {"metadata": metadata, "spec": {"template": {"spec": named | {"containers": containers}}}}
+
+
+def _registration(document: Mapping[str, Any]) -> Object:
+    return {"metadata": _metadata(document), "webhooks": list(map(_webhook, parts(document, "webhooks")))}
+
+
+def _webhook(webhook: Mapping[str, Any]) -> Object:
+    service = part(part(webhook, "clientConfig"), "service")
+    wanted = ("operations", "apiGroups", "apiVersions", "resources", "scope")
+    rules = [{key: rule[key] for key in wanted if key in rule} for rule in parts(webhook, "rules")]
+    found: Object = {key: webhook[key] for key in ("name", "reinvocationPolicy") if isinstance(webhook.get(key), str)}
+    found["clientConfig"] = {"service": texts(part(webhook, "clientConfig"), "service")} if service else {}
+    found["rules"] = rules
+    conditions = [
+        {key: each[key] for key in ("name", "expression") if isinstance(each.get(key), str)}
+        for each in parts(webhook, "matchConditions")
+    ]
+    is_ours = str(webhook.get("name", "")).endswith(names.PREFIX.rstrip("/"))
+    return found | ({"matchConditions": conditions} if conditions and is_ours else {})
+
+
+def _device_class(document: Mapping[str, Any]) -> Object:
+    served = part(document, "spec").get("extendedResourceName")
+    return {
+        "metadata": _metadata(document),
+        "spec": {"extendedResourceName": served} if isinstance(served, str) else {},
+    }
+
+
+def _certificates(document: Mapping[str, Any]) -> Object:
+    wanted = ("place", "fingerprint", "begins", "ends")
+    found = [
+        {key: each[key] for key in wanted if isinstance(each.get(key), str)} for each in parts(document, "certificates")
+    ]
+    return {"metadata": _metadata(document), "places": list(_words(document, "places")), "certificates": found}
+
+
+def _snapshot(document: Mapping[str, Any]) -> Object:
+    found = {key: document[key] for key in ("at", "kubernetes") if isinstance(document.get(key), str)}
+    unread = [
+        {key: each[key] for key in ("what", "problem") if isinstance(each.get(key), str)}
+        for each in parts(document, "unread")
+    ]
+    return {"metadata": _metadata(document), **found, "read": list(_words(document, "read")), "unread": unread}
+
+
+def _words(document: Mapping[str, Any], key: str) -> Iterator[str]:
+    found = document.get(key)
+    return (word for word in (found if isinstance(found, list) else ()) if isinstance(word, str))
+
+
+_READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Object | None]]] = MappingProxyType(
+    {
+        "Pod": kept_pod,
+        "Namespace": _namespace,
+        "Node": _node,
+        "ConfigMap": _config_map,
+        "Lease": _lease,
+        "Deployment": _deployment,
+        "MutatingWebhookConfiguration": _registration,
+        "DeviceClass": _device_class,
+        CERTIFICATES: _certificates,
+        SNAPSHOT: _snapshot,
+    }
+)

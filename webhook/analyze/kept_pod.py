@@ -1,0 +1,176 @@
+"""What is kept of a pod: see :mod:`webhook.analyze.kept`."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from webhook.analyze.kept_text import REDACTED, is_kept_variable, kept_annotations, part, parts, texts
+from webhook.model import names
+from webhook.model.pod import Container, MalformedPod
+from webhook.request.command_text import assigned_lists
+
+Object = dict[str, Any]
+
+_LABELS = (names.PREFIX, "hami.io/", "nvidia.com/", "volcano.sh/")
+_OTHER_LABELS = names.MULTINODE_LABELS | {
+    "pod-template-hash",
+    "leaderworkerset.sigs.k8s.io/group-key",
+}
+_METADATA = ("name", "generateName", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+_SPEC = (
+    *("hostIPC", "hostPID", "hostNetwork", "shareProcessNamespace", "dnsPolicy", "nodeName", "schedulerName"),
+    *("runtimeClassName", "priority", "nodeSelector", "affinity", "tolerations", "overhead", "schedulingGates"),
+)
+_MESSAGES = frozenset({"PodScheduled", names.PLACED_CONDITION})
+"""Conditions whose messages are those of schedulers and of the planner."""
+_PLACES = (names.SHARED_MEMORY_PATH, names.FILES_PATH, "/etc/ld.so.preload", "/dev/nvidia", "/var/run/nvidia")
+_COMMAND_FIELDS = ("command", "args", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
+_PROGRAM_ARGUMENTS = frozenset({"--mode", "init", "sidecar"})
+
+
+def kept_pod(document: Mapping[str, Any]) -> Object:
+    """The fields of a pod that explain and the planner read."""
+    spec = part(document, "spec")
+    found: Object = {key: spec[key] for key in _SPEC if spec.get(key) is not None}
+    found |= {key: list(map(_container, parts(spec, key))) for key in ("initContainers", "containers") if key in spec}
+    if "volumes" in spec:
+        found["volumes"] = list(map(_volume, parts(spec, "volumes")))
+    if "resources" in spec:
+        found["resources"] = _resources(spec)
+    if "resourceClaims" in spec:
+        wanted = ("name", "resourceClaimName", "resourceClaimTemplateName")
+        found["resourceClaims"] = [_only(claim, *wanted) for claim in parts(spec, "resourceClaims")]
+    if "securityContext" in spec:
+        found["securityContext"] = _only(part(spec, "securityContext"), "runAsUser")
+    return {"metadata": _metadata(document), "spec": found, "status": _status(part(document, "status"))}
+
+
+def _metadata(document: Mapping[str, Any]) -> Object:
+    found = part(document, "metadata")
+    metadata: Object = {key: found[key] for key in _METADATA if isinstance(found.get(key), str)}
+    labels = {
+        key: value for key, value in texts(found, "labels").items() if key.startswith(_LABELS) or key in _OTHER_LABELS
+    }
+    annotations = kept_annotations(found)
+    owners = [
+        _only(owner, "apiVersion", "kind", "name", "uid", "controller") for owner in parts(found, "ownerReferences")
+    ]
+    return metadata | {
+        key: value
+        for key, value in (("labels", labels), ("annotations", annotations), ("ownerReferences", owners))
+        if value
+    }
+
+
+def _only(found: Mapping[str, Any], *keys: str) -> Object:
+    return {key: found[key] for key in keys if isinstance(found.get(key), str | int | bool)}
+
+
+def _container(container: Mapping[str, Any]) -> Object:
+    found = _only(container, "name", "restartPolicy")
+    if "resources" in container:
+        found["resources"] = _resources(container)
+    if isinstance(container.get("env"), list):
+        found["env"] = list(map(_variable, parts(container, "env")))
+    if parts(container, "envFrom"):
+        found["envFrom"] = [{} for _ in parts(container, "envFrom")]
+    if "volumeMounts" in container:
+        found["volumeMounts"] = [_mount(each, number) for number, each in enumerate(parts(container, "volumeMounts"))]
+    if "securityContext" in container:
+        found["securityContext"] = _only(part(container, "securityContext"), "privileged", "runAsUser")
+    return found | (_program(container) or _command(container))
+
+
+def _resources(holder: Mapping[str, Any]) -> Object:
+    found = part(holder, "resources")
+    kept: Object = {key: _amounts(part(found, key)) for key in ("limits", "requests") if found.get(key) is not None}
+    if "claims" in found:
+        kept["claims"] = [_only(claim, "name", "request") for claim in parts(found, "claims")]
+    return kept
+
+
+def _amounts(found: Mapping[str, Any]) -> Object:
+    return {str(name): amount for name, amount in found.items() if isinstance(amount, str | int | float)}
+
+
+def _variable(variable: Mapping[str, Any]) -> Object:
+    name, value, source = variable.get("name"), variable.get("value"), variable.get("valueFrom")
+    found: Object = {"name": name}
+    if isinstance(value, str):
+        found["value"] = value if not value or is_kept_variable(str(name)) else REDACTED
+    if isinstance(source, Mapping):
+        wanted = {"fieldRef": ("apiVersion", "fieldPath"), "fileKeyRef": ("volumeName", "path", "key", "optional")}
+        found["valueFrom"] = {key: _only(part(source, key), *keys) for key, keys in wanted.items() if key in source}
+    return found
+
+
+def _mount(mount: Mapping[str, Any], number: int) -> Object:
+    path = str(mount.get("mountPath", ""))
+    shown = path if path.rstrip("/") in ("", "/dev", "/run") or path.startswith(_PLACES) else f"/{REDACTED}/{number}"
+    return _only(mount, "name", "readOnly") | {"mountPath": shown}
+
+
+def _volume(volume: Mapping[str, Any]) -> Object:
+    found = _only(volume, "name")
+    if isinstance(volume.get("emptyDir"), Mapping):
+        found["emptyDir"] = _only(part(volume, "emptyDir"), "medium", "sizeLimit")
+    return found
+
+
+def _program(container: Mapping[str, Any]) -> Object | None:
+    """The remap program, as admission writes it; None if the container runs something else."""
+    arguments = container.get("args") or []
+    is_ours = container.get("command") == list(names.REMAP_COMMAND) and _PROGRAM_ARGUMENTS.issuperset(
+        map(str, arguments)
+    )
+    if not is_ours:
+        return None
+    return _only(container, "image", "imagePullPolicy") | {
+        "command": list(names.REMAP_COMMAND),
+        "args": list(arguments),
+    }
+
+
+def _command(container: Mapping[str, Any]) -> Object:
+    """Of all its commands only which GPU lists they set."""
+    raw = {key: container[key] for key in _COMMAND_FIELDS if key in container}
+    if not raw:
+        return {}
+    return {"command": [REDACTED, *(f"{name}=0" for name in _assigned(raw))]}
+
+
+def _assigned(raw: Object) -> Iterator[str]:
+    try:
+        decoded = msgspec.json.decode(msgspec.json.encode({"name": "", **raw}), type=Container)
+        yield from assigned_lists(decoded)
+    except (msgspec.MsgspecError, MalformedPod, TypeError, RecursionError):
+        return
+
+
+def _status(status: Mapping[str, Any]) -> Object:
+    found = _only(status, "phase")
+    conditions = [
+        _only(
+            each,
+            "type",
+            "status",
+            "reason",
+            "lastTransitionTime",
+            *(("message",) if each.get("type") in _MESSAGES else ()),
+        )
+        for each in parts(status, "conditions")
+    ]
+    if conditions:
+        found["conditions"] = conditions
+    if "resourceClaimStatuses" in status:
+        found["resourceClaimStatuses"] = [
+            _only(each, "name", "resourceClaimName") for each in parts(status, "resourceClaimStatuses")
+        ]
+    if "extendedResourceClaimStatus" in status:
+        claimed = part(status, "extendedResourceClaimStatus")
+        mappings = [
+            _only(each, "containerName", "resourceName", "requestName") for each in parts(claimed, "requestMappings")
+        ]
+        found["extendedResourceClaimStatus"] = _only(claimed, "resourceClaimName") | {"requestMappings": mappings}
+    return found

@@ -1,0 +1,49 @@
+"""Parts of objects that may be anything: what is not of the type that Kubernetes has there is not there."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.model import names
+
+REDACTED = "redacted"
+"""Stands for a value that is not kept."""
+_VARIABLES = ("NCCL_", "CUDA_", "NVIDIA_", names.REMAP_ENV_PREFIX, "UCX_")
+"""How the names of variables begin whose values decide about links."""
+_ANNOTATIONS = (names.PREFIX, "hami.io/", "nvidia.com/", "volcano.sh/", "scheduling.koordinator.sh/")
+_OTHER_ANNOTATIONS = frozenset({"leaderworkerset.sigs.k8s.io/size", names.CONFIG_MIRROR})
+
+
+def part(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A mapping in a mapping; empty if there is none."""
+    found = document.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def parts(document: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """The mappings of a list in a mapping."""
+    found = document.get(key)
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def texts(document: Mapping[str, Any], key: str) -> dict[str, str]:
+    """The members of a mapping in a mapping that are texts."""
+    return {name: value for name, value in part(document, key).items() if isinstance(value, str)}
+
+
+def is_kept_variable(name: str) -> bool:
+    """Whether the value of an environment variable is kept."""
+    return name.startswith(_VARIABLES)
+
+
+def kept_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """The annotations that something is judged by. Values of variables among them are as those of the containers."""
+    return {
+        key: REDACTED if _is_other_variable(key) else value
+        for key, value in texts(metadata, "annotations").items()
+        if key.startswith(_ANNOTATIONS) or key in _OTHER_ANNOTATIONS
+    }
+
+
+def _is_other_variable(key: str) -> bool:
+    prefix = names.PREFIX + names.ENV_PREFIX
+    return key.startswith(prefix) and not is_kept_variable(key.removeprefix(prefix))

@@ -1,0 +1,69 @@
+"""Namespaces that ask for what they are not allowed, or say what has no effect."""
+
+from collections.abc import Iterator
+
+from webhook.admit.permissions import HOST_NAMESPACE_LABELS
+from webhook.analyze.diagnosis import Diagnosis, Holder, error, warning
+from webhook.analyze.snapshot import Snapshot
+from webhook.catalogue.cluster_findings import (
+    NAMESPACE_LABEL_WITHOUT_EFFECT,
+    NAMESPACE_NOT_ALLOWED,
+    NAMESPACE_OPTION_UNREADABLE,
+)
+from webhook.explain.words import listed
+from webhook.model import names
+from webhook.model.choices import Profile
+from webhook.model.errors import FormatError
+from webhook.model.options import Options, resolve_options
+from webhook.model.pod import Namespace, Pod
+from webhook.printable import fitted
+
+_PERMISSIONS = (*HOST_NAMESPACE_LABELS.values(), names.ALLOW_NODE_GPUS)
+_OFF = {names.INJECTION: ("enabled", "disabled"), **dict.fromkeys(_PERMISSIONS, ("true", "false"))}
+"""The value of each label that counts, and the one that says openly that it does not."""
+
+
+def namespaces(snapshot: Snapshot) -> Iterator[Diagnosis]:
+    """Of each namespace that was read."""
+    for namespace in snapshot.namespaces.values():
+        holder = Holder("Namespace", "", namespace.name)
+        yield from _labels(namespace, holder)
+        if namespace.injection_enabled:
+            yield from _options(snapshot, namespace, holder)
+
+
+def _labels(namespace: Namespace, holder: Holder) -> Iterator[Diagnosis]:
+    for label, values in _OFF.items():
+        value = namespace.labels.get(label)
+        if value is not None and value not in values:
+            shown = fitted(value) or '""'
+            said = NAMESPACE_LABEL_WITHOUT_EFFECT.say(label=label, value=shown, wanted=values[0])
+            yield warning(holder, said)
+
+
+def _options(snapshot: Snapshot, namespace: Namespace, holder: Holder) -> Iterator[Diagnosis]:
+    """What its annotations ask for, for all of its pods."""
+    try:
+        options = resolve_options(snapshot.policy.defaults, Pod(), namespace)
+    except FormatError as problem:
+        yield error(holder, NAMESPACE_OPTION_UNREADABLE.say(problem=fitted(str(problem))))
+        return
+    if not namespace.annotations:
+        return
+    missing = {label: what for label, what in _needs(options).items() if not namespace.allows(label)}
+    if missing:
+        labels = ", ".join(f'{label}: "true"' for label in missing)
+        yield error(holder, NAMESPACE_NOT_ALLOWED.say(asked=listed(dict.fromkeys(missing.values())), labels=labels))
+
+
+def _needs(options: Options) -> dict[str, str]:
+    """The labels that pods need which say nothing themselves, and what for."""
+    needs = {}
+    fields = {"hostIPC": options.host_ipc, "hostPID": options.host_pid, "hostNetwork": options.host_network}
+    for field, asked in fields.items():
+        by_profile = options.profile is Profile.NODE_PEERS and field != "hostNetwork" and asked is not False
+        if asked or by_profile:
+            needs[HOST_NAMESPACE_LABELS[field]] = f"profile {options.profile}" if by_profile and not asked else field
+    if options.profile is Profile.NODE_PEERS:
+        needs[names.ALLOW_NODE_GPUS] = f"profile {options.profile}"
+    return needs

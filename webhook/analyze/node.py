@@ -1,0 +1,136 @@
+"""Nodes, and what is published about their GPUs."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from math import inf
+
+import msgspec
+
+from webhook.analyze.kept import Object, identity
+from webhook.model import names
+from webhook.model.errors import FormatError, ManifestError
+from webhook.model.lease import lasts, renewed_at
+from webhook.model.node_names import config_map_name
+from webhook.place.node import NodeRecord, read_node
+from webhook.resolve.node import KnownNode, Origin, Sources, choose_node
+from webhook.topology.document import parse_topology
+from webhook.topology.model import NodeTopology
+from webhook.topology.readers.hami import read_hami
+
+
+class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One node."""
+
+    name: str
+    document: Object | None
+    """What is kept of the Node; None where only a topology is known."""
+    published: KnownNode | None = None
+    """What its agent says."""
+    published_problem: str = ""
+    """Why that cannot be read; empty if it can, or if there is nothing."""
+    age: float | None = None
+    """Seconds since the agent's last sign of life; infinite if there was none. None: not known."""
+    lasts: float = 0.0
+
+    @cached_property
+    def record(self) -> NodeRecord | None:
+        """The Node as the planner reads it."""
+        if self.document is None:
+            return None
+        try:
+            return read_node(msgspec.json.encode(self.document), self.name, None)
+        except ManifestError:
+            return None
+
+    def sources(self) -> Sources:
+        """Everything that is said about its GPUs; what HAMi says is read anew each time, and not kept."""
+        return Sources(published=self.published, age=self.age, lasts=self.lasts, annotated=self._annotated)
+
+    def relied_on(self, max_age: float) -> NodeTopology | None:
+        """The topology that a Binding would rely on.
+
+        Args:
+            max_age: ``binding.topologyMaxAgeSeconds``.
+        """
+        uuids = [gpu.uuid for gpu in self.record.registered] if self.record else []
+        published = self.published
+        is_fresh = self.age is None or self.age <= max(max_age, self.lasts)
+        if published and is_fresh and any(published.gpu(uuid, None) for uuid in uuids):
+            return published.topology
+        chosen = choose_node(self.sources(), uuids, max_age=max_age, verified=False)
+        return chosen.topology if chosen else None
+
+    @property
+    def _annotated(self) -> KnownNode | None:
+        """What HAMi's annotations say; None if nothing that can be read."""
+        annotations = self.document["metadata"].get("annotations", {}) if self.document else {}
+        if names.HAMI_NODE_REGISTER not in annotations:
+            return None
+        register, score = annotations[names.HAMI_NODE_REGISTER], annotations.get(names.HAMI_NODE_SCORE)
+        try:
+            topology = read_hami(register, score or None, node=self.name, source=f"Node {self.name}")
+        except FormatError:
+            return None
+        return KnownNode(topology, origin=Origin.HAMI)
+
+
+def read_nodes(
+    nodes: Sequence[Object],
+    config_maps: Sequence[Object],
+    leases: Mapping[tuple[str, str], Object],
+    topologies: Mapping[str, NodeTopology],
+    *,
+    at: datetime | None,
+) -> dict[str, ClusterNode]:
+    """Nodes by their names.
+
+    Whoever may create ConfigMaps in some namespace could pose as an agent. So only what a Node owns is believed.
+
+    Args:
+        nodes: Nodes.
+        config_maps: What agents published.
+        leases: By namespace and name.
+        topologies: Of nodes of which there is no ConfigMap.
+        at: When all of it was read; None: no one knows, and nothing is old.
+    """
+    owners = {config_map_name(identity(node)[1]): node["metadata"].get("uid") for node in nodes}
+    by_name = {name: found for found in config_maps if _is_owned(found, owners.get(name := identity(found)[1]))}
+    found = {}
+    for document in nodes:
+        name = identity(document)[1]
+        found[name] = _node(name, document, by_name.get(config_map_name(name)), leases, topologies.get(name), at)
+    for name, topology in topologies.items():
+        if name not in found:
+            found[name] = _node(name, None, None, leases, topology, at)
+    return found
+
+
+def _is_owned(config_map: Object, uid: str | None) -> bool:
+    return bool(uid) and any(owner.get("uid") == uid for owner in config_map["metadata"].get("ownerReferences", ()))
+
+
+def _node(
+    name: str,
+    document: Object | None,
+    config_map: Object | None,
+    leases: Mapping[tuple[str, str], Object],
+    topology: NodeTopology | None,
+    at: datetime | None,
+) -> ClusterNode:
+    problem = ""
+    if config_map is not None:
+        where = "ConfigMap " + "/".join(identity(config_map))
+        try:
+            topology = parse_topology(config_map["data"].get(names.TOPOLOGY_KEY, ""), source=where)
+        except FormatError as error:
+            topology, problem = None, str(error)
+    if topology is None or topology.node != name:
+        return ClusterNode(name=name, document=document, published_problem=problem)
+    known = KnownNode(topology, origin=Origin.AGENT)
+    if config_map is None or at is None:
+        return ClusterNode(name=name, document=document, published=known)
+    lease = leases.get(identity(config_map))
+    renewed = renewed_at(lease) if lease else None
+    age = (at - renewed).total_seconds() if renewed else inf
+    return ClusterNode(name=name, document=document, published=known, age=age, lasts=lasts(lease) if lease else 0.0)

@@ -1,0 +1,59 @@
+"""What is known of the GPUs of each node, and whether their links do what they should."""
+
+from collections.abc import Iterator
+from math import isinf
+
+from webhook.analyze.diagnosis import Diagnosis, Holder, error, warning
+from webhook.analyze.node import ClusterNode
+from webhook.analyze.snapshot import Snapshot
+from webhook.catalogue.cluster_findings import AGENT_MISSING, AGENT_SILENT, PUBLISHED_UNREADABLE
+from webhook.catalogue.nodes import GPU_LOST, NVLINK_DOWN
+from webhook.explain.standing import duration
+from webhook.printable import fitted
+from webhook.topology.health import HealthState, node_health
+from webhook.topology.model import NodeTopology
+
+
+def agents(snapshot: Snapshot) -> Iterator[Diagnosis]:
+    """Nodes with GPUs of which no agent tells, or told not lately."""
+    for node in snapshot.nodes.values():
+        holder = Holder("Node", "", node.name)
+        if node.published_problem:
+            yield warning(holder, PUBLISHED_UNREADABLE.say(problem=fitted(node.published_problem)))
+        elif node.published is None:
+            if _has_gpus(node, snapshot) and "ConfigMap" in snapshot.read:
+                yield warning(holder, AGENT_MISSING.say())
+        elif node.age is not None and "Lease" in snapshot.read and node.age > max(_max_age(snapshot), node.lasts):
+            never = "never been heard of"
+            silence = never if isinf(node.age) else f"not been heard of for {duration(node.age)}"
+            yield warning(holder, AGENT_SILENT.say(silence=silence))
+
+
+def _max_age(snapshot: Snapshot) -> float:
+    return snapshot.policy.binding.topology_max_age_seconds
+
+
+def _has_gpus(node: ClusterNode, snapshot: Snapshot) -> bool:
+    """Whether HAMi, or the kubelet, offers GPUs of the node."""
+    record = node.record
+    if record is None:
+        return False
+    counts = [resources.count for resources in snapshot.policy.resources]
+    return record.most > 0 or any(record.allocatable.get(count, 0) > 0 for count in counts)
+
+
+def links(snapshot: Snapshot) -> Iterator[Diagnosis]:
+    """Links that are down, and GPUs that are lost, as the agents tell it."""
+    for node in snapshot.nodes.values():
+        if node.published:
+            yield from _of_topology(node.published.topology)
+
+
+def _of_topology(topology: NodeTopology) -> Iterator[Diagnosis]:
+    holder, health = Holder("Node", "", topology.node), node_health(topology)
+    lost = {f"{gpu.label} cannot be reached: {gpu.problem}" for gpu in topology.lost}
+    others = [text for text in health.findings if text not in lost]
+    if lost:
+        yield error(holder, GPU_LOST.say(found=fitted("; ".join(sorted(lost)))))
+    if others and health.state is HealthState.DEGRADED:
+        yield warning(holder, NVLINK_DOWN.say(found=fitted("; ".join(others))))

@@ -1,0 +1,31 @@
+"""Pods that wait for the planner for long, although one is alive. ``explain`` says of each what it waits for."""
+
+from collections.abc import Iterator
+
+from webhook.analyze.diagnosis import Diagnosis, warning
+from webhook.analyze.pods import holder_of
+from webhook.analyze.snapshot import Snapshot
+from webhook.catalogue.cluster_findings import WAITS_FOR_LONG
+from webhook.explain.standing import duration
+from webhook.model import names
+from webhook.model.pod import Metadata, PodSpec
+from webhook.model.timestamp import parse_timestamp
+
+LONG_SECONDS = 1800.0
+
+
+def waiting(snapshot: Snapshot) -> Iterator[Diagnosis]:
+    """Pods behind the gate for longer than half an hour."""
+    if snapshot.at is None or snapshot.planner.is_alive is False:
+        return
+    for known in snapshot.pods:
+        if known.node:
+            continue
+        pod = known.pod
+        created = parse_timestamp((pod.metadata or Metadata()).creation_timestamp)
+        if created is None or names.PLACE_GATE not in (pod.spec or PodSpec()).scheduling_gates:
+            continue
+        waited = (snapshot.at - created).total_seconds()
+        if waited > LONG_SECONDS:
+            said = WAITS_FOR_LONG.say(waited=duration(waited), pod=f"{known.namespace}/{known.name}")
+            yield warning(holder_of(known), said)

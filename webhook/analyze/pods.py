@@ -1,0 +1,170 @@
+"""What ``explain`` finds of every pod with GPUs, injected or not."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from webhook.analyze.diagnosis import Diagnosis, Holder, Severity, error
+from webhook.analyze.snapshot import KnownPod, Snapshot
+from webhook.catalogue.cluster_findings import POD_MALFORMED
+from webhook.catalogue.links import GPUS_NOT_KNOWN, NO_GPU_OF_A_NODE, NOT_BOUND, NOT_SCHEDULED
+from webhook.catalogue.opting import BAD_OPTION
+from webhook.explain.evidence import Evidence, Reading, containers_with_env_from, group_of
+from webhook.explain.explain import explain
+from webhook.explain.findings import Finding, Reach, Report, Verdict
+from webhook.explain.opting import INJECTED, OPTED_IN
+from webhook.explain.standing import standing_of
+from webhook.model import names
+from webhook.model.outcome import Refused
+from webhook.model.pod import MalformedPod, Metadata, Pod, PodSpec
+from webhook.printable import fitted
+from webhook.request.claims import read_claims
+from webhook.request.resources import read_requests
+from webhook.resolve.node import Sources
+
+_NOT_YET = frozenset(entry.code for entry in (NOT_SCHEDULED, NO_GPU_OF_A_NODE, GPUS_NOT_KNOWN, NOT_BOUND))
+_GROUP = names.GROUP.encode()
+_PEERS, _ELSEWHERE = 128, 8
+"""Of the pods of a group: on the node of a pod, where the kubelet runs 110 by default, and on others."""
+_TEMPLATE_HASH = "pod-template-hash"
+
+
+class _Owner(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
+    controller: bool = False
+
+
+_OWNERS = msgspec.json.Decoder(list[_Owner])
+
+
+def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
+    """The conditions that fail, and those of which nothing is known, of every pod with GPUs."""
+    around = _Surroundings(snapshot)
+    for known in sorted(snapshot.pods, key=lambda each: each.node):
+        try:
+            found = list(_findings(snapshot, known, around))
+        except MalformedPod as problem:
+            found = [error(holder_of(known), POD_MALFORMED.say(problem=fitted(str(problem))))]
+        yield from found
+
+
+def _findings(snapshot: Snapshot, known: KnownPod, around: "_Surroundings") -> Iterator[Diagnosis]:
+    pod = known.pod
+    if not has_gpus(snapshot, pod):
+        return
+    holder, report = holder_of(known), explain(_evidence(snapshot, known, pod, around))
+    for finding in report.findings:
+        severity = _severity(finding)
+        if severity is not None and not _is_idle(finding, report):
+            yield Diagnosis(severity, finding.code, holder, finding.evidence, finding.remedy)
+
+
+def has_gpus(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether a pod asks for GPUs, as far as that can be read.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    try:
+        requests = read_requests(pod, snapshot.policy.resources, snapshot.policy.default_count)
+    except Refused:
+        return True
+    if requests.mig or any(container.request for container in requests.containers):
+        return True
+    return read_claims(pod, requests) is not None
+
+
+def holder_of(known: KnownPod) -> Holder:
+    """A pod, and the workload that made it."""
+    return Holder("Pod", known.namespace, known.name, _owner(known.pod))
+
+
+def _owner(pod: Pod) -> str:
+    """Of a ReplicaSet of a Deployment the Deployment: its name ends with a hash that is a label of its pods."""
+    raw = bytes((pod.metadata or Metadata()).owner_references_json)
+    try:
+        owners = _OWNERS.decode(raw) if raw and raw != b"null" else []
+    except msgspec.MsgspecError:  # of a file
+        return ""
+    owner = next((each for each in owners if each.controller), owners[0] if owners else None)
+    if owner is None:
+        return ""
+    suffix = f"-{pod.labels.get(_TEMPLATE_HASH, '')}"
+    if owner.kind == "ReplicaSet" and len(suffix) > 1 and owner.name.endswith(suffix):
+        return f"Deployment {owner.name.removesuffix(suffix)}"
+    return f"{owner.kind} {owner.name}"
+
+
+def _is_idle(finding: Finding, report: Report) -> bool:
+    """Whether a finding is in order as it is: a pod without a node has no GPUs yet, and a slice loses no links."""
+    loses_nothing = report.reach is Reach.NOTHING_TO_JOIN
+    if finding.verdict is Verdict.UNKNOWN:
+        return loses_nothing or (not report.node and finding.code in _NOT_YET)
+    return loses_nothing and finding.condition in (OPTED_IN, INJECTED) and finding.code != BAD_OPTION.code
+
+
+def _severity(finding: Finding) -> Severity | None:
+    if finding.fails:
+        return Severity.ERROR if finding.stops else Severity.WARNING
+    return Severity.INFO if finding.verdict is Verdict.UNKNOWN else None
+
+
+class _Surroundings:
+    """The pods of each group, found once; and what is said about one node, until another one is asked for."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._groups: dict[tuple[str, str], dict[str, list[tuple[str, Pod]]]] = {}
+        """By namespace and group the pods on each node, with their names."""
+        for known in snapshot.pods:
+            if _GROUP not in known.document:
+                continue
+            pod = known.pod
+            for group in filter(None, {holder.get(names.GROUP) for holder in (pod.labels, pod.annotations)}):
+                nodes = self._groups.setdefault((known.namespace, group), {})
+                nodes.setdefault(known.node, []).append((known.name, pod))
+        self._nodes = snapshot.nodes
+        self._looked_at: tuple[str, Sources] = ("", Sources())
+
+    def others(self, known: KnownPod, group: str) -> tuple[Pod, ...]:
+        """The pods of the group of a pod on its node, and a few of those elsewhere: a group may have thousands."""
+        nodes = self._groups.get((known.namespace, group), {})
+        here = (pod for name, pod in nodes.get(known.node, ()) if name != known.name)
+        elsewhere = (pod for node, found in nodes.items() if node != known.node for _, pod in found)
+        return (*islice(here, _PEERS), *islice(elsewhere, _ELSEWHERE))
+
+    def sources(self, node: str) -> Sources:
+        """What is said about the GPUs of a node; nothing where it is not known."""
+        if node != self._looked_at[0]:
+            there = self._nodes.get(node)
+            self._looked_at = node, there.sources() if there else Sources()
+        return self._looked_at[1]
+
+
+def _evidence(snapshot: Snapshot, known: KnownPod, pod: Pod, around: _Surroundings) -> Evidence:
+    """As ``explain`` has it of one pod; whose Bindings reach the webhook is a finding of the cluster, not of a pod."""
+    namespace, policy, node = snapshot.namespace(known.namespace), snapshot.policy, known.node
+    group = group_of(pod, namespace, policy)
+    unread = {each.what: each.problem for each in snapshot.unread}
+    facts = snapshot.facts
+    if (pod.spec or PodSpec()).node_name:  # its own status tells whether claims served it
+        facts = msgspec.structs.replace(facts, claimed=None, has_hami_dra=False)
+    return Evidence(
+        pod=pod,
+        namespace=namespace,
+        policy=policy,
+        cluster=facts,
+        sources=around.sources(node),
+        node=node,
+        others=around.others(known, group) if group else None,
+        env_from=containers_with_env_from(known.document),
+        reading=Reading(
+            namespace_problem="" if namespace.known else unread.get("namespaces", ""),
+            node_problem="" if node in snapshot.nodes else unread.get("nodes", ""),
+            is_configured=snapshot.setting.is_configured,
+        ),
+        standing=standing_of(known.document),
+        planner=snapshot.planner,
+        asked_at=snapshot.at,
+    )

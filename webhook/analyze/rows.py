@@ -1,0 +1,56 @@
+"""Findings that are told of together: those of one code about the pods of one workload, or about nodes."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from webhook.analyze.diagnosis import Diagnosis, Holder, Severity
+
+
+class Row(msgspec.Struct, frozen=True):
+    """Some findings of one code."""
+
+    found: tuple[Diagnosis, ...]
+    """At least one; the first speaks for all."""
+
+    @property
+    def first(self) -> Diagnosis:
+        """The one whose text is shown."""
+        return self.found[0]
+
+    @property
+    def holders(self) -> tuple[Holder, ...]:
+        """The objects, each once: an object may have several findings of one code."""
+        return tuple(dict.fromkeys(each.holder for each in self.found))
+
+    @property
+    def title(self) -> str:
+        """``Deployment team-a/train (500 pods)``, ``Node a and 2 more``, ``Pod team-a/train``."""
+        first, count = self.first.holder, len(self.holders)
+        if first.owner:
+            kind, _, name = first.owner.partition(" ")
+            return f"{kind} {first.namespace}/{name} ({count} pod{'' if count == 1 else 's'})"
+        return f"{first} and {count - 1} more" if count > 1 else str(first)
+
+
+def rows(found: Iterable[Diagnosis]) -> list[Row]:
+    """The findings in their order, those that belong together as one row."""
+    grouped: dict[tuple[str, ...], list[Diagnosis]] = {}
+    for each in found:
+        grouped.setdefault(_key(each), []).append(each)
+    return [Row(tuple(group)) for group in grouped.values()]
+
+
+def _key(each: Diagnosis) -> tuple[str, ...]:
+    holder = each.holder
+    if holder.owner:
+        return (each.severity, each.code, holder.kind, holder.namespace, holder.owner)
+    if holder.kind == "Node":
+        return (each.severity, each.code, holder.kind)
+    return (each.severity, each.code, holder.kind, holder.namespace, holder.name, each.text)
+
+
+def counts(found: Iterable[Diagnosis]) -> dict[Severity, int]:
+    """How many findings there are of each severity."""
+    every = [each.severity for each in found]
+    return {severity: every.count(severity) for severity in Severity}

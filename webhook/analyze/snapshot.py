@@ -1,0 +1,235 @@
+"""Everything that is known of a cluster, as values."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from sys import intern
+from typing import Any
+
+import msgspec
+
+from webhook.analyze.certificates import Certificates, read_certificates
+from webhook.analyze.kept import CERTIFICATES, SNAPSHOT, Object, identity
+from webhook.analyze.node import ClusterNode, read_nodes
+from webhook.config import AdmitPolicy
+from webhook.explain.evidence import node_of
+from webhook.explain.standing import NO_SIGNS, PlannerSigns, planner_signs
+from webhook.model import names
+from webhook.model.cluster import ClusterFacts
+from webhook.model.errors import FormatError, GpuTopologyError, ManifestError
+from webhook.model.pod import Namespace, Pod
+from webhook.model.shape import shape_problem
+from webhook.model.timestamp import parse_timestamp
+from webhook.model.version import Version
+from webhook.state.detected import claimed_resources, hami_version, scheduler_accounts
+from webhook.state.registered import namespace_of
+from webhook.topology.model import NodeTopology
+
+DEFAULT_NAMESPACE = "default"
+_ENDED = ("Succeeded", "Failed")
+_POD = msgspec.json.Decoder(Pod)
+
+
+class KnownPod(msgspec.Struct, frozen=True, gc=False):
+    """A pod. Of thousands, few are decoded at a time."""
+
+    document: bytes
+    """What is kept of it, as JSON."""
+    namespace: str
+    name: str
+    """Or the beginning of it."""
+    node: str
+    """Where it is, or is going to be; empty if that is open."""
+    has_ended: bool
+
+    @property
+    def pod(self) -> Pod:
+        """The pod, decoded anew: it keeps what is read of it."""
+        return _POD.decode(self.document)
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """What could not be read."""
+
+    what: str
+    """Such as ``nodes``."""
+    problem: str
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known beside the documents of a cluster."""
+
+    policy: AdmitPolicy
+    is_configured: bool = True
+    """Whether ``policy`` is that of the cluster, and not all defaults for want of it."""
+    registration: str = "gpu-topology-webhook"
+    """Name of the MutatingWebhookConfiguration that registers the webhook."""
+    facts: ClusterFacts = ClusterFacts()
+    """What is known of versions where the documents do not tell them."""
+    topologies: Mapping[str, NodeTopology] = {}
+    """Of nodes by their names, where no ConfigMap has them: from a state directory."""
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A cluster at one moment."""
+
+    pods: tuple[KnownPod, ...] = ()
+    namespaces: Mapping[str, Namespace] = {}
+    nodes: Mapping[str, ClusterNode] = {}
+    registrations: tuple[Object, ...] = ()
+    """MutatingWebhookConfigurations, by their names."""
+    schedulers: tuple[Object, ...] = ()
+    """Deployments of HAMi's schedulers."""
+    certificates: tuple[Certificates, ...] = ()
+    planner: PlannerSigns = NO_SIGNS
+    facts: ClusterFacts = ClusterFacts()
+    read: frozenset[str] = frozenset()
+    """Kinds of which all objects were read, so that what is not there does not exist."""
+    unread: tuple[Unread, ...] = ()
+    at: datetime | None = None
+    """When it was read; None if no one knows."""
+    setting: Setting
+
+    @property
+    def policy(self) -> AdmitPolicy:
+        """The configuration."""
+        return self.setting.policy
+
+    @cached_property
+    def registration(self) -> Object | None:
+        """The one that registers the webhook."""
+        wanted = self.setting.registration
+        return next((found for found in self.registrations if identity(found)[1] == wanted), None)
+
+    def namespace(self, name: str) -> Namespace:
+        """A namespace; one with ``known`` unset if it was not read."""
+        return self.namespaces.get(name) or Namespace(name, known=False)
+
+    @cached_property
+    def accounts(self) -> frozenset[str]:
+        """User names of HAMi's schedulers."""
+        return scheduler_accounts(_list(self.schedulers))
+
+
+def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting: Setting) -> Snapshot:
+    """A cluster from its documents.
+
+    Args:
+        documents: Those that :func:`webhook.analyze.kept.kept` returned, without pods.
+        pods: Its pods.
+        setting: What is known beside them.
+
+    Raises:
+        FormatError: a MutatingWebhookConfiguration is none.
+    """
+    by_kind: dict[str, list[Object]] = {}
+    for document in documents:
+        by_kind.setdefault(str(document.get("kind")), []).append(document)
+    about = (by_kind.get(SNAPSHOT) or [{}])[0]
+    at = parse_timestamp(about.get("at"))
+    leases = {identity(lease): lease for lease in by_kind.get("Lease", ())}
+    registrations = tuple(sorted(by_kind.get("MutatingWebhookConfiguration", ()), key=lambda found: identity(found)[1]))
+    schedulers = tuple(by_kind.get("Deployment", ()))
+    read = frozenset(about.get("read", ()))
+    planner = _planner(registrations, leases, setting, read, at)
+    return Snapshot(
+        pods=_pods(pods),
+        namespaces={found.name: found for found in map(_namespace, by_kind.get("Namespace", ()))},
+        nodes=read_nodes(by_kind.get("Node", ()), by_kind.get("ConfigMap", ()), leases, setting.topologies, at=at),
+        registrations=registrations,
+        schedulers=schedulers,
+        certificates=tuple(map(read_certificates, by_kind.get(CERTIFICATES, ()))),
+        planner=planner,
+        facts=_facts(schedulers, by_kind.get("DeviceClass"), about.get("kubernetes"), planner, setting.facts, read),
+        read=read,
+        unread=tuple(Unread(each.get("what", ""), each.get("problem", "")) for each in about.get("unread", ())),
+        at=at,
+        setting=setting,
+    )
+
+
+def _pods(every: Iterable[KnownPod]) -> tuple[KnownPod, ...]:
+    """Those that have not ended, by namespace and name; the first of two with one name."""
+    found: dict[tuple[str, str], KnownPod] = {}
+    for known in every:
+        if not known.has_ended:
+            found.setdefault((known.namespace, known.name), known)
+    return tuple(found[key] for key in sorted(found))
+
+
+def known_pod(document: Object) -> KnownPod:
+    """A pod from what is kept of it.
+
+    Raises:
+        ManifestError: a field has another type than in a pod.
+    """
+    document["metadata"].setdefault("namespace", DEFAULT_NAMESPACE)
+    text = msgspec.json.encode(document)
+    try:
+        pod = _POD.decode(text)
+    except msgspec.MsgspecError as error:
+        raise ManifestError(f"pod {'/'.join(identity(document))}: {shape_problem(error)}") from None
+    phase = pod.status.phase if pod.status else None
+    namespace = (pod.metadata.namespace if pod.metadata else None) or DEFAULT_NAMESPACE
+    return KnownPod(text, intern(namespace), pod.display_name, intern(node_of(pod)), phase in _ENDED)
+
+
+def _namespace(document: Object) -> Namespace:
+    metadata = document["metadata"]
+    return Namespace(identity(document)[1], metadata.get("labels", {}), metadata.get("annotations", {}))
+
+
+def _planner(
+    registrations: Sequence[Object],
+    leases: Mapping[tuple[str, str], Object],
+    setting: Setting,
+    read: frozenset[str],
+    at: datetime | None,
+) -> PlannerSigns:
+    """Whether a planner is alive, by its Lease in the namespace of the webhook, which the registration names."""
+    if at is None:
+        return (
+            PlannerSigns(is_alive=True, said="the state directory names one") if setting.facts.has_planner else NO_SIGNS
+        )
+    ours = next((found for found in registrations if identity(found)[1] == setting.registration), None)
+    namespace = namespace_of(ours) if ours else ""
+    if not namespace:
+        return PlannerSigns(problem=f"no MutatingWebhookConfiguration {setting.registration} names its namespace")
+    lease = leases.get((namespace, names.PLANNER_LEASE))
+    if lease is None and names.PLANNER_LEASE not in read:
+        return PlannerSigns(problem=f"Lease {namespace}/{names.PLANNER_LEASE} was not read")
+    return planner_signs(lease, f"{namespace}/{names.PLANNER_LEASE}", at=at)
+
+
+def _facts(
+    schedulers: Sequence[Object],
+    classes: Sequence[Object] | None,
+    kubernetes: str | None,
+    planner: PlannerSigns,
+    otherwise: ClusterFacts,
+    read: frozenset[str],
+) -> ClusterFacts:
+    hami = _version(lambda: hami_version(_list(schedulers))) if schedulers else None
+    claimed, has_hami_dra = claimed_resources(_list(classes or ()))
+    are_known = classes is not None or "DeviceClass" in read
+    source = "version of Kubernetes"
+    return ClusterFacts(
+        hami=hami or otherwise.hami,
+        kubernetes=(_version(lambda: Version.parse(kubernetes, source=source)) if kubernetes else None)
+        or otherwise.kubernetes,
+        claimed=claimed if are_known else otherwise.claimed,
+        has_hami_dra=has_hami_dra or otherwise.has_hami_dra,
+        has_planner=planner.is_alive is True or otherwise.has_planner,
+    )
+
+
+def _version(read: Any) -> Version | None:
+    try:
+        found: Version = read()
+    except (FormatError, GpuTopologyError):
+        return None
+    return found
+
+
+def _list(items: Iterable[Object]) -> bytes:
+    return msgspec.json.encode({"items": list(items)})

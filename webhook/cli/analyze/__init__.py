@@ -1,0 +1,116 @@
+"""``gpu-topology analyze``: what is wrong with the GPU pods of a cluster, and with what serves them."""
+
+import enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from webhook.analyze.diagnosis import Severity
+from webhook.cli.complaint import complain
+from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION
+from webhook.cli.topology.output import UNMET
+from webhook.model.errors import GpuTopologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.cli.manifests import ManifestFile
+    from webhook.cli.snapshot.read import ReadSnapshot
+
+UNREADABLE = 2
+
+
+class Format(enum.StrEnum):
+    """What to print."""
+
+    TABLE = "table"
+    JSON = "json"
+    SARIF = "sarif"
+
+
+def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAMESPACE",
+            help="Whose pods; without, that of the current context, or of all files.",
+        ),
+    ] = None,
+    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Pods of all namespaces.")] = False,
+    file: Annotated[list[str] | None, FILE_OPTION] = None,
+    recursive: Annotated[bool, RECURSIVE_OPTION] = False,
+    state: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="State directory, such as 'state save' writes.")
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
+    output: Annotated[Format, typer.Option("--output", "-o", help="table, json or sarif.")] = Format.TABLE,
+    fail_on: Annotated[
+        Severity, typer.Option(help="End with exit code 1 if there is a finding of this severity, or a worse one.")
+    ] = Severity.WARNING,
+) -> None:
+    """Tell what is wrong with the GPU pods of a cluster, and with what serves them.
+
+    Ends with exit code 0 if nothing is found, with 1 if something is, with 2 if the cluster or a file cannot be read.
+    """
+    from webhook.analyze.analyzers import analyze as judge
+    from webhook.cli.analyze.output import as_json, print_table
+    from webhook.cli.analyze.sarif import as_sarif
+
+    if namespace is not None and all_namespaces:
+        raise typer.BadParameter("give either a namespace or all of them", param_hint="--all-namespaces")
+    if kubeconfig is not None and state is not None:
+        raise typer.BadParameter("give either a state directory or a cluster", param_hint="--kubeconfig")
+    try:
+        files = _Files(file, recursive, state)
+        if kubeconfig is None and (file is not None or state is not None):
+            wanted, read = namespace, _read_files(files, namespace, config)
+        else:
+            wanted, read = _read_cluster(files, kubeconfig, config, namespace, everywhere=all_namespaces)
+        found = judge(read.snapshot, namespace=wanted)
+    except GpuTopologyError as error:
+        complain(f"gpu-topology: {error}")
+        raise typer.Exit(UNREADABLE) from None
+    if output is Format.TABLE:
+        print_table(found, read.snapshot, namespace=wanted)
+    else:
+        typer.echo(as_json(found) if output is Format.JSON else as_sarif(found, read.sources), nl=False)
+    if any(each.severity.rank <= fail_on.rank for each in found):
+        raise typer.Exit(UNMET)
+
+
+class _Files(NamedTuple):
+    """What ``-f``, ``-R`` and ``--state`` said."""
+
+    named: list[str] | None
+    recursive: bool
+    state: Path | None
+
+    def read(self) -> "Iterator[ManifestFile]":
+        """The manifests."""
+        from webhook.cli.manifests import read_files
+
+        return read_files(self.named or [], recursive=self.recursive)
+
+
+def _read_files(files: _Files, namespace: str | None, config: Path | None) -> "ReadSnapshot":
+    from webhook.cli.snapshot.read import from_files
+
+    return from_files(files.read(), files.state, namespace, config)
+
+
+def _read_cluster(
+    files: _Files, kubeconfig: Path | None, config: Path | None, namespace: str | None, *, everywhere: bool
+) -> "tuple[str | None, ReadSnapshot]":
+    """The namespace whose pods are judged (None: all), and the snapshot."""
+    from webhook.cli.explain import usual_kubeconfig
+    from webhook.cli.snapshot.read import current_namespace, from_cluster
+
+    where = kubeconfig or usual_kubeconfig()
+    wanted = None if everywhere else namespace or current_namespace(where)
+    return wanted, from_cluster(where, wanted, config, files=files.read())

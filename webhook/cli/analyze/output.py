@@ -1,0 +1,75 @@
+"""Findings as people and as programs read them."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from webhook.analyze.diagnosis import Diagnosis, Severity
+from webhook.analyze.rows import Row, counts, rows
+from webhook.analyze.snapshot import Snapshot
+from webhook.explain.words import counted, listed
+from webhook.printable import printable
+
+_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: ""}
+_NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "open question"}
+
+
+def as_json(found: Sequence[Diagnosis]) -> str:
+    """One JSON object; findings that are told of together are one member of ``findings``."""
+    document = {"findings": [_document(row) for row in rows(found)], "counts": counts(found)}
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _document(row: Row) -> dict[str, Any]:
+    first = row.first
+    return {
+        "severity": first.severity.value,
+        "code": first.code,
+        "owner": first.holder.owner,
+        "count": len(row.holders),
+        "objects": [
+            {
+                "kind": each.holder.kind,
+                "namespace": each.holder.namespace,
+                "name": each.holder.name,
+                "text": each.text,
+                "fix": each.fix,
+            }
+            for each in row.found
+        ],
+        "page": first.page,
+    }
+
+
+def print_table(found: Sequence[Diagnosis], snapshot: Snapshot, *, namespace: str | None) -> None:
+    """A row for findings that are told of together, and how many there are. Control characters are escaped."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False, markup=False)
+    if found:
+        table = Table(box=None, pad_edge=False, show_edge=False)
+        table.add_column("LEVEL")
+        table.add_column("CODE")
+        table.add_column("OBJECT", overflow="fold", ratio=2)
+        table.add_column("FINDING", overflow="fold", ratio=5)
+        for row in rows(found):
+            first = row.first
+            level = Text(first.severity, style=_STYLES[first.severity])
+            table.add_row(level, first.code, Text(printable(row.title)), Text(_told(row)))
+        console.print(table)
+        console.print()
+    console.print(_summary(found, snapshot, namespace), soft_wrap=True)
+
+
+def _told(row: Row) -> str:
+    fix = f"\n-> {printable(row.first.fix)}" if row.first.fix else ""
+    return printable(row.first.text) + fix
+
+
+def _summary(found: Sequence[Diagnosis], snapshot: Snapshot, namespace: str | None) -> str:
+    where = f"namespace {namespace}" if namespace else counted(len(snapshot.namespaces), "namespace")
+    looked = f"{counted(len(snapshot.pods), 'pod')} of {where}, {counted(len(snapshot.nodes), 'node')}"
+    said = [counted(number, _NOUNS[severity]) for severity, number in counts(found).items() if number]
+    return f"{listed(said) or 'nothing found'}: {looked}"

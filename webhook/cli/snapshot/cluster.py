@@ -1,0 +1,219 @@
+"""The documents of a cluster as it is now, read with few requests."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+
+from webhook.analyze.installation import CONFIGURATION
+from webhook.analyze.kept import SNAPSHOT, Object, identity
+from webhook.cli.snapshot.documents import Documents
+from webhook.config import CertificateSettings
+from webhook.kube import api_server, resources
+from webhook.kube.errors import ApiError, ApiRefused, NotFound
+from webhook.kube.pages import pages
+from webhook.kube.session import Session, connect
+from webhook.kube.status import Answer, failure
+from webhook.model import names
+from webhook.model.errors import FormatError, GpuTopologyError
+from webhook.state.registered import namespace_of
+
+_PAGE_OBJECTS = 500
+_ANSWER_BYTES = 16 * 1024 * 1024
+_FORBIDDEN, _NO_SUCH_PATH = 403, 404
+
+
+@dataclass(frozen=True, slots=True)
+class _Collection:
+    """Objects of one kind."""
+
+    kind: str
+    version: str
+    path: str
+    query: str = ""
+
+    @property
+    def resource(self) -> str:
+        """As it stands in a role."""
+        return self.path.rpartition("/")[2]
+
+
+_SCHEDULER = "labelSelector=" + quote("=".join(names.HAMI_SCHEDULER_LABEL), safe="")
+_EVERYWHERE = (
+    _Collection("Node", "v1", "/api/v1/nodes"),
+    _Collection("ConfigMap", "v1", resources.ALL_CONFIG_MAPS.path, resources.ALL_CONFIG_MAPS.query),
+    _Collection("Lease", "coordination.k8s.io/v1", resources.ALL_LEASES.path, resources.ALL_LEASES.query),
+    _Collection("Deployment", "apps/v1", "/apis/apps/v1/deployments", _SCHEDULER),
+    _Collection(
+        CONFIGURATION,
+        "admissionregistration.k8s.io/v1",
+        "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    ),
+    _Collection("DeviceClass", "resource.k8s.io/v1", "/apis/resource.k8s.io/v1/deviceclasses"),
+)
+_NAMESPACES = _Collection("Namespace", "v1", "/api/v1/namespaces")
+
+
+@dataclass(slots=True)
+class _Found:
+    documents: Documents = field(default_factory=Documents)
+    read: list[str] = field(default_factory=list)
+    unread: list[Object] = field(default_factory=list)
+
+    def leave_out(self, what: str, problem: object) -> None:
+        self.unread.append({"what": what, "problem": str(problem)})
+
+
+def read_cluster(kubeconfig: Path | None, namespace: str | None, certificates: CertificateSettings) -> Documents:
+    """What there is at this moment, reduced to what is kept.
+
+    What may not be read besides pods is left out, and said in the document of kind ``ClusterSnapshot``.
+
+    Args:
+        kubeconfig: Of the cluster; None: the one in which this program runs as a pod.
+        namespace: Whose pods are read; None: those of all namespaces.
+        certificates: How the webhook's registration and Secret are called.
+
+    Raises:
+        GpuTopologyError: the API server cannot be asked, its pods may not be listed, or there is no such namespace.
+    """
+    return asyncio.run(_read(kubeconfig, namespace, certificates))
+
+
+async def _read(kubeconfig: Path | None, namespace: str | None, certificates: CertificateSettings) -> Documents:
+    session = connect(kubeconfig, user_agent=names.ANALYZE_USER_AGENT, seconds=api_server.SECONDS)
+    found = _Found()
+    try:
+        kubernetes, at = await _version(session, found)
+        await _namespaces(session, namespace, found)
+        await _pods(session, namespace, found)
+        for collection in _EVERYWHERE:
+            await _wanted(session, collection, found)
+        await _of_the_webhook(session, certificates, found)
+    finally:
+        await session.close()
+    about: Object = {"apiVersion": f"{names.PREFIX}v1", "kind": SNAPSHOT, "metadata": {"name": "cluster"}}
+    about |= {"at": at.isoformat(), "read": sorted(found.read), "unread": found.unread}
+    found.documents.add([about | ({"kubernetes": kubernetes} if kubernetes else {})])
+    return found.documents
+
+
+async def _namespaces(session: Session, namespace: str | None, found: _Found) -> None:
+    if namespace is None:
+        await _wanted(session, _NAMESPACES, found)
+        return
+    try:
+        document = await _get(session, f"get namespace {namespace}", f"/api/v1/namespaces/{quote(namespace, safe='')}")
+    except NotFound:
+        raise GpuTopologyError(f"there is no namespace {namespace} in this cluster") from None
+    except ApiRefused as error:
+        found.leave_out("namespaces", error)
+        return
+    found.documents.add([document | {"apiVersion": "v1", "kind": "Namespace"}])
+
+
+async def _pods(session: Session, namespace: str | None, found: _Found) -> None:
+    """Those that have not ended."""
+    path = resources.PODS.path if namespace is None else f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
+    try:
+        await _list(session, _Collection("Pod", "v1", path, resources.PODS.query), found)
+    except ApiError as error:
+        where = f" in namespace {namespace}" if namespace else ". With -n NAMESPACE those of one namespace are enough"
+        fix = f". Have the permission to list pods{where}" if error.status == _FORBIDDEN else ""
+        raise GpuTopologyError(f"{error}{fix}") from None
+
+
+async def _wanted(session: Session, collection: _Collection, found: _Found) -> None:
+    try:
+        await _list(session, collection, found)
+    except ApiRefused as error:
+        if error.status != _NO_SUCH_PATH:  # a kind that this version of Kubernetes does not have
+            found.leave_out(collection.resource, error)
+            return
+    found.read.append(collection.kind)
+
+
+async def _list(session: Session, collection: _Collection, found: _Found) -> None:
+    what, path = f"list {collection.resource}", f"{collection.path}?{collection.query}"
+    header = {"apiVersion": collection.version, "kind": collection.kind}
+    async for page in pages(session, what, path, objects=_PAGE_OBJECTS):
+        found.documents.add(header | item for item in _objects(page.items))
+
+
+def _objects(items: list[msgspec.Raw]) -> Iterator[Object]:
+    for item in items:
+        document = msgspec.json.decode(item)
+        if isinstance(document, dict):
+            yield {key: value for key, value in document.items() if key not in ("apiVersion", "kind")}
+
+
+async def _of_the_webhook(session: Session, certificates: CertificateSettings, found: _Found) -> None:
+    """The planner's Lease, and the certificates in the webhook's Secret, in the namespace of the webhook."""
+    namespace = _namespace(found.documents.others, certificates.webhook_configuration)
+    if not namespace:
+        return
+    for kind, resource, name in (
+        ("Lease", "leases", names.PLANNER_LEASE),
+        ("Secret", "secrets", certificates.secret),
+    ):
+        version = "coordination.k8s.io/v1" if kind == "Lease" else "v1"
+        root = "/apis/coordination.k8s.io/v1" if kind == "Lease" else "/api/v1"
+        path = f"{root}/namespaces/{quote(namespace, safe='')}/{resource}/{quote(name, safe='')}"
+        try:
+            with suppress(NotFound):
+                document = await _get(session, f"get {kind} {namespace}/{name}", path)
+                found.documents.add([document | {"apiVersion": version, "kind": kind}])
+            found.read.append(name)
+        except ApiRefused as error:
+            found.leave_out(resource, error)
+
+
+def _namespace(documents: list[Object], name: str) -> str:
+    ours = (each for each in documents if each["kind"] == CONFIGURATION and identity(each)[1] == name)
+    with suppress(FormatError):
+        return next((namespace_of(each) for each in ours), "")
+    return ""
+
+
+async def _version(session: Session, found: _Found) -> tuple[str, datetime]:
+    """The version of Kubernetes, and the time of the API server: the clock here may be wrong."""
+    try:
+        answer = await _ask(session, "get the version", "/version")
+    except ApiRefused as error:
+        found.leave_out("the version of Kubernetes", error)
+        return "", datetime.now(UTC)
+    version = _object(answer).get("gitVersion")
+    return version if isinstance(version, str) else "", _date(answer)
+
+
+def _date(answer: Answer) -> datetime:
+    try:
+        said = parsedate_to_datetime(answer.headers.get("Date", ""))
+    except (TypeError, ValueError):
+        return datetime.now(UTC)
+    return said if said.tzinfo else said.replace(tzinfo=UTC)
+
+
+async def _get(session: Session, what: str, path: str) -> Object:
+    return _object(await _ask(session, what, path))
+
+
+async def _ask(session: Session, what: str, path: str) -> Answer:
+    answer = await session.get(what, path, limit=_ANSWER_BYTES)
+    if answer.status != 200:
+        raise failure(what, answer)
+    return answer
+
+
+def _object(answer: Answer) -> Object:
+    try:
+        found = msgspec.json.decode(answer.body)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,54 @@
+"""Documents as they are judged and saved: reduced to what is kept of them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from webhook.analyze.kept import Object, identity, kept
+from webhook.analyze.snapshot import KnownPod, known_pod
+from webhook.cli.snapshot.certificates import certificates_of
+
+
+class Documents:
+    """What was read. Of thousands of pods, as many are Python objects at a time as one page has."""
+
+    def __init__(self) -> None:
+        self.pods: list[KnownPod] = []
+        self.others: list[Object] = []
+
+    def add(self, documents: Iterable[Mapping[str, Any]], *, were_kept: bool = False) -> list[Object]:
+        """Keep of each document what is judged; returns kind and metadata of each.
+
+        Args:
+            documents: As the API server sends them.
+            were_kept: Whether they are what was kept of objects: certificates stand in a document of their own then.
+
+        Raises:
+            ManifestError: a pod has a field of another type.
+        """
+        added = []
+        for found in reduced(documents, were_kept=were_kept):
+            if found["kind"] == "Pod":
+                self.pods.append(known_pod(found))
+            else:
+                self.others.append(found)
+            added.append({"kind": found["kind"], "metadata": found["metadata"]})
+        return added
+
+    def under(self, others: "Documents") -> "Documents":
+        """These and those; an object that both have is as the others have it."""
+        both = Documents()
+        both.pods = [*others.pods, *self.pods]  # of two with one name the first counts
+        every = {(each["kind"], *identity(each)): each for each in (*self.others, *others.others)}
+        both.others = list(every.values())
+        return both
+
+
+def reduced(documents: Iterable[Mapping[str, Any]], *, were_kept: bool = False) -> Iterator[Object]:
+    """What is kept of each document, and what is public of the certificates in it."""
+    for document in documents:
+        found = kept(document)
+        if found is not None:
+            yield found
+        certificates = None if were_kept else certificates_of(document)
+        if certificates is not None:
+            yield certificates

@@ -1,0 +1,105 @@
+"""A snapshot as the files of a state directory, which other commands read too.
+
+The files are JSON, which is YAML: it is read a hundred times as fast.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from webhook.analyze.kept import Object, identity
+from webhook.cli.snapshot.files import OBJECTS
+from webhook.cli.snapshot.read import ReadSnapshot
+from webhook.model.errors import GpuTopologyError
+from webhook.model.node_names import fitted
+from webhook.topology.document import format_topology
+
+_NAME_LIMIT = 200
+"""Of a file without its ending; systems allow 255 bytes."""
+_PATTERNS = ("pods/*.yaml", "namespaces/*.yaml", "nodes/*.json", f"{OBJECTS}/*.yaml", "cluster.yaml")
+
+
+def check_target(directory: Path, *, force: bool) -> None:
+    """Refuse to write where something is already.
+
+    Raises:
+        GpuTopologyError: there is something else than an empty directory, and not ``force``.
+    """
+    if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
+        raise GpuTopologyError(f"{directory}: expected a directory, found something else")
+    if not force and directory.exists() and any(directory.iterdir()):
+        raise GpuTopologyError(f"{directory}: expected an empty directory, found files. Name another, or give --force")
+
+
+def files_of(read: ReadSnapshot) -> dict[str, bytes]:
+    """What is written, by paths within the directory."""
+    files = {
+        _path("pods", f"{each.namespace}.{each.name}", "yaml"): _indented(each.document) for each in read.snapshot.pods
+    }
+    others: dict[str, list[Object]] = {}
+    for document in read.documents.others:
+        if document["kind"] == "Namespace":
+            files[_path("namespaces", identity(document)[1], "yaml")] = _json(document)
+        else:
+            others.setdefault(document["kind"], []).append(document)
+    for kind, found in others.items():
+        files[f"{OBJECTS}/{kind.lower()}.yaml"] = _json({"apiVersion": "v1", "kind": "List", "items": found})
+    for node in read.snapshot.nodes.values():
+        if node.published:
+            topology = format_topology(node.published.topology, indent=1)
+            files[_path("nodes", node.name, "json")] = topology.encode() + b"\n"
+    files["cluster.yaml"] = _json(_facts(read))
+    return files
+
+
+def _path(folder: str, name: str, ending: str) -> str:
+    """Names of objects have no slash, and begin with no dot."""
+    return f"{folder}/{fitted(name.replace('/', '_').lstrip('.'), _NAME_LIMIT)}.{ending}"
+
+
+def _facts(read: ReadSnapshot) -> dict[str, Any]:
+    facts = read.snapshot.facts
+    found = {
+        "hamiVersion": str(facts.hami) if facts.hami else None,
+        "kubernetesVersion": str(facts.kubernetes) if facts.kubernetes else None,
+        "claimedResources": None if facts.claimed is None else sorted(facts.claimed),
+        "hamiDra": facts.has_hami_dra,
+        "planner": facts.has_planner,
+    }
+    return {key: value for key, value in found.items() if value not in (None, False)}
+
+
+def _json(document: Any) -> bytes:
+    return json.dumps(document, indent=1).encode() + b"\n"
+
+
+def _indented(document: bytes) -> bytes:
+    return msgspec.json.format(document, indent=1) + b"\n"
+
+
+def kinds(files: Mapping[str, bytes]) -> dict[str, int]:
+    """How many files there are in each folder."""
+    return dict(Counter(path.rpartition("/")[0] or path for path in files))
+
+
+def write(directory: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files, in place of those of an earlier state.
+
+    Raises:
+        GpuTopologyError: the directory cannot be written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for pattern in _PATTERNS:
+            for earlier in directory.glob(pattern):
+                earlier.unlink()
+        for path, content in files.items():
+            target = directory / path
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(content)
+    except OSError as error:
+        raise GpuTopologyError(f"{error.filename}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,42 @@
+"""``gpu-topology state save``: a cluster as files, to look at elsewhere or to ask for help with."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+state = typer.Typer(name="state", no_args_is_help=True, help="A cluster as files.")
+
+
+@state.callback()
+def _group() -> None:
+    """A cluster as files."""
+
+
+@state.command()
+def save(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; it is made if it is not there.")],
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write into a directory with files; those of an earlier state go.")
+    ] = False,
+) -> None:
+    """Write what 'analyze', 'explain', 'inject' and 'bind' know of a cluster into a state directory.
+
+    Values of most environment variables, commands, images and annotations of others are left out; Secrets too.
+    """
+    from webhook.cli.explain import usual_kubeconfig
+    from webhook.cli.snapshot.read import from_cluster
+    from webhook.cli.snapshot.saved import check_target, files_of, kinds, write
+
+    check_target(directory, force=force)
+    read = from_cluster(kubeconfig or usual_kubeconfig(), None, config)
+    files = files_of(read)
+    for folder, number in kinds(files).items():
+        typer.echo(f"{folder}: {number} file{'' if number == 1 else 's'}")
+    typer.echo("left out: values of environment variables and arguments that decide nothing about links, images, keys")
+    write(directory, files)
+    typer.echo(f"written to {directory}: gpu-topology analyze --state {directory}")
