@@ -63,22 +63,24 @@ def test_a_pod_of_a_state_directory_is_explained(state: Path) -> None:
         == """\
 pod team-a/train on node h20-node-1
 
-Injection
+3 of 18 conditions fail
   1. FAIL opted-in: the namespace has not opted in (GT103)
           -> An administrator sets the label gpu.topology/injection: enabled on the namespace
   2. FAIL injected: no container of whole GPUs has CUDA_DISABLE_CONTROL as a true literal, NCCL_P2P_LEVEL and \
 NCCL_NVLS_ENABLE: the webhook did not prepare the pod (GT155)
           -> See to opted-in, and create the pod again: the containers of a pod cannot be changed
+  5. FAIL control: HAMi's library is preloaded into container train: HAMi 2.9.0 looks there, and it does not set \
+CUDA_DISABLE_CONTROL (GT210)
+          -> Let the webhook do it, or write CUDA_DISABLE_CONTROL: "true" as a literal into every container, init \
+containers too; setting it inside a running container changes nothing
+
+Injection
   3. -    prepared: the webhook would give it whole cards; switch HAMi's CUDA interception off; \
 give it enough shared memory; set NCCL up for the links between its GPUs; verify the GPUs and \
 write the NCCL topology file when it starts
 
 Cards and HAMi's library
   4. ok   whole-cards: container train asks for 2 whole GPUs
-  5. FAIL control: HAMi's library is preloaded into container train: HAMi 2.9.0 looks there, and it does not set \
-CUDA_DISABLE_CONTROL (GT210)
-          -> Let the webhook do it, or write CUDA_DISABLE_CONTROL: "true" as a literal into every container, init \
-containers too; setting it inside a running container changes nothing
   6. ok   own-gpus: container train: the device plugin's list says which GPUs are visible
 
 Placement

@@ -14,6 +14,7 @@ from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
 
 if TYPE_CHECKING:
     from webhook.cli.explain.known import Known
+    from webhook.explain.findings import Report
 
 _NAME = re.compile(r"([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)/([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)")
 """A namespace and a pod: k8s.io/apimachinery, pkg/util/validation."""
@@ -53,7 +54,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     Works for pods that are not injected too. Ends with exit code 0 if no condition fails, else with 1.
     """
     from webhook.cli.explain.known import evidence_of
-    from webhook.cli.explain.output import as_json, as_text
+    from webhook.cli.explain.output import as_json
     from webhook.cli.inputs import read_settings
     from webhook.cli.versions import given_versions, overruled
     from webhook.explain.explain import explain as judge
@@ -67,9 +68,23 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     registration = settings.certificates.webhook_configuration
     with _look(wanted, _Files(file, recursive), state, kubeconfig, registration) as known:
         report = judge(evidence_of(known, policy, node=node, topology=topology, is_configured=config is not None))
-    typer.echo(as_json(report) if output is Output.JSON else as_text(report), nl=False)
+    if output is Output.JSON:
+        typer.echo(as_json(report), nl=False)
+    else:
+        _print(report)
     if report.fails:
         raise typer.Exit(UNMET)
+
+
+def _print(report: "Report") -> None:
+    from webhook.cli.explain.output import as_text, for_terminal
+    from webhook.cli.topology.colours import terminal
+
+    console = terminal()
+    if console:
+        console.print(for_terminal(report, console))
+    else:
+        typer.echo(as_text(report), nl=False)
 
 
 def _parse_name(text: str | None) -> tuple[str, str] | None:

@@ -1,4 +1,4 @@
-"""Whether standard output wants colours."""
+"""Whether standard output is a terminal, and wants colours."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,20 @@ if TYPE_CHECKING:
 
 def coloured_console() -> "Console | None":
     """The terminal that standard output is; none if it is something else, or wants no colours (``NO_COLOR``)."""
+    console = terminal()
+    return console if console and console.color_system else None
+
+
+def terminal() -> "Console | None":
+    """The terminal that standard output is; none if it is something else.
+
+    What wants no colours (``NO_COLOR``, ``TERM=dumb``) gets no other style either.
+    """
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
-    return console if console.is_terminal and not console.no_color and not console.is_dumb_terminal else None
+    if not console.is_terminal:
+        return None
+    if console.no_color or console.is_dumb_terminal:
+        return Console(highlight=False, soft_wrap=True, color_system=None)
+    return console
