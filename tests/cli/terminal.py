@@ -15,11 +15,11 @@ ESCAPE = "\x1b"
 
 
 def on_terminal(*arguments: str | Path, width: int = 80, **environment: str) -> tuple[int, str]:
-    """Exit code, and what a terminal with 16 colours and as many columns gets from ``gpu-topology``."""
+    """Exit code, and what a terminal with colours and as many columns gets from ``gpu-topology``."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
     command = [sys.executable, "-m", "webhook", *map(str, arguments)]
-    settings = {"TERM": "xterm", "PATH": "/usr/bin:/bin"} | environment
+    settings = {"TERM": "xterm-256color", "PATH": "/usr/bin:/bin"} | environment
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, cwd=ROOT, env=settings
     ) as process:
@@ -31,7 +31,7 @@ def on_terminal(*arguments: str | Path, width: int = 80, **environment: str) -> 
 
 def _read(terminal: int) -> bytes:
     """Everything until the other end is closed."""
-    parts = []
+    parts: list[bytes] = []
     while True:
         try:
             part = os.read(terminal, 65536)

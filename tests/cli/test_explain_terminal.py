@@ -25,8 +25,7 @@ def test_lines_are_wrapped_to_the_width_of_the_terminal_and_indented(width: int)
 def test_a_terminal_gets_colours_unless_the_user_wants_none() -> None:
     _, coloured = on_terminal(*SLOW)
     assert f"{ESCAPE}[1;31mFAIL" in coloured
-    for unwanted in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-        _, plain = on_terminal(*SLOW, **unwanted)
+    for _, plain in (on_terminal(*SLOW, NO_COLOR="1"), on_terminal(*SLOW, TERM="dumb")):
         assert ESCAPE not in plain
         assert re.sub(ESCAPE + r"\[[\d;]*m", "", coloured) == plain
 

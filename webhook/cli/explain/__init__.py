@@ -14,7 +14,6 @@ from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
 
 if TYPE_CHECKING:
     from webhook.cli.explain.known import Known
-    from webhook.explain.findings import Report
 
 _NAME = re.compile(r"([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)/([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)")
 """A namespace and a pod: k8s.io/apimachinery, pkg/util/validation."""
@@ -54,8 +53,9 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     Works for pods that are not injected too. Ends with exit code 0 if no condition fails, else with 1.
     """
     from webhook.cli.explain.known import evidence_of
-    from webhook.cli.explain.output import as_json
+    from webhook.cli.explain.output import as_json, report_lines
     from webhook.cli.inputs import read_settings
+    from webhook.cli.topology.colours import print_lines
     from webhook.cli.versions import given_versions, overruled
     from webhook.explain.explain import explain as judge
 
@@ -71,20 +71,9 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     if output is Output.JSON:
         typer.echo(as_json(report), nl=False)
     else:
-        _print(report)
+        print_lines(report_lines(report))
     if report.fails:
         raise typer.Exit(UNMET)
-
-
-def _print(report: "Report") -> None:
-    from webhook.cli.explain.output import as_text, for_terminal
-    from webhook.cli.topology.colours import terminal
-
-    console = terminal()
-    if console:
-        console.print(for_terminal(report, console))
-    else:
-        typer.echo(as_text(report), nl=False)
 
 
 def _parse_name(text: str | None) -> tuple[str, str] | None:

@@ -1,9 +1,14 @@
 """Whether standard output is a terminal, and wants colours."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from webhook.draw.lines import Line
 
 
 def coloured_console() -> "Console | None":
@@ -25,3 +30,14 @@ def terminal() -> "Console | None":
     if console.no_color or console.is_dumb_terminal:
         return Console(highlight=False, soft_wrap=True, color_system=None)
     return console
+
+
+def print_lines(lines: "Iterable[Line]") -> None:
+    """Print them: in colours and wrapped on a terminal, as they are elsewhere."""
+    from webhook.draw.lines import plain, wrapped
+
+    console = terminal()
+    if console:
+        console.print(wrapped(lines, console))
+    else:
+        typer.echo(plain(lines), nl=False)

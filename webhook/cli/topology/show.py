@@ -33,7 +33,8 @@ def show(
 ) -> None:
     """Show how the GPUs of a node are joined: this machine's, a file's, or a state directory's.
 
-    On a terminal in colours. Elsewhere the words of nvidia-smi topo -m; what is wrong with the node goes to stderr.
+    On a terminal in colours and within its width. Elsewhere the words of nvidia-smi topo -m; what is wrong with the
+    node goes to stderr.
     Ends with exit code 1 if the node has no GPU.
     """
     from webhook.cli.topology.source import read_source
@@ -80,12 +81,12 @@ def _judge(topology: "NodeTopology", gpus: list[int]) -> "GpuSet | None":
 
 
 def _print_text(topology: "NodeTopology", chosen: "GpuSet | None", *, bandwidth: bool) -> None:
-    from webhook.cli.topology.colours import coloured_console
+    from webhook.cli.topology.colours import terminal
     from webhook.draw.terminal import picture, plain
 
-    console = coloured_console()
+    console = terminal()
     if console:
-        console.print(picture(topology, chosen=chosen, bandwidth=bandwidth), end="")
+        console.print(picture(topology, chosen=chosen, bandwidth=bandwidth, width=console.width), end="")
         return
     typer.echo(plain(topology, chosen=chosen, bandwidth=bandwidth), nl=False)
     _print_notes(topology)
