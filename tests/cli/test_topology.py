@@ -550,7 +550,7 @@ def test_of_several_nodes_one_must_be_named() -> None:
 def test_a_node_that_is_not_there_is_named() -> None:
     done = gpu_topology("topology", "show", "--state", STATE, "--node", "../cluster")
     assert (done.code, done.out) == (1, "")
-    assert 'found "../cluster"' in done.err
+    assert 'there is no node "../cluster"; the nodes there are a100-pcie, ' in done.err
 
 
 def test_a_gpu_that_is_not_there_is_named(node: Path) -> None:

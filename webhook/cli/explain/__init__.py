@@ -1,6 +1,5 @@
 """``gpu-topology explain``: why a pod has NVLink between its GPUs, or has not."""
 
-import os
 import re
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from webhook.cli.kubeconfig import usual_kubeconfig
 from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION, STANDARD_INPUT
 from webhook.cli.topology.output import UNMET, Output
 from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
@@ -105,28 +105,4 @@ def _look(
         raise TypeError("a pod without a file has a name")
     from webhook.cli.explain.cluster import known_from_cluster
 
-    return known_from_cluster(*wanted, kubeconfig or _usual_kubeconfig(), registration=registration)
-
-
-def _usual_kubeconfig() -> Path | None:
-    """Where kubectl looks: the first file of ``KUBECONFIG``, the pod's own account (``None``), ``~/.kube/config``.
-
-    Raises:
-        ConfigError: there is none of them.
-    """
-    named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    found = next((path for path in named if path.exists()), None)
-    if found is not None:
-        return found
-    if not named and "KUBERNETES_SERVICE_HOST" in os.environ:
-        return None
-    usual = Path(os.environ.get("HOME", "/")) / ".kube" / "config"
-    if not named and usual.exists():
-        return usual
-    from webhook.model.errors import ConfigError, shorten
-
-    if named:
-        said = f"$KUBECONFIG names {shorten(os.environ['KUBECONFIG'])}, of which nothing exists"
-    else:
-        said = f"$KUBECONFIG is not set, and ~/.kube/config ({usual}) does not exist"
-    raise ConfigError(f"no kubeconfig: {said}. Give --kubeconfig FILE, or --file or --state to do without a cluster")
+    return known_from_cluster(*wanted, kubeconfig or usual_kubeconfig(), registration=registration)

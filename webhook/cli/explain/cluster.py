@@ -99,7 +99,7 @@ def _known(cluster: _Cluster, namespace: str, name: str, registration: str) -> K
     try:
         found = cluster.ask(cluster.api.pod(namespace, name))
     except NotFound:
-        raise GpuTopologyError(f"there is no pod {namespace}/{name} in this cluster") from None
+        raise GpuTopologyError(_missing(cluster, namespace, name)) from None
     source = f"pod {namespace}/{name}"
     document = to_json(found, source)
     pod = read_pod(document, source)
@@ -119,6 +119,17 @@ def _known(cluster: _Cluster, namespace: str, name: str, registration: str) -> K
         planner=planner,
         asked_at=datetime.now(UTC),
     )
+
+
+def _missing(cluster: _Cluster, namespace: str, name: str) -> str:
+    """What there is not: the pod, or its namespace already."""
+    try:
+        cluster.ask(cluster.api.namespace(namespace))
+    except NotFound:
+        return f"there is no namespace {namespace} in this cluster"
+    except GpuTopologyError:  # who may not read namespaces is told of the pod alone
+        pass
+    return f"there is no pod {namespace}/{name} in this cluster"
 
 
 def _try(ask: Callable[[], _T], otherwise: _T) -> tuple[_T, str]:
@@ -226,11 +237,18 @@ def _group(cluster: _Cluster, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | N
 
 
 def _node(cluster: _Cluster, name: str) -> tuple[Sources, Reading]:
-    node, problem = _try(lambda: cluster.ask(cluster.api.node(name)), None)
+    node, problem = _try(lambda: _node_if_there(cluster, name), None)
     published, reading = _published(cluster, name, node)
     annotated, _ = _try(lambda: _annotated(node), None) if node else (None, "")
     problems = "; ".join(filter(None, (reading.node_problem, problem)))
     return replace(published, annotated=annotated), msgspec.structs.replace(reading, node_problem=problems)
+
+
+def _node_if_there(cluster: _Cluster, name: str) -> Object:
+    try:
+        return cluster.ask(cluster.api.node(name))
+    except NotFound as error:
+        raise NotFound(f"there is no node {name} in this cluster", status=error.status) from None
 
 
 def _published(cluster: _Cluster, name: str, node: Object | None) -> tuple[Sources, Reading]:
