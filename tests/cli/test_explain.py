@@ -265,9 +265,12 @@ def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((), "expected NAMESPACE/POD or --file"),
-        (("train",), 'expected NAMESPACE/POD, found "train"'),
-        (("team-a/../x",), 'expected NAMESPACE/POD, found "team-a/../x"'),
+        ((), "expected POD or --file"),
+        (("Train",), 'expected POD, NAMESPACE/POD or KIND/NAME, found "Train"'),
+        (("team-a/../x",), 'expected POD, NAMESPACE/POD or KIND/NAME, found "team-a/../x"'),
+        (("team-a/train", "-n", "team-b"), "names a namespace"),
+        (("deploy/train", "--state", "examples/state"), "only in a cluster"),
+        (("train", "--state", "examples/state", "--context", "x"), "give either files or a cluster"),
         (("a/b", "--state", "examples/state", "--kubeconfig", "x"), "give either files or a cluster"),
         (("-f", "-", "--topology", "-"), "standard input can be read once"),
         (("a/b", "--state", "examples/state", "--hami-version", "banana"), "expected a version such as"),
@@ -397,3 +400,9 @@ def test_the_version_of_kubernetes_can_be_given(tmp_path: Path) -> None:
     file = write(tmp_path / "a.yaml", pod())
     assert gpu_topology("explain", "-f", file, "--kubernetes-version", "1.33").err == ""
     assert gpu_topology("explain", "-f", file, "--kubernetes-version", "new").code == 2
+
+
+def test_a_pod_of_a_state_directory_may_be_named_with_an_option_for_its_namespace(state: Path) -> None:
+    done = gpu_topology("explain", "train", "-n", "team-a", "--state", state)
+    assert done.out == gpu_topology("explain", "team-a/train", "--state", state).out
+    assert "there is no pod of namespace default" in gpu_topology("explain", "train", "--state", state).err

@@ -26,3 +26,23 @@ def usual_kubeconfig() -> Path | None:
     else:
         said = f"$KUBECONFIG is not set, and ~/.kube/config ({usual}) does not exist"
     raise ConfigError(f"no kubeconfig: {said}. Give --kubeconfig FILE")
+
+
+def namespace_of_context(kubeconfig: Path | None, context: str) -> str:
+    """The namespace in which kubectl would look; in a pod its own.
+
+    Args:
+        kubeconfig: The file; ``None`` for the cluster in which this runs as a pod.
+        context: Of the kubeconfig; empty for the current one.
+
+    Raises:
+        GpuTopologyError: the kubeconfig cannot be read, or has no such context.
+    """
+    if kubeconfig is not None:
+        from webhook.kube.kubeconfig import current_namespace
+
+        return current_namespace(kubeconfig, context)
+    from webhook.kube.service_account import DIRECTORY
+
+    own = DIRECTORY / "namespace"
+    return own.read_text(encoding="utf-8").strip() if own.exists() else "default"

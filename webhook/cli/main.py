@@ -12,7 +12,7 @@ import typer
 
 from certs.errors import CertsError
 from webhook import __version__
-from webhook.cli import agent, bind, certs, demo, explain, inject, place, remap, serve
+from webhook.cli import agent, bind, certs, completion, demo, explain, inject, place, remap, serve
 from webhook.cli.complaint import complain
 from webhook.cli.topology import topology
 from webhook.model.errors import GpuTopologyError
@@ -39,6 +39,7 @@ app.add_typer(place.place)
 app.add_typer(topology)
 app.add_typer(certs.certs)
 app.command()(demo.demo)
+app.command()(completion.completion)
 
 
 @app.command("version")
@@ -60,13 +61,17 @@ def _root(
     """Gives multi-GPU pods on HAMi clusters their NVLink back."""
 
 
-def main() -> None:
-    """The entry point of the command ``gpu-topology``."""
+def main(name: str | None = None) -> None:
+    """The entry point of the command ``gpu-topology``.
+
+    Args:
+        name: How the user calls it, if not by the name of the file.
+    """
     if sys.stdout is None:  # its descriptor is closed, and the next file that is opened would get its number
         _fail("standard output is closed")
     try:
         try:
-            _run()
+            _run(name)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output, such as head, has seen enough
@@ -79,9 +84,9 @@ def main() -> None:
         _fail(f"standard output cannot be written: {error.strerror}")
 
 
-def _run() -> None:
+def _run(name: str | None) -> None:
     try:
-        app()
+        app(prog_name=name)
     except (GpuTopologyError, CertsError) as error:
         _fail(str(error))
 
