@@ -44,5 +44,5 @@ def test_the_script_for_bash_completes_a_command() -> None:
     ],
 )
 def test_kubectl_gets_candidates_and_a_directive(words: list[str], said: str) -> None:
-    command = [BIN / "kubectl_complete-gpu_topology", *words]
+    command = [str(BIN / "kubectl_complete-gpu_topology"), *words]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == said

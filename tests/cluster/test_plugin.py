@@ -35,7 +35,7 @@ def kubectl(control_plane: ControlPlane, namespace: str, go_program: GetProgram,
     return Kubectl(go_program(KUBECTL), kubeconfig, tmp_path, plugins=Path(sys.executable).parent)
 
 
-def deployment(name: str) -> dict[str, Any]:
+def deployment(name: str) -> Any:
     pod = gpu_pod(name, {}, **LABELS)
     template = {"metadata": {"labels": LABELS}, "spec": pod["spec"]}
     spec = {"selector": {"matchLabels": LABELS}, "template": template}
@@ -84,8 +84,8 @@ def test_of_a_deployment_the_newest_pod_is_explained_and_without_one_its_templat
 
 def test_of_a_job_and_a_stateful_set_too(kubectl: Kubectl, control_plane: ControlPlane, namespace: str) -> None:
     template = {"metadata": {"labels": LABELS}, "spec": gpu_pod("x", {})["spec"] | {"restartPolicy": "Never"}}
-    job = {"metadata": {"name": "once"}, "spec": {"template": template}}
-    stateful = deployment("many") | {"kind": "StatefulSet"}
+    job: Any = {"metadata": {"name": "once"}, "spec": {"template": template}}
+    stateful: Any = deployment("many") | {"kind": "StatefulSet"}
     stateful["spec"]["serviceName"] = "many"
     with control_plane.client() as client:
         BatchV1Api(client).create_namespaced_job(namespace, job)
