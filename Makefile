@@ -9,7 +9,7 @@ REMAP_IMAGE ?= $(shell echo '$(IMAGE)' | sed -E 's#[^/:]+(:[^/:]+)?$$#gpu-topolo
 PROCESSES ?= 2
 QUICK := $(addprefix tests/,admit allocation bind docs model resolve review test_house.py)
 
-.PHONY: demo test quick fast fuzz control-plane cluster load attacks run bench chart docs image image-test check lint lock clean messages
+.PHONY: demo test quick fast fuzz control-plane cluster load attacks run bench chart docs image image-test check krew lint lock clean messages
 
 demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -77,6 +77,9 @@ image:                      ## both container images, with docker or, ENGINE=...
 
 image-test: .venv/installed ## builds both images without a registry, and runs them; as root, with buildah and mmdebstrap
 	CI=true $(BIN)/python -m pytest -m image tests/image
+
+krew: .venv/installed       ## the plugin of kubectl for krew, in dist/krew/: make krew PLATFORMS='linux-amd64 linux-arm64'
+	$(BIN)/python -m tests.krew $(PLATFORMS)
 
 lock: .venv/installed       ## renew requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet pip-tools

@@ -1,4 +1,7 @@
-"""The command ``gpu-topology``. ``remap`` has milliseconds, so it goes past the libraries of the command line."""
+"""The command ``gpu-topology``, also as a plugin of kubectl.
+
+``remap`` has milliseconds, so it goes past the libraries of the command line.
+"""
 
 import sys
 
@@ -21,3 +24,17 @@ def main() -> None:
             "the command remap; the image gpu-topology-webhook has all commands"
         )
     others()
+
+
+def plugin() -> None:
+    """The program ``kubectl-gpu_topology``, by which kubectl knows ``kubectl gpu-topology``."""
+    from webhook.cli.main import main as run  # noqa: PLC0415
+
+    run("kubectl gpu-topology")
+
+
+def complete() -> None:
+    """The program ``kubectl_complete-gpu_topology``, which kubectl asks to complete ``kubectl gpu-topology``."""
+    from webhook.cli.completion import complete_for_kubectl  # noqa: PLC0415
+
+    complete_for_kubectl(sys.argv[1:])

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_demo_sends_every_example_through_a_webhook_and_agrees_with_inject() -> None:
-    command = [sys.executable, "-m", "webhook", "demo"]
+    command = [sys.executable, "-m", "webhook", "demo", "--all"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     for path in (ROOT / "examples" / "workloads").glob("*.yaml"):
@@ -25,7 +25,7 @@ def test_the_demo_sends_every_example_through_a_webhook_and_agrees_with_inject()
 def test_pods_are_bound_and_started_with_their_own_cards_on_a_driver_that_is_played(tmp_path: Path) -> None:
     driver = tmp_path / "driver"
     subprocess.run([sys.executable, "-m", "tests.nvml", "h20", driver], cwd=ROOT, check=True, timeout=300)
-    done = gpu_topology("demo", "--driver", driver)
+    done = gpu_topology("demo", "--all", "--driver", driver)
     assert (done.code, done.err) == (0, "")
     prefill, decode, one_pod = (
         done.out.index(f"\npod {name}\n") for name in ("pd-prefill-0", "pd-decode-0", "pd-one-pod")
@@ -44,6 +44,22 @@ def test_pods_are_bound_and_started_with_their_own_cards_on_a_driver_that_is_pla
         "but HAMi allocated GPU4 GPU-f055d080-1808-96f1-1c87-70fad19d9040\n"
     ) in done.out
     assert "3 pods started with their own cards; with one card swapped, pd-prefill-0 does not." in done.out
+
+
+def test_the_demo_is_short_and_ends_with_its_totals() -> None:
+    done = gpu_topology("demo")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert len(lines) < 50
+    assert "  refuse  11-refused  " in done.out
+    assert "\n    skip  02-fsdp-video-rayjob  No container asks for a GPU.\n" in done.out
+    assert "+ env" not in done.out
+    assert lines[-4:] == [
+        "20 pods of 16 workloads went through the webhook over TLS.",
+        "'gpu-topology inject' gives the same patch, byte for byte, for 20 of them.",
+        "3 pods started with their own cards; with one card swapped, pd-prefill-0 does not.",
+        "What was done to each pod, and why: --all. Each manifest before and after: --diff.",
+    ]
 
 
 def test_without_a_driver_the_demo_says_so_and_goes_on() -> None:

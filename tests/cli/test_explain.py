@@ -63,22 +63,24 @@ def test_a_pod_of_a_state_directory_is_explained(state: Path) -> None:
         == """\
 pod team-a/train on node h20-node-1
 
-Injection
+3 of 18 conditions fail
   1. FAIL opted-in: the namespace has not opted in (GT103)
           -> An administrator sets the label gpu.topology/injection: enabled on the namespace
   2. FAIL injected: no container of whole GPUs has CUDA_DISABLE_CONTROL as a true literal, NCCL_P2P_LEVEL and \
 NCCL_NVLS_ENABLE: the webhook did not prepare the pod (GT155)
           -> See to opted-in, and create the pod again: the containers of a pod cannot be changed
+  5. FAIL control: HAMi's library is preloaded into container train: HAMi 2.9.0 looks there, and it does not set \
+CUDA_DISABLE_CONTROL (GT210)
+          -> Let the webhook do it, or write CUDA_DISABLE_CONTROL: "true" as a literal into every container, init \
+containers too; setting it inside a running container changes nothing
+
+Injection
   3. -    prepared: the webhook would give it whole cards; switch HAMi's CUDA interception off; \
 give it enough shared memory; set NCCL up for the links between its GPUs; verify the GPUs and \
 write the NCCL topology file when it starts
 
 Cards and HAMi's library
   4. ok   whole-cards: container train asks for 2 whole GPUs
-  5. FAIL control: HAMi's library is preloaded into container train: HAMi 2.9.0 looks there, and it does not set \
-CUDA_DISABLE_CONTROL (GT210)
-          -> Let the webhook do it, or write CUDA_DISABLE_CONTROL: "true" as a literal into every container, init \
-containers too; setting it inside a running container changes nothing
   6. ok   own-gpus: container train: the device plugin's list says which GPUs are visible
 
 Placement
@@ -249,7 +251,7 @@ def test_what_is_no_pod_is_said_to_be_none(tmp_path: Path, content: Any, sentenc
 def test_a_pod_that_is_not_there_is_told_with_those_that_are(state: Path) -> None:
     done = gpu_topology("explain", "team-a/other", "--state", state)
     assert done.code == 1
-    assert done.err == (f'gpu-topology: {state}/pods: expected the pod team-a/other, once, found "team-a/train"\n')
+    assert done.err == (f"gpu-topology: {state}/pods: there is no pod team-a/other; the pods there are team-a/train\n")
 
 
 def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
@@ -263,9 +265,12 @@ def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((), "expected NAMESPACE/POD or --file"),
-        (("train",), 'expected NAMESPACE/POD, found "train"'),
-        (("team-a/../x",), 'expected NAMESPACE/POD, found "team-a/../x"'),
+        ((), "expected POD or --file"),
+        (("Train",), 'expected POD, NAMESPACE/POD or KIND/NAME, found "Train"'),
+        (("team-a/../x",), 'expected POD, NAMESPACE/POD or KIND/NAME, found "team-a/../x"'),
+        (("team-a/train", "-n", "team-b"), "names a namespace"),
+        (("deploy/train", "--state", "examples/state"), "only in a cluster"),
+        (("train", "--state", "examples/state", "--context", "x"), "give either files or a cluster"),
         (("a/b", "--state", "examples/state", "--kubeconfig", "x"), "give either files or a cluster"),
         (("-f", "-", "--topology", "-"), "standard input can be read once"),
         (("a/b", "--state", "examples/state", "--hami-version", "banana"), "expected a version such as"),
@@ -282,7 +287,7 @@ def test_outside_of_a_cluster_a_kubeconfig_is_asked_for() -> None:
     assert done.code == 1
     assert done.err == (
         "gpu-topology: no kubeconfig: $KUBECONFIG is not set, and ~/.kube/config (/.kube/config) does not exist. "
-        "Give --kubeconfig FILE, or --file or --state to do without a cluster\n"
+        "Give --kubeconfig FILE\n"
     )
 
 
@@ -395,3 +400,9 @@ def test_the_version_of_kubernetes_can_be_given(tmp_path: Path) -> None:
     file = write(tmp_path / "a.yaml", pod())
     assert gpu_topology("explain", "-f", file, "--kubernetes-version", "1.33").err == ""
     assert gpu_topology("explain", "-f", file, "--kubernetes-version", "new").code == 2
+
+
+def test_a_pod_of_a_state_directory_may_be_named_with_an_option_for_its_namespace(state: Path) -> None:
+    done = gpu_topology("explain", "train", "-n", "team-a", "--state", state)
+    assert done.out == gpu_topology("explain", "team-a/train", "--state", state).out
+    assert "there is no pod of namespace default" in gpu_topology("explain", "train", "--state", state).err

@@ -227,10 +227,12 @@ def test_half_a_character_from_the_api_server_is_a_sentence(cluster: Cluster) ->
     assert "expected an object from the API server, found something else" in done.err
 
 
-def test_a_pod_that_does_not_exist_is_a_sentence(cluster: Cluster) -> None:
-    done = cluster.explain("team-a/gone")
+@pytest.mark.parametrize(("name", "missing"), [("team-a/gone", "pod team-a/gone"), ("gone/train", "namespace gone")])
+def test_what_does_not_exist_is_named_in_a_sentence(cluster: Cluster, name: str, missing: str) -> None:
+    add_pod(cluster, pod())
+    done = cluster.explain(name)
     assert (done.code, done.out) == (1, "")
-    assert done.err == "gpu-topology: there is no pod team-a/gone in this cluster\n"
+    assert done.err == f"gpu-topology: there is no {missing} in this cluster\n"
 
 
 def test_a_pod_without_a_node_asks_for_none(cluster: Cluster) -> None:

@@ -101,7 +101,7 @@ def test_printable_text_of_any_script_is_shown_as_it_is() -> None:
     assert shorten(["跳"]) == "\"['跳']\""
     assert shorten("跳\x1b[2J") == '"跳\\x1b[2J"'
     done = gpu_topology("topology", "show", "--state", STATE, "--node", "跳")
-    assert 'found "跳"' in done.err
+    assert 'there is no node "跳"' in done.err
 
 
 @pytest.mark.parametrize(

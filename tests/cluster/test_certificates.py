@@ -48,6 +48,7 @@ from certs.replicas import Identity
 from certs.requests import Answer, Kind, List, Request, Serve, converse
 from certs.rounds import Replica
 from certs.spec import CertificateSpec, Pace
+from tests.cli.command import gpu_topology
 from tests.cluster.accounts import RBAC
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.managed import make_secret
@@ -547,3 +548,29 @@ def test_what_failed_is_told_without_the_secret(cluster: Cluster, connect: Any) 
         asyncio.run(one.perform(List(Kind.SECRET, "!!")))
     assert not any(key in text or base64.b64encode(key.encode()).decode() in text for text in [*texts, str(info.value)])
     assert leaf(one.shown[0]) is not None
+
+
+def test_a_person_sees_the_certificates_without_naming_the_namespace(
+    cluster: Cluster, connect: Any, tmp_path: Path
+) -> None:
+    connect().round()
+    config = tmp_path / "config.yaml"
+    config.write_text(f"certificates: {{webhookConfiguration: {cluster.spec.configuration}}}\n")
+    show = ("certs", "show", "--config", config, "--kubeconfig", cluster.control_plane.kubeconfig)
+    found = gpu_topology(*show, "-o", "json")
+    places = [row["place"] for row in json.loads(found.out)["certificates"]]
+    assert places == ["tls.crt", "ca.crt", f"caBundle of {cluster.spec.configuration}"]
+    elsewhere = gpu_topology(*show, "--namespace", "default")
+    assert elsewhere.code == 1
+    assert f"Secret default/{cluster.spec.secret}" in elsewhere.err
+
+
+def test_without_a_registration_certs_asks_for_the_namespace(cluster: Cluster, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("certificates: {webhookConfiguration: another}\n")
+    shown = gpu_topology("certs", "show", "--config", config, "--kubeconfig", cluster.control_plane.kubeconfig)
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err == (
+        "gpu-topology: there is no MutatingWebhookConfiguration another, which would name the namespace of the "
+        "webhook. Give --namespace\n"
+    )

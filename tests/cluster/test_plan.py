@@ -18,6 +18,7 @@ from tests.cluster.scheduling import delete_waiting
 from tests.cluster.test_explain import publish
 from tests.topology.machines import a100_pcie_bridged
 from webhook.kube.permissions import PLAN, Permission, Scope
+from webhook.topology.document import parse_topology
 from webhook.topology.model import NodeTopology
 
 pytestmark = pytest.mark.cluster
@@ -149,3 +150,19 @@ def test_a_config_map_that_no_node_owns_is_not_believed(site: Site) -> None:
 def test_what_was_taken_away_is_all_that_is_needed() -> None:
     assert [one.resource for one in PLAN] == ["pods", "nodes", "configmaps", "leases"]
     assert {one.verbs for one in PLAN} == {("list",)}
+
+
+def test_a_node_of_the_cluster_is_shown_as_its_agent_published_it(site: Site) -> None:
+    show = ("topology", "show", "--kubeconfig", site.control_plane.kubeconfig, "-o", "json", "--node")
+    shown = gpu_topology(*show, site.node)
+    assert (shown.code, shown.err) == (0, "")
+    assert parse_topology(shown.out, source="show") == site.topology
+    missing = gpu_topology(*show, "no-such-node")
+    assert (missing.code, missing.err) == (1, "gpu-topology: there is no node no-such-node in this cluster\n")
+
+
+@pytest.mark.parametrize("other", [("-f", "x"), ("--state", "x")])
+def test_a_node_is_shown_of_a_cluster_or_of_files(site: Site, other: tuple[str, str]) -> None:
+    show = ("topology", "show", "--kubeconfig", site.kubeconfig)
+    assert gpu_topology(*show, "--node", site.node, *other).code == 2
+    assert "expected the name of a node" in gpu_topology(*show).err

@@ -28,10 +28,15 @@ ConfigOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Configuration file, for the names and lifetimes.")
 ]
 KubeconfigOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="The cluster, if not the one in which this runs as a pod.")
+    Path | None, typer.Option(metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
 ]
 NamespaceOption = Annotated[
-    str, typer.Option(metavar="NAMESPACE", envvar=names.AGENT_NAMESPACE, help="Namespace of the webhook.")
+    str,
+    typer.Option(
+        metavar="NAMESPACE",
+        envvar=names.AGENT_NAMESPACE,
+        help="Namespace of the webhook; without, that of the Service in its MutatingWebhookConfiguration.",
+    ),
 ]
 
 
@@ -143,23 +148,46 @@ def _in_cluster(
     import asyncio
 
     from webhook.cli.inputs import read_settings
+    from webhook.cli.kubeconfig import usual_kubeconfig
     from webhook.kube.certificates import SECONDS, CertificateRequests
     from webhook.kube.session import connect
     from webhook.server.certificates import MARKS, spec_of
 
-    if not namespace:
-        raise typer.BadParameter(f"expected a name, or the variable {names.AGENT_NAMESPACE}", param_hint="--namespace")
     settings, _ = read_settings(config)
-    session = connect(kubeconfig, user_agent=names.WEBHOOK_USER_AGENT, seconds=SECONDS)
-    server = CertificateRequests(session, namespace=namespace, field_manager=MARKS.field_manager)
+    session = connect(kubeconfig or usual_kubeconfig(), user_agent=names.WEBHOOK_USER_AGENT, seconds=SECONDS)
+
+    def requests(where: str) -> CertificateRequests:
+        return CertificateRequests(session, namespace=where, field_manager=MARKS.field_manager)
 
     async def run() -> "_T":
         try:
-            return await work(server, spec_of(settings.certificates, namespace))
+            where = namespace or await _namespace(requests(""), settings.certificates.webhook_configuration)
+            return await work(requests(where), spec_of(settings.certificates, where))
         finally:
-            await server.close()
+            await session.close()
 
     return asyncio.run(run())
+
+
+async def _namespace(server: "ApiServer", configuration: str) -> str:
+    """The namespace of the webhook, as its registration names it.
+
+    Raises:
+        GpuTopologyError: it does not.
+        ApiFailure: it cannot be read.
+    """
+    from certs.requests import Get, Kind
+    from webhook.model.errors import GpuTopologyError
+    from webhook.state.registered import namespace_of
+
+    what = f"MutatingWebhookConfiguration {configuration}"
+    found = (await server.send(Get(Kind.CONFIGURATION, configuration))).found
+    if found is None:
+        raise GpuTopologyError(f"there is no {what}, which would name the namespace of the webhook. Give --namespace")
+    namespace = namespace_of(found)
+    if not namespace:
+        raise GpuTopologyError(f"{what} names no Service, and so no namespace. Give --namespace")
+    return namespace
 
 
 def _files(directory: Path) -> "Overview":

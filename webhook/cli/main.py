@@ -13,7 +13,21 @@ import typer
 
 from certs.errors import CertsError
 from webhook import __version__
-from webhook.cli import agent, analyze, bind, certs, claim, demo, explain, inject, place, remap, serve, state
+from webhook.cli import (
+    agent,
+    analyze,
+    bind,
+    certs,
+    claim,
+    completion,
+    demo,
+    explain,
+    inject,
+    place,
+    remap,
+    serve,
+    state,
+)
 from webhook.cli.complaint import complain
 from webhook.cli.topology import topology
 from webhook.model.errors import GpuTopologyError
@@ -43,6 +57,7 @@ app.command()(claim.claim)
 app.add_typer(certs.certs)
 app.add_typer(state.state)
 app.command()(demo.demo)
+app.command()(completion.completion)
 
 
 @app.command("version")
@@ -64,13 +79,17 @@ def _root(
     """Gives multi-GPU pods on HAMi clusters their NVLink back."""
 
 
-def main() -> None:
-    """The entry point of the command ``gpu-topology``."""
+def main(name: str | None = None) -> None:
+    """The entry point of the command ``gpu-topology``.
+
+    Args:
+        name: How the user calls it, if not by the name of the file.
+    """
     if sys.stdout is None:  # its descriptor is closed, and the next file that is opened would get its number
         _fail("standard output is closed")
     try:
         try:
-            _run()
+            _run(name)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output, such as head, has seen enough
@@ -83,9 +102,9 @@ def main() -> None:
         _fail(f"standard output cannot be written: {error.strerror}")
 
 
-def _run() -> None:
+def _run(name: str | None) -> None:
     try:
-        app()
+        app(prog_name=name)
     except (GpuTopologyError, CertsError) as error:
         _fail(str(error))
 

@@ -28,7 +28,7 @@ def save(
 
     Values of most environment variables, commands, images and annotations of others are left out; Secrets too.
     """
-    from webhook.cli.explain import usual_kubeconfig
+    from webhook.cli.kubeconfig import usual_kubeconfig
     from webhook.cli.snapshot.read import from_cluster
     from webhook.cli.snapshot.saved import check_target, files_of, kinds, write
 

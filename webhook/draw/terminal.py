@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from rich.text import Text
 
+from webhook.draw.matrix_table import Column, matrix_table
 from webhook.draw.sentences import mig_gpus, names, notes, outline, properties
 from webhook.topology.connections import Connection, Connections, PathType
 from webhook.topology.health import HealthState, node_health
@@ -43,7 +44,9 @@ CLASSES = {
 }
 
 
-def picture(topology: NodeTopology, *, chosen: GpuSet | None = None, bandwidth: bool = False) -> Text:
+def picture(
+    topology: NodeTopology, *, chosen: GpuSet | None = None, bandwidth: bool = False, width: int | None = None
+) -> Text:
     """The node in colours, for a terminal.
 
     Args:
@@ -51,12 +54,14 @@ def picture(topology: NodeTopology, *, chosen: GpuSet | None = None, bandwidth: 
         chosen: A set of its GPUs to mark and to describe.
         bandwidth: GB/s per direction between the GPUs instead of the words; within the set, with the help of its third
             GPUs.
+        width: Columns of the terminal; a matrix that is wider is printed in parts, one below the other.
     """
     found = matrix(topology)
     parts = [_heading(topology)]
     if topology.gpus or topology.nics:
         found = _gpus_of(found) if bandwidth else found
-        parts += [_bandwidths(topology, chosen) if bandwidth else _words(found, chosen), _legend(found)]
+        table = _bandwidths(topology, chosen, width) if bandwidth else _words(found, chosen, width)
+        parts += [table, _legend(found)]
     parts.append(_state(topology))
     if chosen:
         parts.append(worth(chosen, mig_gpus(topology, chosen)))
@@ -64,7 +69,7 @@ def picture(topology: NodeTopology, *, chosen: GpuSet | None = None, bandwidth: 
 
 
 def plain(topology: NodeTopology, *, chosen: GpuSet | None = None, bandwidth: bool = False) -> str:
-    """The same for files, pipes and ``NO_COLOR``: what ``nvidia-smi topo -m`` would print, and then the chosen set.
+    """The same for files and pipes: what ``nvidia-smi topo -m`` would print, and then the chosen set.
 
     What is wrong with the node is not in it; see ``sentences.notes``.
     """
@@ -107,15 +112,15 @@ def _heading(topology: NodeTopology) -> Text:
     return text.append(f"  from {topology.source}", style="not bold dim")
 
 
-def _words(found: Matrix, chosen: GpuSet | None) -> Text:
+def _words(found: Matrix, chosen: GpuSet | None, width: int | None) -> Text:
     rows = [
         (row.label, [*zip(row.words, row.words, strict=True)], row.affinity if any(row.affinity) else ())
         for row in found.rows
     ]
-    return _table(rows, found.labels, AFFINITY_COLUMNS, chosen)
+    return _table(rows, found.labels, AFFINITY_COLUMNS, chosen, width)
 
 
-def _bandwidths(topology: NodeTopology, chosen: GpuSet | None) -> Text:
+def _bandwidths(topology: NodeTopology, chosen: GpuSet | None, width: int | None = None) -> Text:
     """GB/s per direction, in the colours of the words; between chosen GPUs what a job on all of them has."""
     found, connections = _gpus_of(matrix(topology)), Connections(topology)
     members = chosen.gpus if chosen else ()
@@ -127,7 +132,7 @@ def _bandwidths(topology: NodeTopology, chosen: GpuSet | None) -> Text:
         ]
         rows.append((row.label, cells, ()))
     text = Text().append("GB/s per direction\n", style="dim")
-    return text.append_text(_table(rows, found.labels, (), chosen))
+    return text.append_text(_table(rows, found.labels, (), chosen, width))
 
 
 def _reckoned(connections: Connections, one: int, other: int, members: Sequence[int]) -> Connection:
@@ -157,33 +162,21 @@ def _table(
     labels: Sequence[str],
     more: Sequence[str],
     chosen: GpuSet | None,
+    width: int | None,
 ) -> Text:
     marked = {f"GPU{index}" for index in chosen.gpus} if chosen else set()
-    first = max((len(label) for label in labels), default=0)
-    widths = [
-        max([len(label), *(len(cells[column][0]) for _, cells, _ in rows)]) + 2 for column, label in enumerate(labels)
-    ]
-    ends = [max([len(name), *(len(end[column]) for *_, end in rows if end)]) for column, name in enumerate(more)]
-    text = Text(" " * first)
-    for label, width in zip(labels, widths, strict=True):
-        text.append(" " * (width - len(label))).append(label, style="bold reverse" if label in marked else "bold")
-    for name, width in zip(more, ends, strict=True):
-        text.append(f"  {name:<{width}}", style="dim")
-    for label, cells, end in rows:
-        text.append("\n").append(label, style="bold reverse" if label in marked else "bold")
-        text.append(" " * (first - len(label)))
-        for (value, word), other, width in zip(cells, labels, widths, strict=True):
-            text.append(" " * (width - len(value))).append(value, style=_cell_style(word, label, other, marked))
-        for value, width in zip(end, ends, strict=bool(end)):
-            text.append(f"  {value:<{width}}", style="dim" if value == UNKNOWN else "")
-    return _without_trailing_blanks(text)
-
-
-def _without_trailing_blanks(text: Text) -> Text:
-    lines = text.split("\n")
-    for line in lines:
-        line.rstrip()
-    return Text("\n").join(lines)
+    headings = {label: Text(label, style="bold reverse" if label in marked else "bold") for label in labels}
+    columns = []
+    for place, other in enumerate(labels):
+        cells = [
+            Text(found[place][0], style=_cell_style(found[place][1], label, other, marked)) for label, found, _ in rows
+        ]
+        columns.append(Column(headings[other], cells, other.rstrip("0123456789")))
+    for place, name in enumerate(more):
+        words = [end[place] if end else "" for *_, end in rows]
+        cells = [Text(word, style="dim" if word == UNKNOWN else "") for word in words]
+        columns.append(Column(Text(name, style="dim"), cells, "affinity", to_the_right=False))
+    return matrix_table([headings[label] for label, *_ in rows], columns, width)
 
 
 def _cell_style(word: str, label: str, other: str, marked: set[str]) -> str:

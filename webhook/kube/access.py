@@ -33,8 +33,12 @@ class Access(Protocol):
         """
 
 
-def find_access(kubeconfig: Path | None) -> Access:
+def find_access(kubeconfig: Path | None, context: str = "") -> Access:
     """What a kubeconfig says or, without one, what the cluster tells a program that runs in it as a pod.
+
+    Args:
+        kubeconfig: The file.
+        context: Which of its contexts; empty for the current one.
 
     Raises:
         ConfigError: there is no such configuration, or it cannot be used.
@@ -50,4 +54,4 @@ def find_access(kubeconfig: Path | None) -> Access:
             f"{kubeconfig}: a kubeconfig needs the Python package {missing.name}, which the image does not have. "
             "Run this where gpu-topology is installed with pip"
         ) from None
-    return Kubeconfig(kubeconfig)
+    return Kubeconfig(kubeconfig, context)

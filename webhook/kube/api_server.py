@@ -48,6 +48,11 @@ class ApiServer:
         what = f"list pods of {namespace} with {label}"
         return _items(await self._ask(what, "GET", f"{_core(namespace, 'pods')}?labelSelector={_part(label)}"))
 
+    async def workload(self, group: str, resource: str, namespace: str, name: str) -> Object:
+        """What makes pods, such as ``deployments`` of ``apps/v1``; ``NotFound`` if there is none of that name."""
+        path = f"/apis/{group}/namespaces/{_part(namespace)}/{resource}/{_part(name)}"
+        return await self._ask(f"get {resource} {namespace}/{name}", "GET", path)
+
     async def namespace(self, name: str) -> Object:
         """The Namespace; ``NotFound`` if the cluster has none of that name."""
         return await self._ask(f"get namespace {name}", "GET", f"/api/v1/namespaces/{_part(name)}")
@@ -223,7 +228,7 @@ class ApiServer:
             raise Malformed(f"{what}: expected an object from the API server, found something else") from None
 
 
-def connect_objects(kubeconfig: Path | None, *, user_agent: str) -> ApiServer:
+def connect_objects(kubeconfig: Path | None, *, user_agent: str, context: str = "") -> ApiServer:
     """The API server that a kubeconfig names or, without one, that of the cluster in which this program runs as a pod.
 
     Nothing is sent yet.
@@ -232,7 +237,7 @@ def connect_objects(kubeconfig: Path | None, *, user_agent: str) -> ApiServer:
         ConfigError: there is no such configuration, or it cannot be used.
         ManifestError: the kubeconfig cannot be read.
     """
-    return ApiServer(connect(kubeconfig, user_agent=user_agent, seconds=SECONDS))
+    return ApiServer(connect(kubeconfig, user_agent=user_agent, seconds=SECONDS, context=context))
 
 
 def _core(namespace: str, resource: str, name: str = "") -> str:

@@ -5,6 +5,7 @@ import os
 import ssl
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config.kube_config import load_kube_config
@@ -13,7 +14,10 @@ from webhook.kube.credentials import problem_of, sendable
 from webhook.kube.proxy import find_proxy
 from webhook.kube.trust import TlsFiles, Trust
 from webhook.manifest.documents import read_yaml
-from webhook.model.errors import ConfigError
+from webhook.model.errors import ConfigError, shorten
+from webhook.printable import printable
+
+_DEFAULT = "default"
 
 
 class Kubeconfig:
@@ -21,6 +25,7 @@ class Kubeconfig:
 
     Args:
         path: The file.
+        context: Which of its contexts; empty for the current one.
 
     Raises:
         ConfigError: it cannot be used.
@@ -31,13 +36,13 @@ class Kubeconfig:
     """Seconds after which the file is read again, and an exec plugin run again. Plugins keep their tokens themselves,
     because kubectl runs them for each command."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, context: str = "") -> None:
+        self._path, self._context = path, context
         documents = read_yaml(path)  # says better than the client what is wrong with a file
         if not all(isinstance(document, dict) for document in documents):
             raise ConfigError(f"{path}: expected a kubeconfig: it is no mapping")
         try:
-            found = _loaded(path)
+            found = _loaded(path, context)
             self._header: str | None = sendable(_bearer(found))
             self.proxy: str | None = found.proxy or find_proxy(found.host, os.environ)
         except Exception as error:  # of the client's code for OIDC and exec plugins anything may come
@@ -65,19 +70,50 @@ class Kubeconfig:
             Exception: whatever a plugin or a provider makes the client raise.
         """
         header, self._header = self._header, None  # what the start has read is fresh
-        return _bearer(await _load(self._path)) if header is None else header
+        return _bearer(await _load(self._path, self._context)) if header is None else header
 
 
-def _loaded(path: Path) -> Configuration:
+def current_namespace(path: Path, context: str = "") -> str:
+    """The namespace that a context of a kubeconfig names, and ``default`` if it names none, as kubectl takes it.
+
+    Args:
+        path: The file.
+        context: Which of its contexts; empty for the current one.
+
+    Raises:
+        ConfigError: there is no such context.
+        ManifestError: the file cannot be read.
+    """
+    documents = [document for document in read_yaml(path) if isinstance(document, dict)]
+    wanted = context or next(
+        (document["current-context"] for document in documents if "current-context" in document), ""
+    )
+    found = {each.get("name"): each.get("context") for document in documents for each in _contexts(document)}
+    if wanted not in found:
+        if not context:
+            return _DEFAULT
+        there = ", ".join(map(str, found)) or "none"
+        raise ConfigError(f"{path}: there is no context {shorten(context)}; the contexts there are: {printable(there)}")
+    chosen = found[wanted]
+    namespace = chosen.get("namespace") if isinstance(chosen, dict) else None
+    return namespace if isinstance(namespace, str) and namespace else _DEFAULT
+
+
+def _contexts(document: dict[str, Any]) -> list[dict[str, Any]]:
+    contexts = document.get("contexts")
+    return [each for each in contexts if isinstance(each, dict)] if isinstance(contexts, list) else []
+
+
+def _loaded(path: Path, context: str) -> Configuration:
     """What :func:`_load` returns, for callers that are not asynchronous, whether or not a loop runs in this thread."""
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, _load(path)).result()
+        return thread.submit(asyncio.run, _load(path, context)).result()
 
 
-async def _load(path: Path) -> Configuration:
+async def _load(path: Path, context: str) -> Configuration:
     found = Configuration()
     await load_kube_config(  # type: ignore[no-untyped-call]  # kubernetes has no annotations there
-        str(path), client_configuration=found, persist_config=False
+        str(path), context=context or None, client_configuration=found, persist_config=False
     )
     return found
 

@@ -209,7 +209,7 @@ class Session:
         return ApiServerAway(printable(f"{what}: {self._access.url} gives no answer: {words}"))
 
 
-def connect(kubeconfig: Path | None, *, user_agent: str, seconds: float) -> Session:
+def connect(kubeconfig: Path | None, *, user_agent: str, seconds: float, context: str = "") -> Session:
     """The API server that a kubeconfig names or, without one, that of the cluster in which this program runs as a pod.
 
     Nothing is sent yet.
@@ -218,7 +218,7 @@ def connect(kubeconfig: Path | None, *, user_agent: str, seconds: float) -> Sess
         ConfigError: there is no such configuration, or it cannot be used.
         ManifestError: the kubeconfig cannot be read.
     """
-    return Session(find_access(kubeconfig), user_agent=user_agent, seconds=seconds)
+    return Session(find_access(kubeconfig, context), user_agent=user_agent, seconds=seconds)
 
 
 def checked_url(access: Access) -> str:

@@ -108,7 +108,7 @@ def _read_cluster(
     files: _Files, kubeconfig: Path | None, config: Path | None, namespace: str | None, *, everywhere: bool
 ) -> "tuple[str | None, ReadSnapshot]":
     """The namespace whose pods are judged (None: all), and the snapshot."""
-    from webhook.cli.explain import usual_kubeconfig
+    from webhook.cli.kubeconfig import usual_kubeconfig
     from webhook.cli.snapshot.read import current_namespace, from_cluster
 
     where = kubeconfig or usual_kubeconfig()

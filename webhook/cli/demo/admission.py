@@ -1,6 +1,7 @@
 """The creation of the example pods, as the API server would ask about it, and what the answer means."""
 
 import base64
+import enum
 import json
 import uuid
 from pathlib import Path
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
     from webhook.workload import Injected
 
 
+class Shown(enum.Enum):
+    """How much is shown of a workload."""
+
+    OUTCOME = enum.auto()
+    """One line for each pod."""
+    CHANGES = enum.auto()
+    """What the workload is for, and what is done to each pod."""
+    MANIFEST = enum.auto()
+    """Also the manifest before and after."""
+
+
 def send_workload(
     console: "Console",
     client: "httpx.Client",
@@ -22,7 +34,7 @@ def send_workload(
     policy: "AdmitPolicy",
     state: "DirectoryState",
     *,
-    diff: bool,
+    shown: Shown,
 ) -> list[bool]:
     """Put one file through the webhook; says for each pod whether the server and the command line agree."""
     from rich.syntax import Syntax
@@ -32,16 +44,20 @@ def send_workload(
 
     text = path.read_text(encoding="utf-8")
     injection = inject_manifest(text, path.name, policy, state)
-    console.print()
-    console.rule(f"[bold]{path.stem}", align="left", style="dim")
-    console.print(_comment(text), style="dim italic")
+    if shown is not Shown.OUTCOME:
+        console.print()
+        console.rule(f"[bold]{path.stem}", align="left", style="dim")
+        console.print(_comment(text), style="dim italic")
     agreed = []
     for template in injection.templates:
         answer = _review(client, template)
         patch = base64.b64decode(answer.get("patch", ""))
-        _print_answer(console, template, answer, json.loads(patch or "[]"))
+        if shown is Shown.OUTCOME:
+            _print_outcome(console, template, path.stem)
+        else:
+            _print_answer(console, template, answer, json.loads(patch or "[]"))
         agreed.append(answer["allowed"] == template.outcome.allowed and patch == template.patch)
-    if diff:
+    if shown is Shown.MANIFEST:
         console.print(Syntax(unified_diff(text, injection.text, path.name), "diff", background_color="default"))
     return agreed
 
@@ -71,17 +87,21 @@ def review(client: "httpx.Client", path: str, request: dict[str, Any]) -> dict[s
     return response
 
 
+def _print_outcome(console: "Console", injected: "Injected", name: str) -> None:
+    from webhook.model.outcome import SENTENCES
+
+    outcome = injected.outcome
+    colour = {"skip": "cyan", "patch": "green", "degraded": "yellow", "refuse": "red"}[outcome.kind]
+    console.print(f"[{colour} bold]{outcome.kind:>8}[/]  [bold]{name}[/]  {SENTENCES[outcome.reason]}")
+
+
 def _print_answer(
     console: "Console", injected: "Injected", answer: dict[str, Any], operations: list[dict[str, Any]]
 ) -> None:
     from webhook.admit.steps import STEPS
     from webhook.cli.changes import describe
-    from webhook.model.outcome import SENTENCES
 
-    colour = {"skip": "cyan", "patch": "green", "degraded": "yellow", "refuse": "red"}[injected.outcome.kind]
-    console.print(
-        f"[{colour} bold]{injected.outcome.kind:>8}[/]  [bold]{injected.label}[/]  {SENTENCES[injected.outcome.reason]}"
-    )
+    _print_outcome(console, injected, injected.label)
     if not answer["allowed"]:
         console.print(f"          {answer['status']['message']}", style="red", markup=False)
     for warning in answer.get("warnings", []):

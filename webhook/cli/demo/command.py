@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import httpx
     from rich.console import Console
 
+    from webhook.cli.demo.admission import Shown
     from webhook.cli.demo.start import Driver
     from webhook.config import AdmitPolicy
     from webhook.state.directory import DirectoryState
@@ -34,7 +35,10 @@ def demo(
             metavar="DIR", help="Directory with a stand-in for the node's driver; 'make demo' in a checkout makes one."
         ),
     ] = None,
-    diff: Annotated[bool, typer.Option("--diff", help="Show every manifest before and after, not only one.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show what happens to every pod in full, not only to one of each kind.")
+    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show every manifest before and after; implies --all.")] = False,
 ) -> None:
     """Send the example workloads through a running webhook, bind some of their pods, and start them."""
     from rich.console import Console
@@ -54,20 +58,26 @@ def demo(
         raise ManifestError(f"{directory}: expected workloads/*.yaml. Name a directory that has them with --examples")
     console = Console(highlight=False, soft_wrap=True)
     played = Driver.read(driver) if driver else None
+    detailed = every or diff
     _, policy = read_settings(None)
     with _copy(directory / "state") as copy:
         state = load_directory(copy)
         with running_webhook(copy, console) as client:
             agreed = [
-                send_workload(console, client, path, policy, state, diff=diff or path.stem == SHOWN_IN_FULL)
+                send_workload(console, client, path, policy, state, shown=_shown(path, detailed=detailed, diff=diff))
                 for path in files
             ]
-            right = _to_the_node(console, client, copy, files, policy, state, played)
-        right = place_a_pod(console, state) and right
+            stage = _Stage(console, client, copy, policy, state, played, detailed)
+            right, started = _to_the_node(stage, files)
+        right = place_a_pod(console, state, detailed=detailed) and right
     pods = sum(map(len, agreed))
     same = sum(map(sum, agreed))
     console.print(f"\n[bold]{pods} pods of {len(files)} workloads[/] went through the webhook over TLS.")
     console.print(f"'gpu-topology inject' gives the same patch, byte for byte, for {same} of them.")
+    if started:
+        console.print(started)
+    if not detailed:
+        console.print("What was done to each pod, and why: --all. Each manifest before and after: --diff.", style="dim")
     if same != pods or not right:
         raise typer.Exit(1)
 
@@ -82,35 +92,47 @@ def _copy(state: Path) -> Iterator[Path]:
         yield copy
 
 
-def _to_the_node(  # noqa: PLR0913, PLR0917 - the world of the demo
-    console: "Console",
-    client: "httpx.Client",
-    directory: Path,
-    files: list[Path],
-    policy: "AdmitPolicy",
-    state: "DirectoryState",
-    driver: "Driver | None",
-) -> bool:
-    """Bind and start the pods of some workloads; says whether everything went as it should."""
+class _Stage(NamedTuple):
+    """What the pods meet on their way to the node."""
+
+    console: "Console"
+    client: "httpx.Client"
+    directory: Path
+    policy: "AdmitPolicy"
+    state: "DirectoryState"
+    driver: "Driver | None"
+    detailed: bool
+
+
+def _shown(path: Path, *, detailed: bool, diff: bool) -> "Shown":
+    """How much is shown of a workload."""
+    from webhook.cli.demo.admission import Shown
+
+    if diff or (detailed and path.stem == SHOWN_IN_FULL):
+        return Shown.MANIFEST
+    return Shown.CHANGES if detailed else Shown.OUTCOME
+
+
+def _to_the_node(stage: _Stage, files: list[Path]) -> tuple[bool, str]:
+    """Bind and start the pods of some workloads; says whether everything went as it should, and the sum of it."""
     from webhook.cli.demo.cluster import create_pods
 
+    console, state = stage.console, stage.state
     node = state.node(NODE).published
     paths = [path for path in files if path.stem in GOING_TO_THE_NODE]
     if node is None or not paths:
-        return True
+        return True, ""
     console.print()
     console.rule(f"[bold]to the node {NODE}", align="left", style="dim")
-    _say_what_is_played(console, driver)
+    _say_what_is_played(console, stage.driver)
     free = list(node.topology.gpus)
-    pods = [pod for path in paths for pod in create_pods(path, policy, state)]
-    right = [_start(console, client, directory, pod, free, driver) for pod in pods]
+    pods = [pod for path in paths for pod in create_pods(path, stage.policy, state)]
+    right = [_start(stage, pod, free) for pod in pods]
     name = pods[0]["metadata"]["name"]
-    stopped = _swapped(console, pods[0], free_card=node.topology.gpus[4], driver=driver)
-    if all(right) and stopped:
-        console.print(
-            f"\n[bold]{len(pods)} pods[/] started with their own cards; with one card swapped, {name} does not."
-        )
-    return all(right) and stopped
+    stopped = _swapped(console, pods[0], free_card=node.topology.gpus[4], driver=stage.driver)
+    if not (all(right) and stopped):
+        return False, ""
+    return True, f"[bold]{len(pods)} pods[/] started with their own cards; with one card swapped, {name} does not."
 
 
 def _say_what_is_played(console: "Console", driver: "Driver | None") -> None:
@@ -127,39 +149,45 @@ def _say_what_is_played(console: "Console", driver: "Driver | None") -> None:
     console.print(text, style="dim italic")
 
 
-def _start(
-    console: "Console",
-    client: "httpx.Client",
-    directory: Path,
-    pod: dict[str, Any],
-    free: list["Gpu"],
-    driver: "Driver | None",
-) -> bool:
+def _start(stage: _Stage, pod: dict[str, Any], free: list["Gpu"]) -> bool:
     """Allocate, bind and start one pod."""
     import json
 
     from webhook.allocation.hami import DIALECT
-    from webhook.cli.demo.cluster import allocate, bind, environment_of
+    from webhook.cli.demo.cluster import allocate, bind
     from webhook.cli.demo.start import print_started, run_remap
 
-    name = pod["metadata"]["name"]
+    console, name = stage.console, pod["metadata"]["name"]
     allocate(pod, NODE, free)
-    (directory / "pods" / f"{name}.yaml").write_text(json.dumps(pod), encoding="utf-8")
+    (stage.directory / "pods" / f"{name}.yaml").write_text(json.dumps(pod), encoding="utf-8")
     console.print(f"\n[bold]pod {name}[/]")
-    console.print(f"          HAMi: {pod['metadata']['annotations'][DIALECT.key]}", markup=False)
-    written = bind(client, pod, NODE)
+    if stage.detailed:
+        console.print(f"          HAMi: {pod['metadata']['annotations'][DIALECT.key]}", markup=False)
+    written = bind(stage.client, pod, NODE)
+    if stage.detailed:
+        _print_written(console, written)
+    started = run_remap(pod, stage.driver)
+    print_started(console, started, full=stage.detailed and len(pod["spec"]["containers"]) > 1)
+    if stage.detailed:
+        _print_variables(console, pod)
+    return started.code == 0
+
+
+def _print_written(console: "Console", written: dict[str, str]) -> None:
     console.print("          the Binding gets", style="bold")
     for key, value in written.items():
         text = value if len(value) <= 100 else f"{value[:100]}... ({len(value)} characters)"
         console.print(f"            annotation {key}: {text}", markup=False)
-    started = run_remap(pod, driver)
-    print_started(console, started, full=len(pod["spec"]["containers"]) > 1)
+
+
+def _print_variables(console: "Console", pod: dict[str, Any]) -> None:
+    from webhook.cli.demo.cluster import environment_of
+
     for container in pod["spec"]["containers"]:
         variables = environment_of(container, pod)
         ours = [f"{key}={variables[key]}" for key in _SHOWN if variables.get(key)]
         if ours:
             console.print(f"          container {container['name']} starts with {' '.join(ours)}", markup=False)
-    return started.code == 0
 
 
 _SHOWN = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NCCL_P2P_LEVEL", "NCCL_NVLS_ENABLE", "NCCL_HOSTID")

@@ -19,7 +19,7 @@ _PLAYED = (
 )
 
 
-def place_a_pod(console: "Console", state: "DirectoryState") -> bool:
+def place_a_pod(console: "Console", state: "DirectoryState", *, detailed: bool) -> bool:
     """Have cards chosen for a pod of two; says whether an NVLink joins them. Nothing happens without the node."""
     from webhook import __version__
     from webhook.config import admit_policy, parse_config
@@ -37,7 +37,7 @@ def place_a_pod(console: "Console", state: "DirectoryState") -> bool:
     _tell(world, known.topology)
     (write,) = Planner(world, policy, namespaces=state.namespace).decide(0.0, _now())
     console.print(f"\n[bold]pod {write.name}[/]")
-    for operation in (each for each in write.patch if each.op != "test"):
+    for operation in (each for each in write.patch if detailed and each.op != "test"):
         console.print(f"          {_said(operation.op, operation.path, operation.value)}", markup=False)
     if write.condition:
         console.print(f"          condition {write.condition.reason}: {write.condition.message}", markup=False)

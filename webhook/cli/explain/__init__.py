@@ -1,22 +1,19 @@
 """``gpu-topology explain``: why a pod has NVLink between its GPUs, or has not."""
 
-import os
-import re
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from webhook.cli.kubeconfig import usual_kubeconfig
 from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION, STANDARD_INPUT
 from webhook.cli.topology.output import UNMET, Output
 from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
 
 if TYPE_CHECKING:
     from webhook.cli.explain.known import Known
-
-_NAME = re.compile(r"([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)/([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)")
-"""A namespace and a pod: k8s.io/apimachinery, pkg/util/validation."""
+    from webhook.cli.explain.wanted import Wanted
 
 
 class _Files(NamedTuple):
@@ -26,8 +23,24 @@ class _Files(NamedTuple):
     recursive: bool
 
 
+class _Where(NamedTuple):
+    """Which cluster."""
+
+    kubeconfig: Path | None
+    context: str
+
+
 def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
-    pod: Annotated[str | None, typer.Argument(metavar="[NAMESPACE/POD]", help="Which pod.")] = None,
+    pod: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[POD | NAMESPACE/POD | KIND/NAME]",
+            help="Which pod; of a workload, such as deploy/train, job/train or sts/train, the newest.",
+        ),
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Of the pod; without, that of the context.")
+    ] = "",
     file: Annotated[list[str] | None, FILE_OPTION] = None,
     recursive: Annotated[bool, RECURSIVE_OPTION] = False,
     node: Annotated[str, typer.Option(metavar="NODE", help="Where the pod is; without, its own node.")] = "",
@@ -43,6 +56,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
     ] = None,
+    context: Annotated[str, typer.Option(metavar="NAME", help="Of the kubeconfig; without, the current one.")] = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
     hami_version: Annotated[str, HAMI_OPTION] = "",
     kubernetes_version: Annotated[str, KUBERNETES_OPTION] = "",
@@ -53,76 +67,69 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     Works for pods that are not injected too. Ends with exit code 0 if no condition fails, else with 1.
     """
     from webhook.cli.explain.known import evidence_of
-    from webhook.cli.explain.output import as_json, as_text
+    from webhook.cli.explain.output import as_json, report_lines
     from webhook.cli.inputs import read_settings
+    from webhook.cli.topology.colours import print_lines
     from webhook.cli.versions import given_versions, overruled
     from webhook.explain.explain import explain as judge
 
-    wanted = _parse_name(pod)
+    wanted = _parse_name(pod, namespace)
     if topology == STANDARD_INPUT and file and STANDARD_INPUT in file:
         raise typer.BadParameter("standard input can be read once: give one of them as a file", param_hint="--topology")
     given = given_versions(hami_version, kubernetes_version)
     settings, policy = read_settings(config)
     policy = overruled(policy, given)
     registration = settings.certificates.webhook_configuration
-    with _look(wanted, _Files(file, recursive), state, kubeconfig, registration) as known:
+    with _look(wanted, _Files(file, recursive), state, _Where(kubeconfig, context), registration) as known:
         report = judge(evidence_of(known, policy, node=node, topology=topology, is_configured=config is not None))
-    typer.echo(as_json(report) if output is Output.JSON else as_text(report), nl=False)
+    if output is Output.JSON:
+        typer.echo(as_json(report), nl=False)
+    else:
+        print_lines(report_lines(report))
     if report.fails:
         raise typer.Exit(UNMET)
 
 
-def _parse_name(text: str | None) -> tuple[str, str] | None:
+def _parse_name(text: str | None, namespace: str) -> "Wanted | None":
+    from webhook.cli.explain.wanted import NoNameError, parse_wanted
+
     if text is None:
         return None
-    match = _NAME.fullmatch(text)
-    if not match:
-        from webhook.model.errors import shorten
-
-        raise typer.BadParameter(f"expected NAMESPACE/POD, found {shorten(text)}", param_hint="NAMESPACE/POD")
-    return match[1], match[2]
+    try:
+        return parse_wanted(text, namespace)
+    except NoNameError as error:
+        raise typer.BadParameter(str(error), param_hint="POD") from None
 
 
 def _look(
-    wanted: tuple[str, str] | None, files: _Files, state: Path | None, kubeconfig: Path | None, registration: str
+    wanted: "Wanted | None", files: _Files, state: Path | None, where: _Where, registration: str
 ) -> AbstractContextManager["Known"]:
     """Where the pod is to be found: in files, or in a cluster."""
-    if kubeconfig is not None and (files.named is not None or state is not None):
-        raise typer.BadParameter("give either files or a cluster", param_hint="--kubeconfig")
+    from webhook.cli.explain.wanted import POD
+
+    in_files = files.named is not None or state is not None
+    if in_files:
+        for option, value in (("--kubeconfig", where.kubeconfig), ("--context", where.context)):
+            if value:
+                raise typer.BadParameter("give either files or a cluster", param_hint=option)
+        if wanted and wanted.kind is not POD:
+            raise typer.BadParameter("only in a cluster the pods of a workload can be found", param_hint="POD")
     if files.named is None and wanted is None:
-        raise typer.BadParameter("expected NAMESPACE/POD or --file", param_hint="NAMESPACE/POD")
-    if files.named is not None or state is not None:
+        raise typer.BadParameter("expected POD or --file", param_hint="POD")
+    if in_files:
         from webhook.cli.explain.files import known_from_files
+        from webhook.cli.explain.known import DEFAULT_NAMESPACE
         from webhook.cli.manifests import read_files
 
         given = None if files.named is None else list(read_files(files.named, recursive=files.recursive))
-        return nullcontext(known_from_files(wanted, given, state))
+        pod = (wanted.namespace or DEFAULT_NAMESPACE, wanted.name) if wanted else None
+        return nullcontext(known_from_files(pod, given, state))
     if wanted is None:
         raise TypeError("a pod without a file has a name")
     from webhook.cli.explain.cluster import known_from_cluster
+    from webhook.cli.kubeconfig import namespace_of_context
 
-    return known_from_cluster(*wanted, kubeconfig or usual_kubeconfig(), registration=registration)
-
-
-def usual_kubeconfig() -> Path | None:
-    """Where kubectl looks: the first file of ``KUBECONFIG``, the pod's own account (``None``), ``~/.kube/config``.
-
-    Raises:
-        ConfigError: there is none of them.
-    """
-    named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    found = next((path for path in named if path.exists()), None)
-    if found is not None:
-        return found
-    if not named and "KUBERNETES_SERVICE_HOST" in os.environ:
-        return None
-    usual = Path(os.environ.get("HOME", "/")) / ".kube" / "config"
-    if not named and usual.exists():
-        return usual
-    from webhook.model.errors import ConfigError, shorten
-
-    if named:
-        said = f"$KUBECONFIG names {shorten(os.environ['KUBECONFIG'])}, of which nothing exists"
-    else:
-        said = f"$KUBECONFIG is not set, and ~/.kube/config ({usual}) does not exist"
-    raise ConfigError(f"no kubeconfig: {said}. Give --kubeconfig FILE, or --file or --state to do without a cluster")
+    kubeconfig = where.kubeconfig or usual_kubeconfig()
+    if not wanted.namespace:
+        wanted = wanted._replace(namespace=namespace_of_context(kubeconfig, where.context))
+    return known_from_cluster(wanted, kubeconfig, registration=registration, context=where.context)

@@ -14,6 +14,8 @@ from webhook.cli.complaint import complain
 from webhook.cli.explain.asking import NO_ANSWER, Cluster, attempt
 from webhook.cli.explain.claims import read_claims
 from webhook.cli.explain.known import Known, read_pod
+from webhook.cli.explain.wanted import POD, Wanted
+from webhook.cli.explain.workloads import pod_of_workload
 from webhook.explain.evidence import BindingReviews, Reading
 from webhook.explain.standing import NO_SIGNS, PlannerSigns, planner_signs
 from webhook.kube.api_server import Object, connect_objects
@@ -40,24 +42,26 @@ _NOT_READABLE = "what the API server sent is no MutatingWebhookConfiguration"
 
 
 @contextmanager
-def known_from_cluster(namespace: str, name: str, kubeconfig: Path | None, *, registration: str) -> Iterator[Known]:
+def known_from_cluster(
+    wanted: Wanted, kubeconfig: Path | None, *, registration: str, context: str = ""
+) -> Iterator[Known]:
     """The pod as it is now; the rest is asked for when it is needed, until the end of the block.
 
     What cannot be read besides the pod is left out, with a note on standard error.
 
     Args:
-        namespace: Of the pod.
-        name: Of the pod.
+        wanted: The pod, or what makes it, with its namespace.
         kubeconfig: Of the cluster; ``None``: the one in which this program runs as a pod.
         registration: Name of the MutatingWebhookConfiguration that registers the webhook.
+        context: Of the kubeconfig; empty for the current one.
 
     Raises:
         GpuTopologyError: there is no such pod, or the API server cannot be asked.
     """
-    api = connect_objects(kubeconfig, user_agent=names.EXPLAIN_USER_AGENT)
+    api = connect_objects(kubeconfig, user_agent=names.EXPLAIN_USER_AGENT, context=context)
     with asyncio.Runner() as runner:
         try:
-            yield _known(Cluster(api, runner), namespace, name, registration)
+            yield _known(Cluster(api, runner), wanted, registration)
         finally:
             runner.run(api.close())
 
@@ -72,12 +76,9 @@ class _Registered(NamedTuple):
     """Why it could not be read; empty if it could."""
 
 
-def _known(cluster: Cluster, namespace: str, name: str, registration: str) -> Known:
-    try:
-        found = cluster.ask(cluster.api.pod(namespace, name))
-    except NotFound:
-        raise GpuTopologyError(f"there is no pod {namespace}/{name} in this cluster") from None
-    source = f"pod {namespace}/{name}"
+def _known(cluster: Cluster, wanted: Wanted, registration: str) -> Known:
+    namespace, found = wanted.namespace, _find(cluster, wanted)
+    source = f"{wanted.kind.word} {namespace}/{wanted.name}"
     document = to_json(found, source)
     pod = read_pod(document, source)
     around, problem = _namespace(cluster, namespace)
@@ -97,6 +98,27 @@ def _known(cluster: Cluster, namespace: str, name: str, registration: str) -> Kn
         planner=planner,
         asked_at=datetime.now(UTC),
     )
+
+
+def _find(cluster: Cluster, wanted: Wanted) -> Object:
+    """Raises GpuTopologyError if there is no such pod or workload."""
+    try:
+        if wanted.kind is POD:
+            return cluster.ask(cluster.api.pod(wanted.namespace, wanted.name))
+        return pod_of_workload(cluster, wanted)
+    except NotFound:
+        raise GpuTopologyError(_missing(cluster, wanted)) from None
+
+
+def _missing(cluster: Cluster, wanted: Wanted) -> str:
+    """What there is not: the pod, or its namespace already."""
+    try:
+        cluster.ask(cluster.api.namespace(wanted.namespace))
+    except NotFound:
+        return f"there is no namespace {wanted.namespace} in this cluster"
+    except GpuTopologyError:  # who may not read namespaces is told of the pod alone
+        pass
+    return f"there is no {wanted.kind.word} {wanted.namespace}/{wanted.name} in this cluster"
 
 
 def _namespace(cluster: Cluster, name: str) -> tuple[Namespace, str]:
@@ -208,11 +230,18 @@ def _group(cluster: Cluster, pod: Pod, group: str) -> tuple[tuple[Pod, ...] | No
 
 
 def _node(cluster: Cluster, name: str) -> tuple[Sources, Reading]:
-    node, problem = attempt(lambda: cluster.ask(cluster.api.node(name)), None)
+    node, problem = attempt(lambda: _node_if_there(cluster, name), None)
     published, reading = _published(cluster, name, node)
     annotated, _ = attempt(lambda: _annotated(node), None) if node else (None, "")
     problems = "; ".join(filter(None, (reading.node_problem, problem)))
     return replace(published, annotated=annotated), msgspec.structs.replace(reading, node_problem=problems)
+
+
+def _node_if_there(cluster: Cluster, name: str) -> Object:
+    try:
+        return cluster.ask(cluster.api.node(name))
+    except NotFound as error:
+        raise NotFound(f"there is no node {name} in this cluster", status=error.status) from None
 
 
 def _published(cluster: Cluster, name: str, node: Object | None) -> tuple[Sources, Reading]:

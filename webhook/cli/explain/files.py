@@ -147,6 +147,10 @@ def _choose(pods: _Found, wanted: tuple[str, str] | None, source: str) -> tuple[
         return matching[0]
     there = ["/".join(_key(pod)) for _, pod in (matching or pods)]
     listed = ", ".join(there[:_LISTED]) + (f" and {len(there) - _LISTED} more" if len(there) > _LISTED else "")
+    if wanted and not matching:
+        namespaces = {namespace for namespace, _ in map(_key, (pod for _, pod in pods))}
+        missing = f"pod {'/'.join(wanted)}" if wanted[0] in namespaces or not pods else f"pod of namespace {wanted[0]}"
+        raise ManifestError(f"{source}: there is no {missing}" + (f"; the pods there are {listed}" if listed else ""))
     raise FormatError(
         source,
         expected=f"the pod {'/'.join(wanted)}, once" if wanted else "one Pod",

@@ -1,23 +1,27 @@
-"""The report as people and as programs read it."""
+"""The report as people and as programs read it: what fails first, then the other conditions, then one sentence."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 
+from rich.text import Text
+
+from webhook.draw.lines import EMPTY, Line, line, plain
 from webhook.explain.findings import Finding, Report, Verdict
 from webhook.printable import printable
 
 _MARKS = {Verdict.HOLDS: "ok", Verdict.FAILS: "FAIL", Verdict.UNKNOWN: "?", Verdict.NOT_NEEDED: "-"}
+_STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "bold red", Verdict.UNKNOWN: "yellow", Verdict.NOT_NEEDED: "dim"}
 _INDENT = " " * 10
 
 
 def as_text(report: Report) -> str:
-    """The conditions, numbered, and one sentence. Control characters, which a terminal obeys, are escaped."""
-    return "".join(printable(line) + "\n" for line in _lines(report))
+    """For files and pipes: no colours, and each condition in one line. Control characters are escaped."""
+    return plain(report_lines(report))
 
 
 def as_json(report: Report) -> str:
-    """The same as one JSON object."""
+    """The same as one JSON object, with the conditions in their order."""
     document = {
         "pod": report.pod,
         "node": report.node,
@@ -40,16 +44,41 @@ def _document(group: str, finding: Finding) -> dict[str, str | bool]:
     }
 
 
-def _lines(report: Report) -> Iterator[str]:
-    yield f"pod {report.pod} " + (f"on node {report.node}" if report.node else "without a node")
+def report_lines(report: Report) -> Iterator[Line]:
+    """For people. The numbers are those of the conditions in their order, wherever a condition stands."""
     number = count(1)
-    for group in report.groups:
-        yield ""
-        yield group.title
-        for finding in group.findings:
-            code = f" ({finding.code})" if finding.code else ""
-            yield f"{next(number):3}. {_MARKS[finding.verdict]:<4} {finding.condition}: {finding.evidence}{code}"
-            if finding.remedy:
-                yield f"{_INDENT}-> {finding.remedy}"
-    yield ""
-    yield report.conclusion
+    groups = [(group.title, [(next(number), finding) for finding in group.findings]) for group in report.groups]
+    failing = [(place, finding) for _, findings in groups for place, finding in findings if finding.fails]
+    where = f"on node {report.node}" if report.node else "without a node"
+    yield line(printable(f"pod {report.pod} {where}"), "bold")
+    if failing:
+        every = next(number) - 1
+        yield from _section(f"{len(failing)} of {every} conditions {'fails' if len(failing) == 1 else 'fail'}", failing)
+    for title, findings in groups:
+        others = [(place, finding) for place, finding in findings if not finding.fails]
+        if others:
+            yield from _section(title, others)
+    yield EMPTY
+    yield line(printable(report.conclusion), "bold")
+
+
+def _section(title: str, findings: Sequence[tuple[int, Finding]]) -> Iterator[Line]:
+    yield EMPTY
+    yield line(title, "bold")
+    for number, finding in findings:
+        yield from _condition(number, finding)
+
+
+def _condition(number: int, finding: Finding) -> Iterator[Line]:
+    style = _STYLES[finding.verdict]
+    begin = Text(f"{number:3}. ").append(f"{_MARKS[finding.verdict]:<4}", style=style).append(" ")
+    not_needed = finding.verdict is Verdict.NOT_NEEDED
+    text = Text(style="dim" if not_needed else "").append(
+        printable(finding.condition), style="" if not_needed else "bold"
+    )
+    text.append(f": {printable(finding.evidence)}")
+    if finding.code:
+        text.append(f" ({finding.code})", style="dim")
+    yield Line(begin, text)
+    if finding.remedy:
+        yield Line(Text(f"{_INDENT}-> ", style="cyan"), Text(printable(finding.remedy), style="cyan"))

@@ -1,14 +1,43 @@
-"""Whether standard output wants colours."""
+"""Whether standard output is a terminal, and wants colours."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from webhook.draw.lines import Line
+
 
 def coloured_console() -> "Console | None":
     """The terminal that standard output is; none if it is something else, or wants no colours (``NO_COLOR``)."""
+    console = terminal()
+    return console if console and console.color_system else None
+
+
+def terminal() -> "Console | None":
+    """The terminal that standard output is; none if it is something else.
+
+    What wants no colours (``NO_COLOR``, ``TERM=dumb``) gets no other style either.
+    """
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
-    return console if console.is_terminal and not console.no_color and not console.is_dumb_terminal else None
+    if not console.is_terminal:
+        return None
+    if console.no_color or console.is_dumb_terminal:
+        return Console(highlight=False, soft_wrap=True, color_system=None)
+    return console
+
+
+def print_lines(lines: "Iterable[Line]") -> None:
+    """Print them: in colours and wrapped on a terminal, as they are elsewhere."""
+    from webhook.draw.lines import plain, wrapped
+
+    console = terminal()
+    if console:
+        console.print(wrapped(lines, console))
+    else:
+        typer.echo(plain(lines), nl=False)

@@ -209,8 +209,10 @@ def _plan_in_cluster(
 
     world = read_world(kubeconfig)
     known = {name: each.topology for name, each in world.nodes.items() if each.topology}
+    if node and node not in world.nodes:
+        raise GpuTopologyError(f"there is no node {node} in this cluster")
     if node and node not in known:
-        raise GpuTopologyError(f"node {node}: nothing is known of its GPUs, or there is no such node")
+        raise GpuTopologyError(f"node {node}: nothing is known of its GPUs")
     take(world, {name: _uuids(known[name], held) for name, held in _busy(busy, list(known.values())).items() if held})
     found = survey(world, Job(request=request, policy=Policy(policy), node=node))
     if output is Output.TEXT:

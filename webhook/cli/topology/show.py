@@ -1,6 +1,7 @@
 """``gpu-topology topology show``: the matrix of a node, or a picture of it."""
 
 import enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,9 +22,12 @@ class Output(enum.StrEnum):
     SVG = "svg"
 
 
-def show(
+def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     file: File = None,
     state: State = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of a cluster: the node that --node names, as it is now.")
+    ] = None,
     node: Node = None,
     gpus: Annotated[
         str | None, typer.Option(metavar="INDICES", help="A set of GPUs to mark and to judge, such as 0,3.")
@@ -31,9 +35,10 @@ def show(
     bandwidth: Annotated[bool, typer.Option("--bandwidth", help="GB/s per direction instead of words.")] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="text, json (NodeTopology) or svg.")] = Output.TEXT,
 ) -> None:
-    """Show how the GPUs of a node are joined: this machine's, a file's, or a state directory's.
+    """Show how the GPUs of a node are joined: this machine's, a file's, a state directory's, or a cluster's.
 
-    On a terminal in colours. Elsewhere the words of nvidia-smi topo -m; what is wrong with the node goes to stderr.
+    On a terminal in colours and within its width. Elsewhere the words of nvidia-smi topo -m; what is wrong with the
+    node goes to stderr.
     Ends with exit code 1 if the node has no GPU.
     """
     from webhook.cli.topology.source import read_source
@@ -44,7 +49,7 @@ def show(
     if output is not Output.TEXT and bandwidth:
         raise typer.BadParameter("only text shows bandwidths", param_hint="--bandwidth")
     indices = parse_indices(gpus)
-    topology = read_source(file, state, node)
+    topology = _of_cluster(kubeconfig, file, state, node) if kubeconfig else read_source(file, state, node)
     if not topology.gpus and not topology.lost:
         raise GpuTopologyError(f"node {topology.node}: {topology.problem or 'it has no GPU'}")
     if output is Output.JSON:
@@ -60,6 +65,16 @@ def show(
         _print_notes(topology)
     else:
         _print_text(topology, chosen, bandwidth=bandwidth)
+
+
+def _of_cluster(kubeconfig: Path, file: str | None, state: Path | None, node: str | None) -> "NodeTopology":
+    if file is not None or state is not None:
+        raise typer.BadParameter("give either a cluster or files", param_hint="--kubeconfig")
+    if node is None:
+        raise typer.BadParameter("expected the name of a node of the cluster", param_hint="--node")
+    from webhook.cli.topology.cluster_node import node_of_cluster
+
+    return node_of_cluster(kubeconfig, node)
 
 
 def parse_indices(text: str | None) -> list[int]:
@@ -80,12 +95,12 @@ def _judge(topology: "NodeTopology", gpus: list[int]) -> "GpuSet | None":
 
 
 def _print_text(topology: "NodeTopology", chosen: "GpuSet | None", *, bandwidth: bool) -> None:
-    from webhook.cli.topology.colours import coloured_console
+    from webhook.cli.topology.colours import terminal
     from webhook.draw.terminal import picture, plain
 
-    console = coloured_console()
+    console = terminal()
     if console:
-        console.print(picture(topology, chosen=chosen, bandwidth=bandwidth), end="")
+        console.print(picture(topology, chosen=chosen, bandwidth=bandwidth, width=console.width), end="")
         return
     typer.echo(plain(topology, chosen=chosen, bandwidth=bandwidth), nl=False)
     _print_notes(topology)

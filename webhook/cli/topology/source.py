@@ -133,19 +133,19 @@ def read_nodes(state: Path, *, wanted: str | None = None) -> dict[str, "NodeTopo
 
 
 def _one_of(state: Path, node: str | None) -> "NodeTopology":
-    from webhook.model.errors import FormatError
+    from webhook.model.errors import FormatError, ManifestError, shorten
 
     nodes = read_nodes(state, wanted=node)
     if node is None and len(nodes) == 1:
         node = next(iter(nodes))
     if node not in nodes:
-        listed = [*nodes][:_LISTED]
         more = f" and {len(nodes) - _LISTED} more" if len(nodes) > _LISTED else ""
+        listed = f"{', '.join([*nodes][:_LISTED])}{more}"
+        source = str(state / "nodes")
+        if node is not None:
+            raise ManifestError(f"{source}: there is no node {shorten(node)}; the nodes there are {listed}")
         raise FormatError(
-            f"{state / 'nodes'}",
-            expected=f"one node: {', '.join(listed)}{more}",
-            found=node or f"{len(nodes)} nodes",
-            fix="Name one with --node",
+            source, expected=f"one node: {listed}", found=f"{len(nodes)} nodes", fix="Name one with --node"
         )
     return nodes[node]
 

@@ -1,0 +1,61 @@
+"""``gpu-topology completion``: scripts for shells, and answers for kubectl's own completion."""
+
+import contextlib
+import enum
+import io
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+PROGRAM = "gpu-topology"
+_VARIABLE = "_GPU_TOPOLOGY_COMPLETE"
+"""Tells the command line to speak of completions, as Click documents it: "Shell Completion"."""
+_NO_FILES, _DEFAULT = 4, 0
+"""ShellCompDirectiveNoFileComp, ShellCompDirectiveDefault: github.com/spf13/cobra, completions.go."""
+
+
+class Shell(enum.StrEnum):
+    """Shells with completion."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def completion(shell: Annotated[Shell, typer.Argument(help="bash, zsh or fish.")]) -> None:
+    """Print the completion script of a shell: source <(gpu-topology completion bash).
+
+    kubectl completes 'kubectl gpu-topology' by itself, with the program kubectl_complete-gpu_topology.
+    """
+    from webhook.cli.main import app
+
+    os.environ[_VARIABLE] = f"source_{shell}"
+    app(prog_name=PROGRAM)
+
+
+def complete_for_kubectl(words: Sequence[str]) -> None:
+    """Print what may stand in the place of the last word, as kubectl expects it of a plugin.
+
+    It expects a candidate in each line, then a colon and a directive: k8s.io/kubectl, pkg/cmd/plugin.
+
+    Args:
+        words: Those behind ``kubectl gpu-topology``; the last may be empty or a beginning.
+    """
+    found = _candidates(words or [""])
+    sys.stdout.write("".join(f"{each}\n" for each in found))
+    sys.stdout.write(f":{_NO_FILES if found else _DEFAULT}\n")
+
+
+def _candidates(words: Sequence[str]) -> list[str]:
+    from webhook.cli.main import app
+
+    line = " ".join(shlex.quote(word) if word else "" for word in (PROGRAM, *words))
+    os.environ |= {_VARIABLE: "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+        app(prog_name=PROGRAM)
+    return said.getvalue().split("\n")[:-1] if said.getvalue().strip() else []

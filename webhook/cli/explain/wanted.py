@@ -1,0 +1,69 @@
+"""Which pod ``explain`` is asked about, as its arguments name it."""
+
+import re
+from typing import NamedTuple
+
+from webhook.model.errors import GpuTopologyError, shorten
+from webhook.printable import printable
+
+_SEGMENT = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_NAMESPACE = re.compile(_SEGMENT)
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+"""A namespace, and an object: k8s.io/apimachinery, pkg/util/validation."""
+
+
+class Kind(NamedTuple):
+    """A kind of objects that make pods."""
+
+    word: str
+    group: str
+    """Of the API, with its version; empty for the pods themselves."""
+    resource: str
+    """Its name in paths."""
+
+
+POD = Kind("pod", "", "pods")
+_KINDS = {
+    POD: ("po", "pod", "pods"),
+    Kind("deployment", "apps/v1", "deployments"): ("deploy", "deployment", "deployments"),
+    Kind("replicaset", "apps/v1", "replicasets"): ("rs", "replicaset", "replicasets"),
+    Kind("statefulset", "apps/v1", "statefulsets"): ("sts", "statefulset", "statefulsets"),
+    Kind("daemonset", "apps/v1", "daemonsets"): ("ds", "daemonset", "daemonsets"),
+    Kind("job", "batch/v1", "jobs"): ("job", "jobs"),
+}
+_WORDS = {word: kind for kind, words in _KINDS.items() for word in words}
+
+
+class Wanted(NamedTuple):
+    """A pod, or what makes it."""
+
+    name: str
+    namespace: str = ""
+    """Empty: the current one."""
+    kind: Kind = POD
+
+
+class NoNameError(GpuTopologyError):
+    """What is given names no pod."""
+
+
+def parse_wanted(text: str, namespace: str) -> Wanted:
+    """Read ``NAMESPACE/POD``, ``POD`` or ``KIND/NAME``, as kubectl writes kinds.
+
+    Args:
+        text: The argument.
+        namespace: The option; empty if it is not given.
+
+    Raises:
+        NoNameError: it is none of them, or the namespace is named twice.
+    """
+    before, slash, name = text.rpartition("/")
+    kind = _WORDS.get(before, POD) if slash else POD
+    in_front = before if slash and before not in _WORDS else ""
+    if not _NAME.fullmatch(name) or (in_front and not _NAMESPACE.fullmatch(in_front)) or (slash and not before):
+        raise NoNameError(f"expected POD, NAMESPACE/POD or KIND/NAME, found {shorten(text)}")
+    if namespace and not _NAMESPACE.fullmatch(namespace):
+        raise NoNameError(f"expected the name of a namespace, found {shorten(namespace)}")
+    if in_front and namespace:
+        raise NoNameError(f"{printable(text)} names a namespace. Leave it away, or the option --namespace")
+    return Wanted(name, namespace or in_front, kind)

@@ -1,0 +1,71 @@
+"""The pod of a workload: its newest, or the one that its template would make."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from webhook.cli.complaint import complain
+from webhook.cli.explain.asking import Cluster
+from webhook.cli.explain.wanted import Wanted
+from webhook.kube.api_server import Object
+from webhook.model.errors import FormatError, GpuTopologyError
+
+_OPERATORS: Mapping[str, Callable[[str, str], str]] = {
+    "In": lambda key, values: f"{key} in ({values})",
+    "NotIn": lambda key, values: f"{key} notin ({values})",
+    "Exists": lambda key, _: key,
+    "DoesNotExist": lambda key, _: f"!{key}",
+}
+
+
+def pod_of_workload(cluster: Cluster, wanted: Wanted) -> Object:
+    """The newest pod of a workload, with a note on standard error; without one what its template says.
+
+    Raises:
+        NotFound: there is no such workload.
+        GpuTopologyError: it cannot be read, or has no template.
+    """
+    kind, namespace, name = wanted.kind, wanted.namespace, wanted.name
+    what = f"{kind.word} {namespace}/{name}"
+    workload = cluster.ask(cluster.api.workload(kind.group, kind.resource, namespace, name))
+    spec = _object(workload, "spec")
+    selector = label_selector(_object(spec, "selector"), what)
+    pods = cluster.ask(cluster.api.pods(namespace, label=selector)) if selector else []
+    if pods:
+        newest = max(pods, key=_created)
+        others = f" of {len(pods)}" if len(pods) > 1 else ""
+        complain(f"gpu-topology: {what}: the newest pod{others} is {_object(newest, 'metadata').get('name')}")
+        return newest
+    template = _object(spec, "template")
+    if not template:
+        raise GpuTopologyError(f"{what} has no template of pods")
+    complain(f"gpu-topology: {what} has no pod; what follows is about its template")
+    metadata = _object(template, "metadata") | {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _object(template, "spec")}
+
+
+def label_selector(selector: Mapping[str, Any], what: str) -> str:
+    """A selector of objects as queries write it; empty if it says nothing.
+
+    Raises:
+        FormatError: an operator is not known.
+    """
+    labels = selector.get("matchLabels")
+    parts = [f"{key}={value}" for key, value in (labels.items() if isinstance(labels, dict) else ())]
+    expressions = selector.get("matchExpressions")
+    for each in expressions if isinstance(expressions, list) else ():
+        operator = str(each.get("operator"))
+        if operator not in _OPERATORS:
+            raise FormatError(f"{what}: selector", expected=", ".join(_OPERATORS), found=operator)
+        parts.append(_OPERATORS[operator](str(each.get("key")), ",".join(map(str, each.get("values") or ()))))
+    return ",".join(parts)
+
+
+def _created(pod: Object) -> tuple[str, str]:
+    """RFC 3339 in UTC sorts as text; pods of the same second by name."""
+    metadata = _object(pod, "metadata")
+    return str(metadata.get("creationTimestamp", "")), str(metadata.get("name", ""))
+
+
+def _object(document: Mapping[str, Any], member: str) -> dict[str, Any]:
+    value = document.get(member)
+    return value if isinstance(value, dict) else {}
