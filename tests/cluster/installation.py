@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
+from kubernetes.client.exceptions import ConflictException
 
 from certs.issue import issue
 from tests.chart.registration import installed_limits, installed_registration
@@ -155,7 +156,8 @@ def installed(
         admin = CoreV1Api(client)
         admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=NAMESPACE)))
         admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=PROBED, labels={INJECTION: "enabled"})))
-        admin.create_namespaced_service_account(PROBED, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+        with suppress(ConflictException):  # a controller manager, where one runs, may be quicker
+            admin.create_namespaced_service_account(PROBED, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
         with_claims = (settings or {}).get("claims", {}).get("enabled", False)
         allowed = (*WEBHOOK, *CLAIMS) if with_claims else WEBHOOK
         kubeconfig = permitted(admin, control_plane, NAMESPACE, "gpu-topology-webhook", allowed)
