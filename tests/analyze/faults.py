@@ -191,6 +191,7 @@ _REGISTRATION = _CERTIFICATES | {
 
 FAULTS = (
     Fault("not opted in", _by_hand("not-opted-in"), _pod("plain/notebook", "GT103", "GT155", "GT210")),
+    Fault("claims", _by_hand("claims"), _pod("team-a/claimed", "GT245")),
     Fault("unreadable namespace", _by_hand("namespace-unreadable"), frozenset({("GT191", "Namespace typo")})),
     Fault("namespace not allowed", _by_hand("namespace-not-allowed"), frozenset({("GT190", "Namespace serving")})),
     Fault("label without effect", _by_hand("namespace-label"), frozenset({("GT192", "Namespace eager")})),

@@ -1,13 +1,14 @@
 """What ``explain`` finds of every pod with GPUs, injected or not."""
 
+import enum
 from collections.abc import Iterator
 from itertools import islice
 
 import msgspec
 
-from webhook.analyze.diagnosis import Diagnosis, Holder, Severity, error
+from webhook.analyze.diagnosis import Diagnosis, Holder, Severity, error, info
 from webhook.analyze.snapshot import KnownPod, Snapshot
-from webhook.catalogue.cluster_findings import POD_MALFORMED
+from webhook.catalogue.cluster_findings import CLAIMS_NOT_JUDGED, POD_MALFORMED
 from webhook.catalogue.links import GPUS_NOT_KNOWN, NO_GPU_OF_A_NODE, NOT_BOUND, NOT_SCHEDULED
 from webhook.catalogue.opting import BAD_OPTION
 from webhook.explain.evidence import Evidence, Reading, containers_with_env_from, group_of
@@ -52,17 +53,29 @@ def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
 
 def _findings(snapshot: Snapshot, known: KnownPod, around: "_Surroundings") -> Iterator[Diagnosis]:
     pod = known.pod
-    if not has_gpus(snapshot, pod):
+    asks, holder = _asks(snapshot, pod), holder_of(known)
+    if asks is _Asks.BY_CLAIMS:
+        yield info(holder, CLAIMS_NOT_JUDGED.say())
+    if asks is not _Asks.BY_COUNT:
         return
-    holder, report = holder_of(known), explain(_evidence(snapshot, known, pod, around))
+    report = explain(_evidence(snapshot, known, pod, around))
     for finding in report.findings:
         severity = _severity(finding)
         if severity is not None and not _is_idle(finding, report):
             yield Diagnosis(severity, finding.code, holder, finding.evidence, finding.remedy)
 
 
-def has_gpus(snapshot: Snapshot, pod: Pod) -> bool:
-    """Whether a pod asks for GPUs, as far as that can be read.
+class _Asks(enum.Enum):
+    """How a pod asks for GPUs."""
+
+    NOT = enum.auto()
+    BY_COUNT = enum.auto()
+    BY_CLAIMS = enum.auto()
+    """Alone: what it got stands in the claims."""
+
+
+def _asks(snapshot: Snapshot, pod: Pod) -> _Asks:
+    """How a pod asks for GPUs, as far as that can be read.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -70,10 +83,10 @@ def has_gpus(snapshot: Snapshot, pod: Pod) -> bool:
     try:
         requests = read_requests(pod, snapshot.policy.resources, snapshot.policy.default_count)
     except Refused:
-        return True
+        return _Asks.BY_COUNT
     if requests.mig or any(container.request for container in requests.containers):
-        return True
-    return read_claims(pod, requests) is not None
+        return _Asks.BY_COUNT
+    return _Asks.NOT if read_claims(pod, requests) is None else _Asks.BY_CLAIMS
 
 
 def holder_of(known: KnownPod) -> Holder:
