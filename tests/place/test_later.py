@@ -5,10 +5,20 @@ from itertools import chain
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.place.cluster import PlacedCluster, named
 from tests.topology.machines import a100_pcie_bridged, h20
-from webhook.place.placed import MOST_CARDS, read_placed
+from webhook.place.placed import (
+    MOST_CARDS,
+    MOST_CHARACTERS,
+    CardsHeld,
+    Later,
+    Placed,
+    fitted,
+    format_placed,
+    read_placed,
+)
 
 PLACED, PIN = "gpu.topology/placed", "nvidia.com/use-gpuuuid"
 LABEL = {"gpu.topology/group": "ring"}
@@ -204,6 +214,28 @@ def test_a_group_of_thousands_holds_as_many_cards_as_one_annotation_names() -> N
     cluster.world.refresh()
     free = sum(len(stock.free) * len(names) for stock, names in cluster.world.stocks.items())
     assert free == 40 * 8 - 2 - MOST_CARDS
+
+
+@pytest.mark.parametrize("width", [3, 63, 253])
+def test_as_much_is_held_as_can_be_read_again(width: int) -> None:
+    cluster = begun(*(f"n{number:02}".ljust(width, "x") for number in range(40)), size=9999)
+    annotations = cluster.pods["one"]["metadata"]["annotations"]
+    assert read_placed(annotations)
+    sets = json.loads(annotations[PLACED])["later"]["sets"]
+    room = MOST_CHARACTERS - len(annotations[PLACED])
+    assert 2 * len(sets) == MOST_CARDS or 0 <= room <= len(json.dumps(sets[0]))
+
+
+def test_nodes_that_refused_take_the_room_of_sets_that_are_held() -> None:
+    sets = tuple(CardsHeld("a", (f"GPU-{number}",)) for number in range(MOST_CARDS))
+    placed = Placed("a", ("GPU-a.0",), "", 0, 1, 1, "", later=Later(9999, sets))
+    assert fitted(placed) == placed
+    late = fitted(replace(placed, refused=tuple(str(number).rjust(253, "n") for number in range(100))))
+    assert read_placed({PLACED: format_placed(late)}) == late
+    assert late.later
+    assert late.later.sets == sets[: len(late.later.sets)]
+    none = fitted(replace(placed, refused=tuple(str(number).rjust(253, "n") for number in range(200))))
+    assert none.later is None
 
 
 def forged(**members: Any) -> dict[str, str]:

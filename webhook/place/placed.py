@@ -24,7 +24,7 @@ class Later(msgspec.Struct, frozen=True, rename="camel"):
     size: int
     """How many pods the group has when all are there."""
     sets: tuple[CardsHeld, ...]
-    """For each of the later pods, as far as one annotation holds so many cards."""
+    """For each of the later pods, as far as one annotation has room for them."""
 
 
 class Placed(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -57,6 +57,18 @@ _DECODER = msgspec.json.Decoder(Placed)
 def format_placed(placed: Placed) -> str:
     """The text of the annotation, in one line."""
     return msgspec.json.encode(placed).decode()
+
+
+def fitted(placed: Placed) -> Placed:
+    """The same without the last sets of later pods that would make the annotation too long to be read again."""
+    later, excess = placed.later, len(format_placed(placed)) - MOST_CHARACTERS
+    if later is None or excess <= 0:
+        return placed
+    kept = list(later.sets)
+    while kept and excess > 0:
+        excess -= len(msgspec.json.encode(kept.pop()).decode()) + len(",")
+    fewer = msgspec.structs.replace(later, sets=tuple(kept)) if kept else None
+    return msgspec.structs.replace(placed, later=fewer)
 
 
 def read_placed(annotations: Mapping[str, str]) -> Placed | None:

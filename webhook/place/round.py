@@ -18,7 +18,7 @@ from webhook.place.choose import LOOKS, Chooser, Chosen
 from webhook.place.later import HeldForLater
 from webhook.place.memory import Intents, Memory
 from webhook.place.pinned import written_pin
-from webhook.place.placed import Later, Placed
+from webhook.place.placed import Later, Placed, fitted
 from webhook.place.pod import PodRecord
 from webhook.place.reasons import PlaceReason
 from webhook.place.scheduling import NodeNeeds
@@ -191,10 +191,10 @@ class Round:
             chosen: The cards.
             attempt: 1 for the first choice.
             refused: Nodes that the scheduler did not take before.
-            later: What is held for others of its group.
+            later: What is held for others of its group; fewer sets where the annotation has no room for all.
         """
         gpu_set = chosen.choice.chosen
-        return Placed(
+        placed = Placed(
             node=chosen.node.name,
             cards=chosen.uuids,
             link=gpu_set.link,
@@ -206,6 +206,7 @@ class Round:
             refused=refused,
             later=later,
         )
+        return fitted(placed) if later else placed
 
 
 def _resources_of_hami(policy: AdmitPolicy) -> frozenset[str]:
