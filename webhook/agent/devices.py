@@ -65,9 +65,9 @@ def node_devices(slices: Iterable[Object], node: str) -> NodeDevices:
     """
     newest: dict[Pool, int] = {}
     found: dict[tuple[Pool, int], list[Object]] = defaultdict(list)
-    for spec in (_object(one.get("spec")) for one in slices):
-        about = _object(spec.get("pool"))
-        pool, generation = Pool(_text(spec, "driver"), _text(about, "name")), about.get("generation")
+    for spec in (as_object(one.get("spec")) for one in slices):
+        about = as_object(spec.get("pool"))
+        pool, generation = Pool(text_in(spec, "driver"), text_in(about, "name")), about.get("generation")
         if all(pool) and spec.get("nodeName") == node and isinstance(generation, int):
             newest[pool] = max(newest.get(pool, generation), generation)
             found[pool, generation].append(spec)
@@ -83,13 +83,13 @@ def normal_bus_id(text: str) -> str:
 
 
 def _is_complete(specs: list[Object]) -> bool:
-    return len(specs) == _object(specs[0].get("pool")).get("resourceSliceCount")
+    return len(specs) == as_object(specs[0].get("pool")).get("resourceSliceCount")
 
 
 def _devices(pool: Pool, specs: Iterable[Object]) -> Iterator[Device]:
     for spec in specs:
         for one in _objects(spec.get("devices")):
-            name, attributes = _text(one, "name"), _object(one.get("attributes"))
+            name, attributes = text_in(one, "name"), as_object(one.get("attributes"))
             if name:
                 parent = _attribute(attributes, pool, "parentUUID")
                 yield Device(
@@ -106,17 +106,19 @@ def _devices(pool: Pool, specs: Iterable[Object]) -> Iterator[Device]:
 def _attribute(attributes: Object, pool: Pool, name: str) -> str:
     """A string; a name without a domain belongs to the driver, which may also spell its domain out."""
     value = attributes.get(name, attributes.get(f"{pool.driver}/{name}"))
-    return _text(_object(value), "string")
+    return text_in(as_object(value), "string")
 
 
 def _objects(value: object) -> list[Object]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _object(value: object) -> Object:
+def as_object(value: object) -> Object:
+    """What the API server sent, if it is an object; else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def _text(holder: Object, key: str) -> str:
+def text_in(holder: Object, key: str) -> str:
+    """A member of an object, if it is text; else empty."""
     value = holder.get(key)
     return value if isinstance(value, str) else ""

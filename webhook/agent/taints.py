@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from webhook.agent.devices import Device, DeviceId, NodeDevices, Pool, normal_bus_id
+from webhook.agent.devices import Device, DeviceId, NodeDevices, Pool, as_object, normal_bus_id, text_in
 from webhook.agent.illness import Cause
 from webhook.model import names
 from webhook.model.node_names import node_label, taint_rule_name
@@ -115,9 +115,9 @@ def ill_with_links(ill: Mapping[str, Cause], *looks: NodeTopology | None) -> tup
 def own_rules(rules: Iterable[Mapping[str, Any]], node: str, devices: NodeDevices) -> tuple[OwnRule, ...]:
     """The rules that this agent made, among those with its label.
 
-    Anybody may write a label. So a rule counts only if its name is the one that this agent gives to a rule for this
-    device, the pool is one of this node, and the taint is one of the agent's. A rule whose selector or key a person
-    changed is that person's.
+    The label alone proves nothing: whoever may create such rules may write it. So a rule counts only if its name is the
+    one that this agent gives to a rule for this device, the pool is one of this node, and the taint is one of the
+    agent's. A rule whose selector or key a person changed is that person's.
     """
     pools = {pool.name for pool in devices.pools} | {node}
     found = [_own_rule(rule) for rule in rules if _label(rule) == node_label(node)]
@@ -223,30 +223,21 @@ def _patch(rule: OwnRule, gpu: IllGpu) -> Object:
 
 
 def _own_rule(rule: Mapping[str, Any]) -> OwnRule | None:
-    metadata, spec = _object(rule.get("metadata")), _object(rule.get("spec"))
-    selector, taint = _object(spec.get("deviceSelector")), _object(spec.get("taint"))
-    device = DeviceId(_text(selector, "driver"), _text(selector, "pool"), _text(selector, "device"))
-    key = _text(taint, "key")
+    metadata, spec = as_object(rule.get("metadata")), as_object(rule.get("spec"))
+    selector, taint = as_object(spec.get("deviceSelector")), as_object(spec.get("taint"))
+    device = DeviceId(text_in(selector, "driver"), text_in(selector, "pool"), text_in(selector, "device"))
+    key = text_in(taint, "key")
     if not all(device) or key not in KEYS.values():
         return None
     return OwnRule(
-        name=_text(metadata, "name"),
-        uid=_text(metadata, "uid"),
-        version=_text(metadata, "resourceVersion"),
+        name=text_in(metadata, "name"),
+        uid=text_in(metadata, "uid"),
+        version=text_in(metadata, "resourceVersion"),
         device=device,
-        taint=Taint(key, _text(taint, "value")),
-        uuid=_text(_object(metadata.get("annotations")), names.GPU_UUID),
+        taint=Taint(key, text_in(taint, "value")),
+        uuid=text_in(as_object(metadata.get("annotations")), names.GPU_UUID),
     )
 
 
 def _label(rule: Mapping[str, Any]) -> str:
-    return _text(_object(_object(rule.get("metadata")).get("labels")), names.NODE)
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(holder: Mapping[str, Any], key: str) -> str:
-    value = holder.get(key)
-    return value if isinstance(value, str) else ""
+    return text_in(as_object(as_object(rule.get("metadata")).get("labels")), names.NODE)
