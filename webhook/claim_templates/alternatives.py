@@ -153,7 +153,8 @@ def _weigh(selector: ByProduct, models: Sequence[_Model], count: int) -> Alterna
             continue
         linked = model.islands.linked_part(usable)
         if linked != usable:
-            cards = [gpu.uuid for node in model.nodes for gpu in node.gpus if gpu.index in set(usable) - set(linked)]
+            others = set(usable) - set(linked)
+            cards = [gpu.uuid for node in model.nodes for gpu in node.gpus if gpu.index in others]
             without += cards
             if not all(cards) or len(without) > MAX_EXCEPTIONS:
                 return None
