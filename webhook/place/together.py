@@ -39,6 +39,7 @@ class GroupChooser:
         self._scene, self._this = scene, this
         self._members = sorted(members, key=lambda member: (-member.asked.cards.count, member.pod.key))
         self._first = self._members[0]
+        self._count = sum(member.asked.cards.count for member in members)
         self._options = self._first.asked.options
         self._present = scene.world.nodes_of_mates(self._first.pod)
         """Nodes on which pods of the group are already."""
@@ -59,10 +60,8 @@ class GroupChooser:
 
     def _single_nodes(self) -> Iterator[str]:
         """The nodes that have enough for all."""
-        count = sum(member.asked.cards.count for member in self._members)
         for node in self._scene.world.known_nodes():
-            stock = self._scene.world.free_of(node.name)
-            if stock and len(stock.free) >= count and self._present <= {node.name}:
+            if self._free(node.name) >= self._count and self._present <= {node.name}:
                 yield node.name
 
     def _levels(self) -> Iterator[list[frozenset[str]]]:
@@ -87,6 +86,8 @@ class GroupChooser:
         """The best placement that lies in one of these sets of nodes; it is held."""
         best: tuple[tuple[float, ...], Placement] | None = None
         for domain in domains:
+            if sum(self._free(name) for name in domain) < self._count:
+                continue
             found = self._within(domain)
             self._drop()
             if found:
@@ -99,9 +100,6 @@ class GroupChooser:
 
     def _within(self, domain: frozenset[str]) -> Placement | None:
         """Cards for one member after the other."""
-        count = sum(member.asked.cards.count for member in self._members)
-        if sum(self._free(name) for name in domain) < count:
-            return None
         found: Placement = {}
         for member in self._members:
             chosen = self._next(member, domain, found)
