@@ -94,25 +94,21 @@ class ApiServer:
 
     async def resource_claim(self, namespace: str, name: str) -> Object | None:
         """The ResourceClaim, or None."""
+        what = f"get ResourceClaim {namespace}/{name}"
         with suppress(NotFound):
-            return await self._ask(f"get ResourceClaim {namespace}/{name}", "GET", _claims(namespace, "", name))
+            return await self._ask(what, "GET", _claims(namespace, "resourceclaims", name))
         return None
 
     async def resource_claim_template(self, namespace: str, name: str) -> Object | None:
         """The ResourceClaimTemplate, or None."""
         what = f"get ResourceClaimTemplate {namespace}/{name}"
         with suppress(NotFound):
-            return await self._ask(what, "GET", _claims(namespace, "template", name))
+            return await self._ask(what, "GET", _claims(namespace, "resourceclaimtemplates", name))
         return None
 
     async def device_classes(self) -> list[Object]:
         """The DeviceClasses; none where the API server does not serve them, as before Kubernetes 1.34."""
-        try:
-            return _items(await self._ask("list DeviceClasses", "GET", f"{_RESOURCE}/v1/deviceclasses"))
-        except ApiRefused as error:
-            if error.status == 404:
-                return []
-            raise
+        return _items(await self._if_served("list DeviceClasses", f"{_RESOURCE}/v1/deviceclasses"))
 
     async def taint_rules_version(self) -> str:
         """The version of ``resource.k8s.io`` in which DeviceTaintRules are served; empty if they are not.
@@ -135,11 +131,8 @@ class ApiServer:
 
     async def create_taint_rule(self, version: str, manifest: Object) -> None:
         """Create the DeviceTaintRule; ``Conflict`` if there is one of that name."""
-        what, whole = (
-            f"create DeviceTaintRule {manifest['metadata']['name']}",
-            {"apiVersion": f"resource.k8s.io/{version}"},
-        )
-        await self._ask(what, "POST", _taint_rules(version), whole | manifest)
+        what = f"create DeviceTaintRule {manifest['metadata']['name']}"
+        await self._ask(what, "POST", _taint_rules(version), {"apiVersion": f"resource.k8s.io/{version}"} | manifest)
 
     async def merge_taint_rule(self, version: str, name: str, patch: Object, *, field_manager: str) -> None:
         """Merge ``patch`` into it; ``Conflict`` if it names a resourceVersion that is no longer the newest."""
@@ -185,7 +178,7 @@ class ApiServer:
         return await self._ask(what, "PATCH", f"{path}?fieldManager={_part(field_manager)}&force=true", manifest, APPLY)
 
     async def _if_served(self, what: str, path: str) -> Object:
-        """What stands at a path of discovery; an empty object where nothing is served."""
+        """What stands at a path; an empty object where the API server does not serve it."""
         try:
             return await self._ask(what, "GET", path)
         except ApiRefused as error:
@@ -245,9 +238,8 @@ def _core(namespace: str, resource: str, name: str = "") -> str:
     return f"{path}/{_part(name)}" if name else path
 
 
-def _claims(namespace: str, suffix: str, name: str) -> str:
-    path = f"/apis/resource.k8s.io/v1/namespaces/{_part(namespace)}"
-    return f"{path}/resourceclaim{suffix}s/{_part(name)}"
+def _claims(namespace: str, resource: str, name: str) -> str:
+    return f"{_RESOURCE}/v1/namespaces/{_part(namespace)}/{resource}/{_part(name)}"
 
 
 def _lease(namespace: str, name: str) -> str:
