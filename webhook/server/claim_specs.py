@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from webhook.claims.objects import ClaimSpec, decode_claim, decode_template
-from webhook.claims.pod import MOST_CLAIMS, claim_uses
+from webhook.claims.pod import MOST_CLAIMS, used_entries
 from webhook.model.errors import FormatError
 from webhook.model.pod import Pod, PodSpec, is_present
 
@@ -27,7 +27,7 @@ def spec_sources(pod: Pod) -> Mapping[str, SpecSource]:
     spec = pod.spec or PodSpec()
     if not is_present(spec.resource_claims_json):
         return {}
-    used = {use.entry for uses in claim_uses(pod).values() for use in uses}
+    used = used_entries(pod)
     found, known = dict[str, SpecSource](), set[SpecSource]()
     for entry in spec.resource_claims:
         if entry.name not in used:
