@@ -226,12 +226,7 @@ def binding_targets(
     written = list(bindings.pods(admit))
     for number, pod in enumerate(written):
         (pods / f"{number:02}.json").write_bytes(pod)
-    program = servers.api_server(directory / "api-server", pods)
-    api_server = stack.enter_context(servers.running(program, cores[1], servers.READY))
-    own = servers.webhook(directory / "live", kubeconfig=directory / "api-server" / "kubeconfig")
-    live = stack.enter_context(servers.running(own, cores[0], bindings.request(written[0])))
-    bound = target(live, bindings.request(written[0]), expect_patch=True)
-    return {"bound": dataclasses.replace(bound, behind=api_server.pid)}
+    return {"bound": reading_target(stack, directory, bindings.request(written[0]), cores)}
 
 
 def claim_targets(
@@ -244,14 +239,19 @@ def claim_targets(
     for number, (pod, claim) in enumerate(written):
         (pods / f"{number:03}.json").write_bytes(pod)
         (pods / "claims" / f"{number:03}.json").write_bytes(claim)
-    program = servers.api_server(directory / "api-server", pods)
-    api_server = stack.enter_context(servers.running(program, cores[1], servers.READY))
-    kubeconfig = directory / "api-server" / "kubeconfig"
-    own = servers.webhook(directory / "live", kubeconfig=kubeconfig, slices=claims.slices())
     request = bindings.request(written[0][0])
+    return {"claimed": reading_target(stack, directory, request, cores, slices=claims.slices())}
+
+
+def reading_target(
+    stack: ExitStack, directory: Path, request: bytes, cores: tuple[int, int], *, slices: str = ""
+) -> load.Target:
+    """A webhook that reads the objects in `pods` of the directory from an API server, and is asked about a Binding."""
+    program = servers.api_server(directory / "api-server", directory / "pods")
+    api_server = stack.enter_context(servers.running(program, cores[1], servers.READY))
+    own = servers.webhook(directory / "live", kubeconfig=directory / "api-server" / "kubeconfig", slices=slices)
     live = stack.enter_context(servers.running(own, cores[0], request))
-    claimed = target(live, request, expect_patch=True)
-    return {"claimed": dataclasses.replace(claimed, behind=api_server.pid)}
+    return dataclasses.replace(target(live, request, expect_patch=True), behind=api_server.pid)
 
 
 def target(server: servers.Server, request: bytes, *, expect_patch: bool | None) -> load.Target:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.claims.kept import KeptClaims
 from tests.server.test_bindings import KnownPods
-from webhook.model.errors import PodsUnreadable, TooManyPodReads
-from webhook.server.limited import EACH_NAMESPACE, LimitedPods
+from webhook.model.errors import PodsUnreadable, TooManyClaimReads, TooManyPodReads
+from webhook.server.limited import EACH_NAMESPACE, LimitedClaims, LimitedPods
 
 
 @dataclass
@@ -55,3 +56,18 @@ def test_groups_are_bounded_with_the_pods_of_their_namespace() -> None:
         PodsUnreadable, match=r"^the pods of group team-a/g: too many pods are asked for\. The scheduler"
     ):
         asyncio.run(pods.group("team-a", "g", "n1"))
+
+
+def test_claims_and_templates_of_a_namespace_are_bounded_together() -> None:
+    claims = LimitedClaims(KeptClaims(), clock=Clock())
+
+    async def read_all() -> None:
+        for _ in range(EACH_NAMESPACE.burst):
+            await claims.claim("team-a", "gpus")
+
+    asyncio.run(read_all())
+    with pytest.raises(
+        TooManyClaimReads, match=r"^resourceclaimtemplate team-a/two: too many claims are asked for\. The scheduler"
+    ):
+        asyncio.run(claims.template("team-a", "two"))
+    assert asyncio.run(claims.template("team-b", "two")) is None

@@ -171,6 +171,17 @@ def test_a_bounded_number_of_pools_is_kept_as_read() -> None:
     assert site.slices.pool("p0", "n1") is site.slices.pool("p0", "n1")
 
 
+def test_a_node_without_slices_of_its_own_takes_no_room() -> None:
+    """A forged Binding may name any node."""
+    site = Site()
+    site.put("a", manifest("gpu-0", node=None, pool="shared", allNodes=True))
+    shared = site.slices.pool("shared", "n1")
+    assert all(site.slices.pool("shared", f"forged-{number}") is shared for number in range(POOLS_KEPT))
+    nothing = site.slices.pool("p0", "n1")
+    assert all(site.slices.pool(f"p{number}", "n1") is nothing for number in range(POOLS_KEPT))
+    assert site.slices.pool("shared", "n1") is shared
+
+
 def state(**claims: Any) -> ClusterState:
     found = ClusterState(Live(), max_age=600, tell=lambda _: None, claims=ClaimSettings(**claims))
     for cache in (found.namespaces, found.nodes, found.topologies, found.leases):

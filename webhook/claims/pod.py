@@ -1,6 +1,6 @@
 """To which claims the containers of a pod refer, and which ResourceClaims those are."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import NamedTuple
 
 import msgspec
@@ -55,6 +55,15 @@ def claim_uses(pod: Pod) -> dict[str, list[ClaimUse]]:
     for mapping in (extended.request_mappings if extended else None) or ():
         found.setdefault(mapping.container_name, []).append(ClaimUse(EXTENDED, mapping.request_name))
     return found
+
+
+def used_entries(pod: Pod) -> Set[str]:
+    """The entries of all :func:`claim_uses`, in their order.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    return dict.fromkeys(use.entry for uses in claim_uses(pod).values() for use in uses).keys()
 
 
 def _is_remap_container(container: Container) -> bool:

@@ -146,7 +146,7 @@ def _directory(state: Path, kubeconfig: Path | None, policy: "AdmitPolicy") -> _
     directory = load_directory(state)
     directory.check_nodes()
     claims = DirectoryClaims(state, policy.claims)
-    claims.pools()
+    claims.pools()  # a file that cannot be read ends the start, not the first review of a Binding
     if kubeconfig is None:
         from webhook.server.events import NoEvents
         from webhook.state.pods import DirectoryPods

@@ -20,7 +20,7 @@ from webhook.catalogue.claims import (
 from webhook.catalogue.entry import Message
 from webhook.claims.known import claim_title, template_title
 from webhook.claims.objects import ClaimSpec, Consumer, ResourceClaim, Result
-from webhook.claims.pod import EXTENDED, claim_names, claim_uses, shared_entries
+from webhook.claims.pod import EXTENDED, claim_names, shared_entries, used_entries
 from webhook.explain.examined import ExaminedPod
 from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.explain.words import counted, listed
@@ -95,7 +95,7 @@ def _described(examined: ExaminedPod) -> Iterator[Finding]:
     """One finding for each claim that is for GPUs, or may be."""
     pod, known = examined.evidence.pod, examined.evidence.claims
     names, specs = claim_names(pod), known.specs(pod)
-    used = dict.fromkeys(use.entry for uses in claim_uses(pod).values() for use in uses)
+    used = used_entries(pod)
     for entry in used:
         name = names.by_entry.get(entry)
         claim = known.claims.get(name) if name else None

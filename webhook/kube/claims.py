@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from webhook.claims.slices import Pools
 from webhook.kube.errors import ApiError, NotServed
-from webhook.kube.live import NAME, get_object, with_fix
+from webhook.kube.live import get_namespaced, with_fix
 from webhook.kube.resources import CLAIMS_API, CLAIMS_GROUP
 from webhook.kube.session import Session
 from webhook.model.errors import ClaimsUnreadable
@@ -50,15 +50,9 @@ class LiveClaims:
         return await self._get("resourceclaimtemplate", namespace, name, deadline)
 
     async def _get(self, kind: str, namespace: str, name: str, deadline: float | None) -> bytes | None:
-        if not NAME.fullmatch(namespace) or not NAME.fullmatch(name):
-            return None
-        what = f"get {kind} {namespace}/{name}"
-        path = f"{CLAIMS_API}/namespaces/{namespace}/{kind}s/{name}"
         try:
-            document = await get_object(self._session, what, path, deadline=deadline)
+            return await get_namespaced(self._session, kind, CLAIMS_API, namespace, name, deadline=deadline)
         except ApiError as error:
-            error = NotServed(what, CLAIMS_GROUP) if error.status == 404 else error
+            if error.status == 404:
+                error = NotServed(f"get {kind} {namespace}/{name}", CLAIMS_GROUP)
             raise ClaimsUnreadable(with_fix(error, self._session, missing_role=_ROLE)) from None
-        if document is not None and not document.startswith(b"{"):
-            raise ClaimsUnreadable(f"{what}: expected a {kind}, found something else")
-        return document

@@ -88,13 +88,14 @@ def current_namespace(path: Path, context: str = "") -> str:
     wanted = context or next(
         (document["current-context"] for document in documents if "current-context" in document), ""
     )
-    found = {each.get("name"): each.get("context") for document in documents for each in _contexts(document)}
-    if wanted not in found:
+    found = [each for document in documents for each in _contexts(document)]
+    named = next((each for each in found if each.get("name") == wanted), None)
+    if named is None:
         if not context:
             return _DEFAULT
-        there = ", ".join(map(str, found)) or "none"
+        there = ", ".join(str(each.get("name")) for each in found) or "none"
         raise ConfigError(f"{path}: there is no context {shorten(context)}; the contexts there are: {printable(there)}")
-    chosen = found[wanted]
+    chosen = named.get("context")
     namespace = chosen.get("namespace") if isinstance(chosen, dict) else None
     return namespace if isinstance(namespace, str) and namespace else _DEFAULT
 

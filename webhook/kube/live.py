@@ -2,8 +2,8 @@
 
 import re
 
-from webhook.kube.errors import ApiError, ApiServerAway, NotFound
-from webhook.kube.session import Session
+from webhook.kube.errors import ApiError, ApiServerAway, Malformed, NotFound
+from webhook.kube.session import JSON, Session
 from webhook.kube.status import failure
 
 OBJECT_BYTES = 4 * 1024 * 1024
@@ -16,20 +16,48 @@ _LATER = "The scheduler tries again"
 _UNKNOWN = "The API server does not know the webhook: its token has ended or is another cluster's"
 
 
-async def get_object(session: Session, what: str, path: str, *, deadline: float | None) -> bytes | None:
-    """The object as JSON, or ``None`` if there is none of that name.
+async def get_namespaced(
+    session: Session, kind: str, api: str, namespace: str, name: str, *, deadline: float | None
+) -> bytes | None:
+    """The object of a namespace as JSON, or ``None`` if there is none of that name.
 
     Args:
         session: To the API server.
-        what: What is asked for; errors begin with it.
-        path: Of names that :data:`NAME` matches.
+        kind: Of the object, in small letters.
+        api: The path of its group and version.
+        namespace: Of the object.
+        name: Of the object.
         deadline: Until when, on the clock of the event loop; ``None``: as long as the session says.
 
     Raises:
         ApiError: no answer in time, or none that an object can be taken from.
     """
+    if not NAME.fullmatch(namespace) or not NAME.fullmatch(name):
+        return None
+    what = f"get {kind} {namespace}/{name}"
+    document = await get_object(session, what, f"{api}/namespaces/{namespace}/{kind}s/{name}", deadline=deadline)
+    if document is not None and not document.startswith(b"{"):
+        raise Malformed(f"{what}: expected a {kind}, found something else")
+    return document
+
+
+async def get_object(
+    session: Session, what: str, path: str, *, deadline: float | None = None, accept: str = JSON
+) -> bytes | None:
+    """What the API server has at a path, or ``None`` if there is no object of that name.
+
+    Args:
+        session: To the API server.
+        what: What is asked for; errors begin with it.
+        path: Of names that are checked.
+        deadline: Until when, on the clock of the event loop; ``None``: as long as the session says.
+        accept: In which form.
+
+    Raises:
+        ApiError: no answer in time, or a refusal.
+    """
     try:
-        answer = await session.get(what, path, limit=OBJECT_BYTES, deadline=deadline)
+        answer = await session.get(what, path, limit=OBJECT_BYTES, accept=accept, deadline=deadline)
         if answer.status != 200:
             raise failure(what, answer)
     except NotFound:

@@ -2,14 +2,13 @@
 
 import re
 
-from webhook.kube.errors import ApiError, NotFound
+from webhook.kube.errors import ApiError
+from webhook.kube.live import get_object
 from webhook.kube.resources import NAMESPACES
 from webhook.kube.session import Session
-from webhook.kube.status import failure
 from webhook.kube.versioned import VersionedObject, read_versioned
 from webhook.model.errors import StateUnknown
 
-NAMESPACE_BYTES = 4 * 1024 * 1024
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 """k8s.io/apimachinery, pkg/util/validation: IsDNS1123Label. Such a name stays within its path."""
 
@@ -30,12 +29,8 @@ class LiveNamespaces:
             return None
         what, path = f"get namespace {name}", f"{NAMESPACES.path}/{name}"
         try:
-            answer = await self._session.get(what, path, limit=NAMESPACE_BYTES, accept=NAMESPACES.watch_form)
-            if answer.status != 200:
-                raise failure(what, answer)
-            return read_versioned(answer.body)
-        except NotFound:
-            return None
+            document = await get_object(self._session, what, path, accept=NAMESPACES.watch_form)
+            return None if document is None else read_versioned(document)
         except ApiError as error:
             raise StateUnknown(str(error)) from None
         except ValueError as error:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import msgspec
 
 from webhook.kube.errors import ApiError, Malformed
-from webhook.kube.live import NAME, get_object, with_fix
+from webhook.kube.live import NAME, get_namespaced, with_fix
 from webhook.kube.session import Session
 from webhook.kube.status import failure
 from webhook.model import names
@@ -51,16 +51,10 @@ class LivePods:
         Raises:
             PodsUnreadable: no answer at the deadline, by default within ``binding.readSeconds``; or one that is no pod.
         """
-        if not NAME.fullmatch(namespace) or not NAME.fullmatch(name):
-            return None
-        what, path = f"get pod {namespace}/{name}", f"/api/v1/namespaces/{namespace}/pods/{name}"
         try:
-            document = await get_object(self._session, what, path, deadline=deadline)
+            return await get_namespaced(self._session, "pod", "/api/v1", namespace, name, deadline=deadline)
         except ApiError as error:
             raise self._unreadable(error) from None
-        if document is not None and not document.startswith(b"{"):
-            raise PodsUnreadable(f"{what}: expected a pod, found something else")
-        return document
 
     async def group(self, namespace: str, group: str, node: str, *, deadline: float | None = None) -> list[bytes]:
         """The pods with the label ``gpu.topology/group`` of this value that hold GPUs of a node, as JSON.

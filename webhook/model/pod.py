@@ -353,7 +353,7 @@ class PodSpec(Fields, gc=True, dict=True):
         context = _decode(self.security_context_json, _SECURITY, "securityContext of the pod")
         return context.run_as_user if context else None
 
-    @property
+    @cached_property
     def resource_claims(self) -> list[PodClaim]:
         """``resourceClaims``."""
         return _decode(self.resource_claims_json, _POD_CLAIMS, "resourceClaims") or []
@@ -443,6 +443,11 @@ class Pod(Fields):
         """Whether an object of this kind, such as ``DaemonSet``, made it."""
         owners = self.metadata.owner_references_json if self.metadata else msgspec.Raw()
         return any(owner.kind == kind for owner in _decode(owners, _OWNERS, "ownerReferences") or ())
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether it names resource claims, or a scheduler has served its extended resources by one."""
+        return (self.spec is not None and is_present(self.spec.resource_claims_json)) or self.has_extended_claim
 
     @property
     def has_extended_claim(self) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 
 from webhook.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs
 from webhook.claims.objects import ClaimSpec
-from webhook.claims.pod import EXTENDED, claim_uses
+from webhook.claims.pod import EXTENDED, used_entries
 from webhook.config import AdmitPolicy
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
@@ -36,7 +36,7 @@ def read_claims(pod: Pod, requests: PodRequests) -> PodClaims | None:
         MalformedPod: a field has another type than in a pod.
     """
     of_hami = pod.labels.get(names.HAMI_DRA) == "true"
-    referred = (use.entry for uses in claim_uses(pod).values() for use in uses if use.entry != EXTENDED)
+    referred = (entry for entry in used_entries(pod) if entry != EXTENDED)
     found = dict.fromkeys((*referred, *_class_resources(requests)))
     return PodClaims(tuple(found), of_hami) if found or of_hami else None
 

@@ -18,7 +18,7 @@ from webhook.bind.resolution import peer_devices
 from webhook.catalogue.claims import TOO_MANY_CLAIMS
 from webhook.claims.given import NOTHING_GIVEN, GivenGpus, given_gpus
 from webhook.claims.objects import ResourceClaim
-from webhook.claims.pod import MOST_CLAIMS, claim_names, claim_uses
+from webhook.claims.pod import MOST_CLAIMS, claim_names, used_entries
 from webhook.config import AdmitPolicy
 from webhook.model.binding import Binding, BindOutcome, BindReason
 from webhook.model.binding_review import BindingRequest, decode_binding_review, encode_binding_reply
@@ -122,7 +122,7 @@ class BindingReviews:
             MalformedPod: a field has another type than in a pod.
             StateUnknown: not all is known yet.
         """
-        used = {use.entry for uses in claim_uses(pod).values() for use in uses}
+        used = used_entries(pod)
         wanted = {name for entry, name in claim_names(pod).by_entry.items() if entry in used}
         if len(wanted) > MOST_CLAIMS:
             message = TOO_MANY_CLAIMS.say(found=len(wanted), most=MOST_CLAIMS)

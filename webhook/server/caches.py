@@ -66,7 +66,7 @@ class ClusterCaches:
         self._said: dict[str, str] = {}
         self.state = ClusterState(LiveNamespaces(session), max_age=max_age, claims=claims, tell=self._tell)
         self.errors: Counter[tuple[str, str]] = Counter()
-        """Failed requests, by resource and kind (``away``, ``denied``, ``expired``, ``refused``, ``malformed``)."""
+        """Failed requests, by resource and kind, such as ``away``: the kinds of :mod:`webhook.kube.errors`."""
         mirrors: tuple[tuple[Resource, Mirror], ...] = (
             (resources.NAMESPACES, self.state.namespaces),
             (resources.NODES, self.state.nodes),

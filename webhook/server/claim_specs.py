@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from webhook.claims.objects import ClaimSpec, decode_claim, decode_template
-from webhook.claims.pod import MOST_CLAIMS, claim_uses
+from webhook.claims.pod import MOST_CLAIMS, used_entries
 from webhook.model.errors import FormatError
-from webhook.model.pod import Pod, PodSpec, is_present
+from webhook.model.pod import Pod, PodSpec
 
 Kind = Literal["claim", "template"]
 
@@ -21,15 +21,14 @@ class SpecSource(NamedTuple):
 def spec_sources(pod: Pod) -> Mapping[str, SpecSource]:
     """The objects to read, by entries of ``spec.resourceClaims`` that containers use; 32 different ones at most.
 
+    The claims that its status names are not read: whoever creates a pod may have written any there.
+
     Raises:
         MalformedPod: a field has another type than in a pod.
     """
-    spec = pod.spec or PodSpec()
-    if not is_present(spec.resource_claims_json):
-        return {}
-    used = {use.entry for uses in claim_uses(pod).values() for use in uses}
+    used = used_entries(pod)
     found, known = dict[str, SpecSource](), set[SpecSource]()
-    for entry in spec.resource_claims:
+    for entry in (pod.spec or PodSpec()).resource_claims:
         if entry.name not in used:
             continue
         if entry.resource_claim_name:

@@ -100,9 +100,7 @@ def may_be_given(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> bool:
     Raises:
         MalformedPod: a field has another type than in a pod.
     """
-    if not policy.claims.enabled or not (
-        (pod.spec and is_present(pod.spec.resource_claims_json)) or pod.has_extended_claim
-    ):
+    if not policy.claims.enabled or not pod.has_claims:
         return False
     return _is_marked(pod) or _may_be_observed(pod, namespace, policy)
 
@@ -112,8 +110,9 @@ def _is_marked(pod: Pod) -> bool:
     spec = pod.spec or PodSpec()
     containers: list[Container] = [*(spec.containers or ()), *(spec.init_containers or ())]
     return any(
-        variable.name == names.REMAP_PROFILE for container in containers for variable in container.env or ()
-    ) or any(disables_control(container.env or ()) for container in containers)
+        disables_control(env) or any(variable.name == names.REMAP_PROFILE for variable in env)
+        for env in (container.env or () for container in containers)
+    )
 
 
 def _may_be_observed(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> bool:

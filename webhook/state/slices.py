@@ -72,22 +72,26 @@ class DriverSlices:
         )
         self._names: dict[str, dict[str, set[str]]] = {}
         """Of slices, by pool and by node."""
-        self._read: OrderedDict[tuple[str, str], Pools] = OrderedDict()
-        """Pools as nodes reach them, until a slice of them changes."""
+        self._read: OrderedDict[tuple[str, tuple[str, ...]], Pools] = OrderedDict()
+        """Pools by the nodes whose slices were read, until a slice of them changes."""
 
     def pool(self, pool: str, node: str) -> Pools:
         """The devices of a pool that a node reaches; of all nodes if it is empty."""
-        key = pool, node
-        found = self._read.pop(key, None) or Pools(self._parts(pool, node))
+        of_nodes = self._names.get(pool, {})
+        # Only what is published is kept: the node of a forged Binding may be any text, of any length.
+        places = tuple(place for place in ("", node) if place in of_nodes) if node else tuple(of_nodes)
+        if not places:
+            return _NO_POOLS
+        key = pool, places
+        found = self._read.pop(key, None) or Pools(self._parts(of_nodes, places))
         self._read[key] = found
         if len(self._read) > POOLS_KEPT:
             self._read.popitem(last=False)
         return found
 
-    def _parts(self, pool: str, node: str) -> Iterable[SlicePart]:
-        of_nodes = self._names.get(pool, {})
-        for place in of_nodes if not node else ("", node):
-            for name in of_nodes.get(place, ()):
+    def _parts(self, of_nodes: Mapping[str, Iterable[str]], places: Iterable[str]) -> Iterable[SlicePart]:
+        for place in places:
+            for name in of_nodes[place]:
                 if packed := self.cache.get(name):
                     yield packed.part
 
@@ -162,5 +166,6 @@ def _weigh(packed: PackedSlice) -> int:
     return len(packed.pool) + len(packed.node) + len(packed.digest) + len(packed.data)
 
 
+_NO_POOLS = Pools()
 _ENCODER = msgspec.msgpack.Encoder()
 _PART = msgspec.msgpack.Decoder(SlicePart)

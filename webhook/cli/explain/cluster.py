@@ -26,7 +26,7 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import GpuTopologyError
 from webhook.model.lease import lasts, renewed_at
 from webhook.model.node_names import node_label
-from webhook.model.pod import Namespace, Pod, PodSpec, is_present
+from webhook.model.pod import Namespace, Pod, PodSpec
 from webhook.model.version import Version
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.state.detected import claimed_resources, hami_version, scheduler_accounts
@@ -192,8 +192,7 @@ def _reviews(registered: _Registered, pod: Pod, schedulers: bytes | None, not_li
 
 def _is_of_kube_scheduler(pod: Pod) -> bool:
     spec = pod.spec or PodSpec()
-    has_claims = is_present(spec.resource_claims_json) or pod.has_extended_claim
-    return has_claims and spec.scheduler_name in (None, "", names.DEFAULT_SCHEDULER)
+    return pod.has_claims and spec.scheduler_name in (None, "", names.DEFAULT_SCHEDULER)
 
 
 def _may_wait(pod: Pod) -> bool:

@@ -1,0 +1,26 @@
+"""The namespace that a kubeconfig names, whatever stands in the file."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from webhook.kube.kubeconfig import current_namespace
+from webhook.model.errors import ConfigError
+
+LAB = {"name": "lab", "context": {"namespace": "team-a"}}
+
+
+@pytest.mark.parametrize("odd", [["lab"], {"lab": 1}, 7, None], ids=str)
+def test_a_name_that_is_no_text_is_that_of_another_context(tmp_path: Path, odd: object) -> None:
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump({"contexts": [{**LAB, "name": odd}, LAB], "current-context": "lab"}))
+    assert current_namespace(path) == "team-a"
+    with pytest.raises(ConfigError, match=r'there is no context "gone"; the contexts there are: .*, lab'):
+        current_namespace(path, "gone")
+
+
+def test_a_current_context_that_is_no_text_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump({"contexts": [LAB], "current-context": ["lab"]}))
+    assert current_namespace(path) == "default"
