@@ -9,8 +9,9 @@ import yaml
 from tests.analyze.clusters import Cluster
 from tests.analyze.faults import FAULTS, mixture
 from webhook.analyze.analyzers import analyze
+from webhook.cli.kubeconfig import namespace_of_context
 from webhook.cli.manifests import ManifestFile
-from webhook.cli.snapshot.read import current_namespace, from_files
+from webhook.cli.snapshot.read import from_files
 from webhook.cli.snapshot.saved import check_target, files_of, write
 from webhook.manifest.documents import read_yaml
 from webhook.model.errors import GpuTopologyError, ManifestError
@@ -29,11 +30,11 @@ CONTEXTS = {
 def test_the_namespace_is_that_of_the_current_context(tmp_path: Path, context: str, expected: str) -> None:
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump(CONTEXTS | {"current-context": context}))
-    assert current_namespace(path) == expected
+    assert namespace_of_context(path) == expected
 
 
 def test_a_program_in_a_pod_has_its_own_namespace_or_the_usual_one() -> None:
-    assert current_namespace(None) == "default"
+    assert namespace_of_context(None) == "default"
 
 
 def listed(cluster: Cluster) -> ManifestFile:

@@ -28,7 +28,7 @@ def usual_kubeconfig() -> Path | None:
     raise ConfigError(f"no kubeconfig: {said}. Give --kubeconfig FILE")
 
 
-def namespace_of_context(kubeconfig: Path | None, context: str) -> str:
+def namespace_of_context(kubeconfig: Path | None, context: str = "") -> str:
     """The namespace in which kubectl would look; in a pod its own.
 
     Args:
@@ -44,5 +44,8 @@ def namespace_of_context(kubeconfig: Path | None, context: str) -> str:
         return current_namespace(kubeconfig, context)
     from webhook.kube.service_account import DIRECTORY
 
-    own = DIRECTORY / "namespace"
-    return own.read_text(encoding="utf-8").strip() if own.exists() else "default"
+    try:
+        own = (DIRECTORY / "namespace").read_text(encoding="utf-8").strip()
+    except OSError:
+        own = ""
+    return own or "default"

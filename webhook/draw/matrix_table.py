@@ -1,14 +1,16 @@
 """A matrix that fits the width of a terminal: one whose rows are too long is printed in parts, one below the other."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from rich.text import Text
 
 _GAP, _NARROW_GAP = 2, 1
 
 
-class Column(NamedTuple):
+@dataclass(frozen=True)
+class Column:
     """A heading, and a cell for each row."""
 
     heading: Text
@@ -18,7 +20,7 @@ class Column(NamedTuple):
     to_the_right: bool = True
     """Where its words are aligned."""
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Of its widest word."""
         return max(word.cell_len for word in (self.heading, *self.cells))
@@ -73,7 +75,7 @@ def _with_words(labels: Sequence[Text], columns: Sequence[Column]) -> tuple[list
     """The rows in which some column says something."""
     rows = [row for row, _ in enumerate(labels) if any(column.cells[row] for column in columns)]
     return [labels[row] for row in rows], [
-        column._replace(cells=[column.cells[row] for row in rows]) for column in columns
+        replace(column, cells=[column.cells[row] for row in rows]) for column in columns
     ]
 
 

@@ -70,12 +70,9 @@ def _of_count(examined: ExaminedPod) -> Message:
 
 def _named(found: tuple[str, ...]) -> str:
     """``resource claim gpus``, ``resource claims a and b``."""
-    shown = [shorten(name) for name in found[:_NAMED]]
-    if len(found) > _NAMED:
-        shown.append(f"{len(found) - _NAMED} more")
-    if not shown:
+    if not found:
         return "resource claims that HAMi-DRA made"
-    return f"resource claim{'s' if len(found) > 1 else ''} {listed(shown)}"
+    return f"resource claim{'s' if len(found) > 1 else ''} {listed(map(shorten, found), _NAMED)}"
 
 
 def _problem(examined: ExaminedPod) -> Finding | None:
@@ -196,10 +193,8 @@ def _consumers(examined: ExaminedPod, entry: str, claim: ResourceClaim) -> str:
     """Who else uses the claim, or may."""
     others = other_consumers(examined, claim)
     if others:
-        shown = [fitted(consumer.name) for consumer in others[:_NAMED]]
-        if len(others) > _NAMED:
-            shown.append(f"{len(others) - _NAMED} more")
-        return f"; {listed(shown)} {'uses' if len(others) == 1 else 'use'} it too"
+        shown = listed((fitted(consumer.name) for consumer in others), _NAMED)
+        return f"; {shown} {'uses' if len(others) == 1 else 'use'} it too"
     if entry in shared_entries(examined.evidence.pod):
         return "; no other pod uses it now, but pods that name it may"
     return ", for this pod alone"

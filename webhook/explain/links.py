@@ -192,9 +192,7 @@ def _joined(examined: ExaminedPod, node: KnownNode, gpu_set: GpuSet, members: Se
     apart = [pair for pair in pairs if not node.gpu_set(pair).every_pair_has_nvlink]
     if not apart:
         return holds(LINKS, f"every pair of {gpus(members)} has NVLink: link class {gpu_set.link}")
-    shown = [f"GPU{a}-GPU{b} ({node.gpu_set((a, b)).link})" for a, b in apart[:PAIRS_SHOWN]]
-    more = [f"{len(apart) - PAIRS_SHOWN} more"] if len(apart) > PAIRS_SHOWN else []
-    unlinked = listed(shown + more)
+    unlinked = listed((f"GPU{a}-GPU{b} ({node.gpu_set((a, b)).link})" for a, b in apart), PAIRS_SHOWN)
     if len(apart) < len(pairs):
         message = SOME_PAIRS_UNLINKED.say(unlinked=len(apart), pairs=len(pairs), gpus=gpus(members), shown=unlinked)
         if examined.given.keeps_devices:  # HAMi does not choose them

@@ -240,9 +240,8 @@ def _by_claims(examined: ExaminedPod, shared: list[ResourceClaim]) -> Finding:
     others = dict.fromkeys(fitted(consumer.name) for claim in shared for consumer in other_consumers(examined, claim))
     if not others:
         return unknown(SAME_NODE, CLAIM_WITHOUT_PEERS.say(claims=titles))
-    shown = [*list(others)[:_SHOWN], *([f"{len(others) - _SHOWN} more"] if len(others) > _SHOWN else [])]
     uses = "uses" if len(others) == 1 else "use"
-    return holds(SAME_NODE, f"{listed(shown)} {uses} {titles} too, whose devices are on one node")
+    return holds(SAME_NODE, f"{listed(others, _SHOWN)} {uses} {titles} too, whose devices are on one node")
 
 
 def _hash_of_node(examined: ExaminedPod) -> Finding:

@@ -9,9 +9,11 @@ HAVE = "Have the permission"
 """Begins a remedy for what may not be read."""
 
 
-def listed(words: Iterable[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+def listed(words: Iterable[str], most: int | None = None) -> str:
+    """``a``, ``a and b``, ``a, b and c``; of more words than ``most`` ``a, b and 7 more``."""
     every = list(words)
+    if most is not None and len(every) > most:
+        every = [*every[:most], f"{len(every) - most} more"]
     return " and ".join([", ".join(every[:-1]), every[-1]] if len(every) > 1 else every)
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from webhook.claims.known import KnownClaims, claim_title, template_title
 from webhook.claims.objects import (
+    ClaimSpec,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
@@ -59,18 +60,25 @@ class ClaimObjects(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             MalformedPod: a field has another type than in a pod.
         """
+        known = self._without_pools(pod, namespace)
+        problem = "" if self.slices else "no file holds any"
+        return msgspec.structs.replace(known, pools=self.pools(settings), pools_problem=problem)
+
+    def specs(self, pod: Pod, namespace: str) -> dict[str, ClaimSpec | None]:
+        """What the claims of a pod ask for, as :meth:`KnownClaims.specs` has it.
+
+        Raises:
+            MalformedPod: a field has another type than in a pod.
+        """
+        return self._without_pools(pod, namespace).specs(pod)
+
+    def _without_pools(self, pod: Pod, namespace: str) -> KnownClaims:
         names = claim_names(pod)
         claims = _named(self.claims, namespace, names.by_entry.values())
         templates = _named(self.templates, namespace, names.templates.values())
         unread = [claim_title(name) for name in names.by_entry.values() if name not in claims]
         unread += [template_title(name) for name in names.templates.values() if name not in templates]
-        return KnownClaims(
-            claims=claims,
-            templates=templates,
-            pools=self.pools(settings),
-            unread=dict.fromkeys(unread, _NOWHERE),
-            pools_problem="" if self.slices else "no file holds any",
-        )
+        return KnownClaims(claims=claims, templates=templates, unread=dict.fromkeys(unread, _NOWHERE))
 
 
 NO_OBJECTS = ClaimObjects()

@@ -115,6 +115,15 @@ def topology_of_node(manifest: Manifest, source: str) -> NodeTopology:
     return read_hami(register, score or None, node=name, source=where)
 
 
+def is_owned_by(manifest: Manifest, uid: str) -> bool:
+    """Whether the Node of this uid owns a ConfigMap, as it owns those of its agent.
+
+    Whoever may create ConfigMaps in some namespace could pose as an agent with others.
+    """
+    owners = manifest["metadata"].get("ownerReferences") or ()
+    return any(owner.get("uid") == uid for owner in owners)
+
+
 _READERS: dict[str, Callable[[Manifest, str], NodeTopology]] = {
     _CONFIG_MAP: topology_of_config_map,
     _NODE: topology_of_node,

@@ -195,7 +195,7 @@ def _inject(  # noqa: PLR0913 - where a pod stands, and what a decision is made 
     namespace = state.namespace(name) if state else Namespace(name, {names.INJECTION: "enabled"})
     nodes: Nodes = state.node if state else unknown_nodes
     cluster = state.cluster() if state else ClusterFacts()
-    specs = claims.known(pod, name, policy.claims).specs(pod) if policy.claims.enabled else {}
+    specs = claims.specs(pod, name) if policy.claims.enabled else {}
     outcome = admit(pod, namespace, policy, cluster, nodes=nodes, claim_specs=specs, trace=True)
     dependent = frozenset[str]()
     if tries_versions:

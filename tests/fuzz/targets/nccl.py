@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from tests.fuzz import effort
 from tests.topology import nccl_files
 from tests.topology.machines import MACHINES
+from webhook.draw.lines import plain
+from webhook.draw.nccl_check import report_lines
 from webhook.topology.nccl.check import check
 from webhook.topology.nccl.writer import format_nccl_topology
 
@@ -28,6 +30,8 @@ def target(data: bytes) -> None:
     report = effort.sampled(data, fixed=FIXED_CALLS, each=CALLS_EACH, work=lambda: check(data))
     lines = str(report).split("\n")
     assert all(line.isprintable() for line in lines), str(report)[:1000]
+    shown = plain(report_lines(report))
+    assert all(line.isprintable() for line in shown.split("\n")), shown[:1000]
     for finding in report.findings:
         assert 1 <= finding.line <= data.count(b"\n") + 1
         assert len(str(finding)) <= FINDING_LIMIT, str(finding)[:300]

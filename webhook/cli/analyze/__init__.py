@@ -108,9 +108,9 @@ def _read_cluster(
     files: _Files, kubeconfig: Path | None, config: Path | None, namespace: str | None, *, everywhere: bool
 ) -> "tuple[str | None, ReadSnapshot]":
     """The namespace whose pods are judged (None: all), and the snapshot."""
-    from webhook.cli.kubeconfig import usual_kubeconfig
-    from webhook.cli.snapshot.read import current_namespace, from_cluster
+    from webhook.cli.kubeconfig import namespace_of_context, usual_kubeconfig
+    from webhook.cli.snapshot.read import from_cluster
 
     where = kubeconfig or usual_kubeconfig()
-    wanted = None if everywhere else namespace or current_namespace(where)
+    wanted = None if everywhere else namespace or namespace_of_context(where)
     return wanted, from_cluster(where, wanted, config, files=files.read())

@@ -30,7 +30,7 @@ from webhook.model.pod import Namespace, Pod, PodSpec
 from webhook.model.version import Version
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.state.detected import claimed_resources, hami_version, scheduler_accounts
-from webhook.state.published import topology_of_config_map, topology_of_node
+from webhook.state.published import is_owned_by, topology_of_config_map, topology_of_node
 from webhook.state.registered import asked_about, namespace_of
 
 _T = TypeVar("_T")
@@ -246,14 +246,13 @@ def _node_if_there(cluster: Cluster, name: str) -> Object:
 def _published(cluster: Cluster, name: str, node: Object | None) -> tuple[Sources, Reading]:
     """What the agent published, and how many seconds ago it was true; the agent's Lease says that.
 
-    All namespaces are looked through, and whoever may create ConfigMaps in one of them could pose as an agent. So only
-    what the Node owns is believed, by its uid, if that may be read.
+    All namespaces are looked through, and only what the Node owns is believed, by its uid, if that may be read.
     """
     found, problem = attempt(
         lambda: cluster.ask(cluster.api.config_maps(label=f"{names.NODE}={node_label(name)}")), _NONE
     )
     if uid := (node or {}).get("metadata", {}).get("uid"):
-        found = [document for document in found if uid in _owners(document)]
+        found = [document for document in found if is_owned_by(document, uid)]
     if not found:
         return Sources(), Reading(node_problem=problem)
     if len(found) > 1:
@@ -265,11 +264,6 @@ def _published(cluster: Cluster, name: str, node: Object | None) -> tuple[Source
     age, promised, problem = _age(cluster, manifest["metadata"])
     known = KnownNode(topology, origin=Origin.AGENT)
     return Sources(published=known, age=age, lasts=promised), Reading(age_problem=problem)
-
-
-def _owners(manifest: Object) -> set[str]:
-    """The uids of the owners of an object."""
-    return {owner.get("uid", "") for owner in manifest["metadata"].get("ownerReferences") or []}
 
 
 def _age(cluster: Cluster, metadata: Object) -> tuple[float | None, float, str]:

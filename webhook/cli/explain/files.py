@@ -26,6 +26,8 @@ from webhook.resolve.node import Sources
 from webhook.state.directory import DirectoryState, load_directory
 
 _Found = list[tuple[bytes, Pod]]
+_Documents = Sequence[tuple[Any, str]]
+"""Each with the file in which it stands."""
 _LISTED = 8
 
 
@@ -42,10 +44,13 @@ def known_from_files(wanted: tuple[str, str] | None, files: Sequence[ManifestFil
     """
     directory = load_directory(state) if state else None
     listed = _pods_of_state(state) if state else []
+    documents = [
+        (found.value, file.source) for file in files or () for found in Manifest(file.text, file.source).documents
+    ]
     if files is None:
         document, pod = _choose(listed, wanted, f"{state}/pods")
     else:
-        given = _pods_of_files(files)
+        given = _pods_of_files(files, documents)
         document, pod = _choose(given, wanted, _sources(files))
         listed = [*given, *listed]
     return Known(
@@ -55,16 +60,13 @@ def known_from_files(wanted: tuple[str, str] | None, files: Sequence[ManifestFil
         cluster=directory.cluster() if directory else ClusterFacts(),
         group=lambda group: (_group([other for _, other in listed], pod, group), ""),
         node=lambda node: _node(directory, state, node),
-        claims=lambda settings, _: _claims(pod, files or (), state, settings),
+        claims=lambda settings, _: _claims(pod, documents, state, settings),
         planner=_planner(directory, state),
     )
 
 
-def _claims(pod: Pod, files: Sequence[ManifestFile], state: Path | None, settings: ClaimSettings) -> KnownClaims:
+def _claims(pod: Pod, documents: _Documents, state: Path | None, settings: ClaimSettings) -> KnownClaims:
     """What the state directory and the files with the pod say about its claims."""
-    documents = (
-        (document.value, file.source) for file in files for document in Manifest(file.text, file.source).documents
-    )
     found = read_claims(state, settings).joined(claim_objects(documents, DEFAULT_NAMESPACE))
     return found.known(pod, _key(pod)[0], settings)
 
@@ -93,18 +95,15 @@ def _sources(files: Sequence[ManifestFile]) -> str:
     return files[0].source if len(files) == 1 else f"{files[0].source} and {len(files) - 1} more files"
 
 
-def _pods_of_files(files: Sequence[ManifestFile]) -> _Found:
+def _pods_of_files(files: Sequence[ManifestFile], documents: _Documents) -> _Found:
     """Each Pod of some files. What else is among them, as in ``kubectl get all``, is passed over.
 
     Raises:
         ManifestError: there is something, but no Pod, or a field has another type than in a pod.
     """
-    documents = [
-        (file.source, document.value) for file in files for document in Manifest(file.text, file.source).documents
-    ]
-    pods = [found for source, document in documents for found in _pods(document, source)]
+    pods = [found for document, source in documents for found in _pods(document, source)]
     if documents and not pods:
-        every = [found.value for _, document in documents for found in find_objects(document)]
+        every = [found.value for document, _ in documents for found in find_objects(document)]
         if every:
             remedy = "Give the Pods themselves: kubectl get pods -l KEY=VALUE -o yaml"
             raise ManifestError(f"{_sources(files)}: expected Pods, found {_kind(every[0])}. {remedy}")

@@ -4,14 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from webhook.analyze.snapshot import DEFAULT_NAMESPACE, Setting, Snapshot, read_snapshot
+from webhook.analyze.snapshot import Setting, Snapshot, read_snapshot
 from webhook.cli.inputs import read_settings
 from webhook.cli.manifests import ManifestFile
 from webhook.cli.snapshot.documents import Documents
-from webhook.manifest.documents import read_yaml
 from webhook.model.errors import GpuTopologyError
-
-_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +69,3 @@ def from_files(
     if namespace is not None and namespace not in {*snapshot.namespaces, *(pod.namespace for pod in snapshot.pods)}:
         raise GpuTopologyError(f"there is no namespace {namespace} in these files")
     return ReadSnapshot(snapshot, found.documents, found.sources)
-
-
-def current_namespace(kubeconfig: Path | None) -> str:
-    """The namespace of the current context, as kubectl finds it.
-
-    Raises:
-        ManifestError: the kubeconfig cannot be read.
-    """
-    if kubeconfig is None:
-        try:
-            return _ACCOUNT_NAMESPACE.read_text(encoding="utf-8").strip() or DEFAULT_NAMESPACE
-        except OSError:
-            return DEFAULT_NAMESPACE
-    documents = read_yaml(kubeconfig)
-    found = documents[0] if documents and isinstance(documents[0], dict) else {}
-    for entry in found.get("contexts") or ():
-        if isinstance(entry, dict) and entry.get("name") == found.get("current-context"):
-            context = entry.get("context")
-            return str((context.get("namespace") if isinstance(context, dict) else None) or DEFAULT_NAMESPACE)
-    return DEFAULT_NAMESPACE

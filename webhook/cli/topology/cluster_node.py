@@ -10,7 +10,7 @@ from webhook.model import names
 from webhook.model.errors import GpuTopologyError
 from webhook.model.node_names import node_label
 from webhook.printable import printable
-from webhook.state.published import topology_of_config_map, topology_of_node
+from webhook.state.published import is_owned_by, topology_of_config_map, topology_of_node
 from webhook.topology.model import NodeTopology
 
 _SOURCE = "the cluster"
@@ -32,10 +32,9 @@ async def _read(kubeconfig: Path, name: str) -> NodeTopology:
         published = await _published(api, name)
     finally:
         await api.close()
-    # Whoever may create ConfigMaps in some namespace could pose as an agent. So only what the Node owns is believed.
     uid = node.get("metadata", {}).get("uid")
     for found in published:
-        if uid and uid in _owners(found):
+        if uid and is_owned_by(found, uid):
             return topology_of_config_map({"apiVersion": "v1", "kind": "ConfigMap"} | found, _SOURCE)
     if names.HAMI_NODE_REGISTER in (node.get("metadata", {}).get("annotations") or {}):
         return topology_of_node(node, _SOURCE)
@@ -57,8 +56,3 @@ async def _node(api: ApiServer, name: str) -> Object:
         return await api.node(name)
     except NotFound:
         raise GpuTopologyError(f"there is no node {name} in this cluster") from None
-
-
-def _owners(manifest: Object) -> set[str]:
-    """The uids of the owners of an object."""
-    return {owner.get("uid", "") for owner in manifest.get("metadata", {}).get("ownerReferences") or ()}
