@@ -52,6 +52,8 @@ CONTAINER = {
     "workingDir": f"/{PLANTED}",
     "env": [
         {"name": "PASSWORD", "value": PLANTED},
+        {"name": "NVIDIA_API_KEY", "value": PLANTED},
+        {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
         {"name": "NCCL_DEBUG", "value": "INFO"},
         {"name": "A", "valueFrom": {"secretKeyRef": {"name": PLANTED, "key": PLANTED}}},
         {"name": "B", "valueFrom": {"configMapKeyRef": {"name": PLANTED, "key": PLANTED}}},
@@ -75,6 +77,7 @@ METADATA = {
         "kubectl.kubernetes.io/last-applied-configuration": PLANTED,
         "example.com/token": PLANTED,
         "gpu.topology/env.TOKEN": PLANTED,
+        "gpu.topology/env.NVIDIA_API_KEY": PLANTED,
     },
     "managedFields": [{"manager": PLANTED, "fieldsV1": {PLANTED: {}}}],
     "finalizers": [PLANTED],
@@ -136,12 +139,17 @@ def test_a_secret_in_any_field_of_a_pod_is_not_kept() -> None:
 def test_the_rest_of_that_pod_is_kept() -> None:
     (found,) = reduced([POD])
     (main,) = found["spec"]["containers"]
-    assert [variable["name"] for variable in main["env"]] == ["PASSWORD", "NCCL_DEBUG", "A", "B", "C"]
-    assert main["env"][1] == {"name": "NCCL_DEBUG", "value": "INFO"}
+    variables = {variable["name"]: variable.get("value") for variable in main["env"]}
+    assert list(variables) == ["PASSWORD", "NVIDIA_API_KEY", "NVIDIA_VISIBLE_DEVICES", "NCCL_DEBUG", "A", "B", "C"]
+    assert (variables["NVIDIA_VISIBLE_DEVICES"], variables["NCCL_DEBUG"]) == ("all", "INFO")
+    assert main["env"][3] == {"name": "NCCL_DEBUG", "value": "INFO"}
     assert main["command"] == ["redacted", "CUDA_VISIBLE_DEVICES=0"]
     assert main["envFrom"] == [{}, {}]
     assert found["spec"]["volumes"][6] == {"name": "g", "emptyDir": {"medium": "Memory"}}
-    assert found["metadata"]["annotations"] == {"gpu.topology/env.TOKEN": "redacted"}
+    assert found["metadata"]["annotations"] == {
+        "gpu.topology/env.TOKEN": "redacted",
+        "gpu.topology/env.NVIDIA_API_KEY": "redacted",
+    }
 
 
 OTHERS: list[dict[str, Any]] = [
