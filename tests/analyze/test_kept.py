@@ -14,6 +14,7 @@ from tests.analyze.faults import mixture
 from tests.explain.situations import told
 from webhook.analyze.kept import kept
 from webhook.cli.snapshot.documents import reduced
+from webhook.model import names
 from webhook.model.errors import GpuTopologyError
 
 CASES = sorted((Path(__file__).parents[1] / "cases" / "pods").rglob("pod.yaml"))
@@ -220,6 +221,24 @@ def test_of_certificates_only_what_is_public_is_kept_and_no_key() -> None:
         assert line not in text
     assert '"place": "tls.crt"' in text
     assert "tls.key" not in text
+
+
+def webhooks(name: str, rules: object) -> dict[str, Any]:
+    """A MutatingWebhookConfiguration with these rules."""
+    return {"kind": "MutatingWebhookConfiguration", "metadata": {"name": name}, "webhooks": [{"rules": rules}]}
+
+
+@pytest.mark.parametrize("resources", [5, [{}], [["pods"]], {"pods": 1}, None])
+def test_a_rule_that_no_api_server_takes_names_no_resources(resources: object) -> None:
+    (found,) = reduced([webhooks("other", [{"resources": resources, "operations": ["CREATE"]}])])
+    assert found["webhooks"][0]["rules"] == [{"operations": ["CREATE"], "resources": []}]
+
+
+@pytest.mark.parametrize("arguments", [5, "init", {"init": 1}, [5], [["init"]]])
+def test_a_program_with_arguments_of_another_type_is_not_ours(arguments: object) -> None:
+    program = {"name": "a", "image": PLANTED, "command": list(names.REMAP_COMMAND), "args": arguments}
+    (found,) = reduced([{"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [program]}}])
+    assert found["spec"]["containers"] == [{"name": "a", "command": ["redacted"]}]
 
 
 MEMBERS = (
