@@ -88,6 +88,17 @@ def test_the_pods_of_a_deployment_are_told_of_together() -> None:
     assert {row.title for row in told} == {"Deployment fleet/serve (40 pods)"}
 
 
+def test_the_name_of_an_owner_is_bounded() -> None:
+    """Whoever may create pods may name any owner, and the API server takes any text for its kind and name."""
+    cluster = Cluster()
+    cluster.apply("waiting")
+    owner = {"kind": "Job\x1b", "name": "x" * 100_000, "uid": "u"}
+    cluster.get("Pod", "patient", "team-a")["metadata"]["ownerReferences"] = [owner]
+    (title,) = {row.title for row in rows(cluster.analyzed())}
+    assert title.startswith("Job\\x1b team-a/xxx")
+    assert len(title) < 1024
+
+
 def test_a_namespace_alone_has_its_own_pods_and_what_belongs_to_none() -> None:
     cluster = Cluster()
     for fault in FAULTS:
