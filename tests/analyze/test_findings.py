@@ -14,7 +14,9 @@ from webhook.analyze.analyzers import analyze
 from webhook.analyze.diagnosis import Severity
 from webhook.analyze.rows import counts, rows
 from webhook.catalogue import cluster_findings
+from webhook.catalogue.cluster_findings import NOT_READ
 from webhook.catalogue.entry import Entry
+from webhook.catalogue.links import AGE_NOT_KNOWN
 from webhook.catalogue.peers import GROUP_ON_OTHER_NODES
 
 MIXTURES = 20
@@ -115,6 +117,24 @@ def test_what_was_not_read_is_not_missing() -> None:
     cluster.remove(CONFIGURATION, "gpu-topology-webhook")
     cluster.add(node(pairs("elsewhere"))[0])
     assert {code for code, _ in cluster.found()} == set()
+
+
+def test_an_agent_whose_lease_was_not_read_is_not_silent() -> None:
+    """Whoever may not list Leases is told that, and of no agent that it is silent, nor what would follow from it."""
+    cluster = Cluster()
+    for name in ("paired", "switched"):
+        cluster.remove("Lease", f"gpu-topology-{name}", "gpu-topology-nodes")
+    cluster.read.remove("Lease")
+    assert cluster.found() == set()
+    cluster.unread.append({"what": "leases", "problem": "list leases: you may not"})
+    told = {
+        "Cluster cluster": NOT_READ.code,
+        "Pod team-a/train": AGE_NOT_KNOWN.code,
+        "Pod team-a/pair": AGE_NOT_KNOWN.code,
+    }
+    found = cluster.analyzed()
+    assert {str(each.holder): each.code for each in found} == told
+    assert {each.severity for each in found} == {Severity.INFO}
 
 
 def test_cards_of_another_kind_of_machine_are_no_better_for_a_pod_that_loses_nothing() -> None:

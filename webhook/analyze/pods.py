@@ -163,8 +163,7 @@ def _evidence(snapshot: Snapshot, known: KnownPod, pod: Pod, around: _Surroundin
     """As ``explain`` has it of one pod; whose Bindings reach the webhook is a finding of the cluster, not of a pod."""
     namespace, policy, node = snapshot.namespace(known.namespace), snapshot.policy, known.node
     group = group_of(pod, namespace, policy)
-    unread = {each.what: each.problem for each in snapshot.unread}
-    facts = snapshot.facts
+    sources, facts = around.sources(node), snapshot.facts
     if (pod.spec or PodSpec()).node_name:  # its own status tells whether claims served it
         facts = msgspec.structs.replace(facts, claimed=None, has_hami_dra=False)
     return Evidence(
@@ -172,13 +171,14 @@ def _evidence(snapshot: Snapshot, known: KnownPod, pod: Pod, around: _Surroundin
         namespace=namespace,
         policy=policy,
         cluster=facts,
-        sources=around.sources(node),
+        sources=sources,
         node=node,
         others=around.others(known, group) if group else None,
         env_from=containers_with_env_from(known.document),
         reading=Reading(
-            namespace_problem="" if namespace.known else unread.get("namespaces", ""),
-            node_problem="" if node in snapshot.nodes else unread.get("nodes", ""),
+            namespace_problem="" if namespace.known else snapshot.problems.get("namespaces", ""),
+            node_problem="" if node in snapshot.nodes else snapshot.problems.get("nodes", ""),
+            age_problem=snapshot.problems.get("leases", "") if sources.age is None else "",
             is_configured=snapshot.setting.is_configured,
         ),
         standing=standing_of(known.document),
