@@ -137,6 +137,14 @@ def test_an_agent_whose_lease_was_not_read_is_not_silent() -> None:
     assert {each.severity for each in found} == {Severity.INFO}
 
 
+def test_cards_are_not_compared_where_only_hami_tells_of_them_and_not_how_they_are_linked() -> None:
+    cluster = Cluster()
+    for name in ("paired", "switched"):
+        cluster.remove("ConfigMap", f"gpu-topology-{name}", "gpu-topology-nodes")
+    cluster.read.remove("ConfigMap")
+    assert cluster.found() == {("GT329", "Pod team-a/pair"), ("GT329", "Pod team-a/train")}
+
+
 def test_cards_of_another_kind_of_machine_are_no_better_for_a_pod_that_loses_nothing() -> None:
     """The healthy cluster has a pair of bridged cards, and free cards behind a switch, which are faster."""
     cluster = Cluster()

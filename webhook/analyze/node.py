@@ -56,17 +56,20 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.age is not None and self.age > max(max_age, self.lasts)
 
     def relied_on(self, max_age: float) -> NodeTopology | None:
-        """The topology that a Binding would rely on; what HAMi says is only read where it may count.
+        """The topology that a Binding would rely on; None if it is not known how any of its GPUs are linked.
+
+        What HAMi says is only read where it may count.
 
         Args:
             max_age: ``binding.topologyMaxAgeSeconds``.
         """
         uuids = [gpu.uuid for gpu in self.record.registered] if self.record else []
-        published = self.published
-        if published and not self.is_silent(max_age) and any(published.gpu(uuid, None) for uuid in uuids):
-            return published.topology
-        chosen = choose_node(self.sources(), uuids, max_age=max_age, verified=False)
-        return chosen.topology if chosen else None
+        known = self.published
+        if known is None or self.is_silent(max_age) or not any(known.gpu(uuid, None) for uuid in uuids):
+            known = choose_node(self.sources(), uuids, max_age=max_age, verified=False)
+        if known is None or len(known.unread) == len(known.topology.gpus):
+            return None
+        return known.topology
 
     @property
     def _annotated(self) -> KnownNode | None:
