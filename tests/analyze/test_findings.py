@@ -14,7 +14,9 @@ from webhook.analyze.analyzers import analyze
 from webhook.analyze.diagnosis import Severity
 from webhook.analyze.rows import counts, rows
 from webhook.catalogue import cluster_findings
+from webhook.catalogue.cluster_findings import NOT_READ
 from webhook.catalogue.entry import Entry
+from webhook.catalogue.links import AGE_NOT_KNOWN
 from webhook.catalogue.peers import GROUP_ON_OTHER_NODES
 
 MIXTURES = 20
@@ -88,6 +90,17 @@ def test_the_pods_of_a_deployment_are_told_of_together() -> None:
     assert {row.title for row in told} == {"Deployment fleet/serve (40 pods)"}
 
 
+def test_the_name_of_an_owner_is_bounded() -> None:
+    """Whoever may create pods may name any owner, and the API server takes any text for its kind and name."""
+    cluster = Cluster()
+    cluster.apply("waiting")
+    owner = {"kind": "Job\x1b", "name": "x" * 100_000, "uid": "u"}
+    cluster.get("Pod", "patient", "team-a")["metadata"]["ownerReferences"] = [owner]
+    (title,) = {row.title for row in rows(cluster.analyzed())}
+    assert title.startswith("Job\\x1b team-a/xxx")
+    assert len(title) < 1024
+
+
 def test_a_namespace_alone_has_its_own_pods_and_what_belongs_to_none() -> None:
     cluster = Cluster()
     for fault in FAULTS:
@@ -104,6 +117,32 @@ def test_what_was_not_read_is_not_missing() -> None:
     cluster.remove(CONFIGURATION, "gpu-topology-webhook")
     cluster.add(node(pairs("elsewhere"))[0])
     assert {code for code, _ in cluster.found()} == set()
+
+
+def test_an_agent_whose_lease_was_not_read_is_not_silent() -> None:
+    """Whoever may not list Leases is told that, and of no agent that it is silent, nor what would follow from it."""
+    cluster = Cluster()
+    for name in ("paired", "switched"):
+        cluster.remove("Lease", f"gpu-topology-{name}", "gpu-topology-nodes")
+    cluster.read.remove("Lease")
+    assert cluster.found() == set()
+    cluster.unread.append({"what": "leases", "problem": "list leases: you may not"})
+    told = {
+        "Cluster cluster": NOT_READ.code,
+        "Pod team-a/train": AGE_NOT_KNOWN.code,
+        "Pod team-a/pair": AGE_NOT_KNOWN.code,
+    }
+    found = cluster.analyzed()
+    assert {str(each.holder): each.code for each in found} == told
+    assert {each.severity for each in found} == {Severity.INFO}
+
+
+def test_cards_are_not_compared_where_only_hami_tells_of_them_and_not_how_they_are_linked() -> None:
+    cluster = Cluster()
+    for name in ("paired", "switched"):
+        cluster.remove("ConfigMap", f"gpu-topology-{name}", "gpu-topology-nodes")
+    cluster.read.remove("ConfigMap")
+    assert cluster.found() == {("GT329", "Pod team-a/pair"), ("GT329", "Pod team-a/train")}
 
 
 def test_cards_of_another_kind_of_machine_are_no_better_for_a_pod_that_loses_nothing() -> None:

@@ -14,6 +14,7 @@ from tests.analyze.faults import mixture
 from tests.explain.situations import told
 from webhook.analyze.kept import kept
 from webhook.cli.snapshot.documents import reduced
+from webhook.model import names
 from webhook.model.errors import GpuTopologyError
 
 CASES = sorted((Path(__file__).parents[1] / "cases" / "pods").rglob("pod.yaml"))
@@ -52,6 +53,8 @@ CONTAINER = {
     "workingDir": f"/{PLANTED}",
     "env": [
         {"name": "PASSWORD", "value": PLANTED},
+        {"name": "NVIDIA_API_KEY", "value": PLANTED},
+        {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
         {"name": "NCCL_DEBUG", "value": "INFO"},
         {"name": "A", "valueFrom": {"secretKeyRef": {"name": PLANTED, "key": PLANTED}}},
         {"name": "B", "valueFrom": {"configMapKeyRef": {"name": PLANTED, "key": PLANTED}}},
@@ -75,6 +78,7 @@ METADATA = {
         "kubectl.kubernetes.io/last-applied-configuration": PLANTED,
         "example.com/token": PLANTED,
         "gpu.topology/env.TOKEN": PLANTED,
+        "gpu.topology/env.NVIDIA_API_KEY": PLANTED,
     },
     "managedFields": [{"manager": PLANTED, "fieldsV1": {PLANTED: {}}}],
     "finalizers": [PLANTED],
@@ -136,12 +140,17 @@ def test_a_secret_in_any_field_of_a_pod_is_not_kept() -> None:
 def test_the_rest_of_that_pod_is_kept() -> None:
     (found,) = reduced([POD])
     (main,) = found["spec"]["containers"]
-    assert [variable["name"] for variable in main["env"]] == ["PASSWORD", "NCCL_DEBUG", "A", "B", "C"]
-    assert main["env"][1] == {"name": "NCCL_DEBUG", "value": "INFO"}
+    variables = {variable["name"]: variable.get("value") for variable in main["env"]}
+    assert list(variables) == ["PASSWORD", "NVIDIA_API_KEY", "NVIDIA_VISIBLE_DEVICES", "NCCL_DEBUG", "A", "B", "C"]
+    assert (variables["NVIDIA_VISIBLE_DEVICES"], variables["NCCL_DEBUG"]) == ("all", "INFO")
+    assert main["env"][3] == {"name": "NCCL_DEBUG", "value": "INFO"}
     assert main["command"] == ["redacted", "CUDA_VISIBLE_DEVICES=0"]
     assert main["envFrom"] == [{}, {}]
     assert found["spec"]["volumes"][6] == {"name": "g", "emptyDir": {"medium": "Memory"}}
-    assert found["metadata"]["annotations"] == {"gpu.topology/env.TOKEN": "redacted"}
+    assert found["metadata"]["annotations"] == {
+        "gpu.topology/env.TOKEN": "redacted",
+        "gpu.topology/env.NVIDIA_API_KEY": "redacted",
+    }
 
 
 OTHERS: list[dict[str, Any]] = [
@@ -212,6 +221,24 @@ def test_of_certificates_only_what_is_public_is_kept_and_no_key() -> None:
         assert line not in text
     assert '"place": "tls.crt"' in text
     assert "tls.key" not in text
+
+
+def webhooks(name: str, rules: object) -> dict[str, Any]:
+    """A MutatingWebhookConfiguration with these rules."""
+    return {"kind": "MutatingWebhookConfiguration", "metadata": {"name": name}, "webhooks": [{"rules": rules}]}
+
+
+@pytest.mark.parametrize("resources", [5, [{}], [["pods"]], {"pods": 1}, None])
+def test_a_rule_that_no_api_server_takes_names_no_resources(resources: object) -> None:
+    (found,) = reduced([webhooks("other", [{"resources": resources, "operations": ["CREATE"]}])])
+    assert found["webhooks"][0]["rules"] == [{"operations": ["CREATE"], "resources": []}]
+
+
+@pytest.mark.parametrize("arguments", [5, "init", {"init": 1}, [5], [["init"]]])
+def test_a_program_with_arguments_of_another_type_is_not_ours(arguments: object) -> None:
+    program = {"name": "a", "image": PLANTED, "command": list(names.REMAP_COMMAND), "args": arguments}
+    (found,) = reduced([{"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [program]}}])
+    assert found["spec"]["containers"] == [{"name": "a", "command": ["redacted"]}]
 
 
 MEMBERS = (

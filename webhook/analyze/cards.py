@@ -132,7 +132,7 @@ def _compared(scene: Scene, known: KnownPod, before: PodRecord, record: PodRecor
         node=found.better.node.name,
         link=link_of(best),
     )
-    yield warning(holder_of(known), said)
+    yield warning(holder_of(known, known.pod), said)
 
 
 def _product(node: PlaceNode) -> str:

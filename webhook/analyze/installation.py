@@ -12,7 +12,6 @@ from webhook.explain.reviews import for_the_chart
 from webhook.explain.words import listed
 from webhook.model.cluster import FAULTY_INIT_CONTAINERS
 from webhook.model.version import Version
-from webhook.printable import fitted
 from webhook.state.registered import BINDINGS_WEBHOOK, asked_about
 
 CONFIGURATION = "MutatingWebhookConfiguration"
@@ -28,7 +27,7 @@ _CLUSTER = Holder("Cluster", "", "cluster")
 def unread(snapshot: Snapshot) -> Iterator[Diagnosis]:
     """What could not be read."""
     for each in snapshot.unread:
-        yield info(_CLUSTER, found.NOT_READ.say(what=each.what, problem=fitted(each.problem)))
+        yield info(_CLUSTER, found.NOT_READ.say(what=each.what, problem=each.problem))
 
 
 def registration(snapshot: Snapshot) -> Iterator[Diagnosis]:

@@ -137,8 +137,8 @@ def _registration(document: Mapping[str, Any]) -> Object:
 
 def _webhook(webhook: Mapping[str, Any]) -> Object:
     service = part(part(webhook, "clientConfig"), "service")
-    wanted = ("operations", "apiGroups", "apiVersions", "resources", "scope")
-    rules = [{key: rule[key] for key in wanted if key in rule} for rule in parts(webhook, "rules")]
+    wanted = ("operations", "apiGroups", "resources")
+    rules = [{key: list(_words(rule, key)) for key in wanted if key in rule} for rule in parts(webhook, "rules")]
     found: Object = {key: webhook[key] for key in ("name", "reinvocationPolicy") if isinstance(webhook.get(key), str)}
     found["clientConfig"] = {"service": texts(part(webhook, "clientConfig"), "service")} if service else {}
     found["rules"] = rules

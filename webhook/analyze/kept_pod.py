@@ -26,7 +26,7 @@ _MESSAGES = frozenset({"PodScheduled", names.PLACED_CONDITION})
 """Conditions whose messages are those of schedulers and of the planner."""
 _PLACES = (names.SHARED_MEMORY_PATH, names.FILES_PATH, "/etc/ld.so.preload", "/dev/nvidia", "/var/run/nvidia")
 _COMMAND_FIELDS = ("command", "args", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
-_PROGRAM_ARGUMENTS = frozenset({"--mode", "init", "sidecar"})
+_PROGRAM_ARGUMENTS = ("--mode", "init", "sidecar")
 
 
 def kept_pod(document: Mapping[str, Any]) -> Object:
@@ -120,16 +120,12 @@ def _volume(volume: Mapping[str, Any]) -> Object:
 
 def _program(container: Mapping[str, Any]) -> Object | None:
     """The remap program, as admission writes it; None if the container runs something else."""
-    arguments = container.get("args") or []
-    is_ours = container.get("command") == list(names.REMAP_COMMAND) and _PROGRAM_ARGUMENTS.issuperset(
-        map(str, arguments)
-    )
-    if not is_ours:
+    command, arguments = container.get("command"), container.get("args") or []
+    if command != list(names.REMAP_COMMAND) or not isinstance(arguments, list):
         return None
-    return _only(container, "image", "imagePullPolicy") | {
-        "command": list(names.REMAP_COMMAND),
-        "args": list(arguments),
-    }
+    if not all(argument in _PROGRAM_ARGUMENTS for argument in arguments):
+        return None
+    return _only(container, "image", "imagePullPolicy") | {"command": command, "args": arguments}
 
 
 def _command(container: Mapping[str, Any]) -> Object:

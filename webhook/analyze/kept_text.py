@@ -7,8 +7,12 @@ from webhook.model import names
 
 REDACTED = "redacted"
 """Stands for a value that is not kept."""
-_VARIABLES = ("NCCL_", "CUDA_", "NVIDIA_", names.REMAP_ENV_PREFIX, "UCX_")
+_VARIABLES = (names.NCCL_VARIABLE_PREFIX, "CUDA_", names.REMAP_ENV_PREFIX, "UCX_")
 """How the names of variables begin whose values decide about links."""
+_OTHER_VARIABLES = frozenset(
+    {names.ENV_NVIDIA_VISIBLE_DEVICES, names.ENV_NVIDIA_DRIVER_CAPABILITIES, names.ENV_IMEX_CHANNELS}
+)
+"""By their whole names: ``NVIDIA_API_KEY`` is a secret."""
 _ANNOTATIONS = (names.PREFIX, "hami.io/", "nvidia.com/", "volcano.sh/", "scheduling.koordinator.sh/")
 _OTHER_ANNOTATIONS = frozenset({"leaderworkerset.sigs.k8s.io/size", names.CONFIG_MIRROR})
 
@@ -32,7 +36,7 @@ def texts(document: Mapping[str, Any], key: str) -> dict[str, str]:
 
 def is_kept_variable(name: str) -> bool:
     """Whether the value of an environment variable is kept."""
-    return name.startswith(_VARIABLES)
+    return name.startswith(_VARIABLES) or name in _OTHER_VARIABLES
 
 
 def kept_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:

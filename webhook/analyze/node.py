@@ -47,19 +47,29 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Everything that is said about its GPUs; what HAMi says is read anew each time, and not kept."""
         return Sources(published=self.published, age=self.age, lasts=self.lasts, annotated=self._annotated)
 
+    def is_silent(self, max_age: float) -> bool:
+        """Whether the agent has not been heard of for so long that what it published is not relied on.
+
+        Args:
+            max_age: ``binding.topologyMaxAgeSeconds``.
+        """
+        return self.age is not None and self.age > max(max_age, self.lasts)
+
     def relied_on(self, max_age: float) -> NodeTopology | None:
-        """The topology that a Binding would rely on.
+        """The topology that a Binding would rely on; None if it is not known how any of its GPUs are linked.
+
+        What HAMi says is only read where it may count.
 
         Args:
             max_age: ``binding.topologyMaxAgeSeconds``.
         """
         uuids = [gpu.uuid for gpu in self.record.registered] if self.record else []
-        published = self.published
-        is_fresh = self.age is None or self.age <= max(max_age, self.lasts)
-        if published and is_fresh and any(published.gpu(uuid, None) for uuid in uuids):
-            return published.topology
-        chosen = choose_node(self.sources(), uuids, max_age=max_age, verified=False)
-        return chosen.topology if chosen else None
+        known = self.published
+        if known is None or self.is_silent(max_age) or not any(known.gpu(uuid, None) for uuid in uuids):
+            known = choose_node(self.sources(), uuids, max_age=max_age, verified=False)
+        if known is None or len(known.unread) == len(known.topology.gpus):
+            return None
+        return known.topology
 
     @property
     def _annotated(self) -> KnownNode | None:
@@ -75,13 +85,35 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return KnownNode(topology, origin=Origin.HAMI)
 
 
+class AgentLeases(msgspec.Struct, frozen=True, kw_only=True):
+    """The Leases by which agents show that they are alive."""
+
+    found: Mapping[tuple[str, str], Object]
+    """By namespace and name."""
+    are_all: bool
+    """Whether one that is not here does not exist, and was not only not read."""
+    at: datetime | None
+    """When they were read; None: no one knows, and nothing is old."""
+
+    def age(self, config_map: Object) -> float | None:
+        """Seconds since the agent that published it was heard of; infinite if it never was. None: not known."""
+        lease = self.found.get(identity(config_map))
+        if self.at is None or (lease is None and not self.are_all):
+            return None
+        renewed = renewed_at(lease) if lease else None
+        return (self.at - renewed).total_seconds() if renewed else inf
+
+    def lasts(self, config_map: Object) -> float:
+        """Seconds for which that agent vouches for it."""
+        lease = self.found.get(identity(config_map))
+        return lasts(lease) if lease else 0.0
+
+
 def read_nodes(
     nodes: Sequence[Object],
     config_maps: Sequence[Object],
-    leases: Mapping[tuple[str, str], Object],
+    leases: AgentLeases,
     topologies: Mapping[str, NodeTopology],
-    *,
-    at: datetime | None,
 ) -> dict[str, ClusterNode]:
     """Nodes by their names.
 
@@ -90,19 +122,18 @@ def read_nodes(
     Args:
         nodes: Nodes.
         config_maps: What agents published.
-        leases: By namespace and name.
+        leases: Those of the agents.
         topologies: Of nodes of which there is no ConfigMap.
-        at: When all of it was read; None: no one knows, and nothing is old.
     """
     owners = {config_map_name(identity(node)[1]): node["metadata"].get("uid") for node in nodes}
     by_name = {name: found for found in config_maps if _is_owned(found, owners.get(name := identity(found)[1]))}
     found = {}
     for document in nodes:
         name = identity(document)[1]
-        found[name] = _node(name, document, by_name.get(config_map_name(name)), leases, topologies.get(name), at)
+        found[name] = _node(name, document, by_name.get(config_map_name(name)), leases, topologies.get(name))
     for name, topology in topologies.items():
         if name not in found:
-            found[name] = _node(name, None, None, leases, topology, at)
+            found[name] = _node(name, None, None, leases, topology)
     return found
 
 
@@ -114,9 +145,8 @@ def _node(
     name: str,
     document: Object | None,
     config_map: Object | None,
-    leases: Mapping[tuple[str, str], Object],
+    leases: AgentLeases,
     topology: NodeTopology | None,
-    at: datetime | None,
 ) -> ClusterNode:
     problem = ""
     if config_map is not None:
@@ -128,9 +158,7 @@ def _node(
     if topology is None or topology.node != name:
         return ClusterNode(name=name, document=document, published_problem=problem)
     known = KnownNode(topology, origin=Origin.AGENT)
-    if config_map is None or at is None:
+    if config_map is None:
         return ClusterNode(name=name, document=document, published=known)
-    lease = leases.get(identity(config_map))
-    renewed = renewed_at(lease) if lease else None
-    age = (at - renewed).total_seconds() if renewed else inf
-    return ClusterNode(name=name, document=document, published=known, age=age, lasts=lasts(lease) if lease else 0.0)
+    age, promised = leases.age(config_map), leases.lasts(config_map)
+    return ClusterNode(name=name, document=document, published=known, age=age, lasts=promised)

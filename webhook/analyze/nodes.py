@@ -16,6 +16,7 @@ from webhook.topology.model import NodeTopology
 
 def agents(snapshot: Snapshot) -> Iterator[Diagnosis]:
     """Nodes with GPUs of which no agent tells, or told not lately."""
+    max_age = snapshot.policy.binding.topology_max_age_seconds
     for node in snapshot.nodes.values():
         holder = Holder("Node", "", node.name)
         if node.published_problem:
@@ -23,14 +24,10 @@ def agents(snapshot: Snapshot) -> Iterator[Diagnosis]:
         elif node.published is None:
             if _has_gpus(node, snapshot) and "ConfigMap" in snapshot.read:
                 yield warning(holder, AGENT_MISSING.say())
-        elif node.age is not None and "Lease" in snapshot.read and node.age > max(_max_age(snapshot), node.lasts):
+        elif node.age is not None and node.is_silent(max_age):
             never = "never been heard of"
             silence = never if isinf(node.age) else f"not been heard of for {duration(node.age)}"
             yield warning(holder, AGENT_SILENT.say(silence=silence))
-
-
-def _max_age(snapshot: Snapshot) -> float:
-    return snapshot.policy.binding.topology_max_age_seconds
 
 
 def _has_gpus(node: ClusterNode, snapshot: Snapshot) -> bool:

@@ -28,4 +28,4 @@ def waiting(snapshot: Snapshot) -> Iterator[Diagnosis]:
         waited = (snapshot.at - created).total_seconds()
         if waited > LONG_SECONDS:
             said = WAITS_FOR_LONG.say(waited=duration(waited), pod=f"{known.namespace}/{known.name}")
-            yield warning(holder_of(known), said)
+            yield warning(holder_of(known, pod), said)

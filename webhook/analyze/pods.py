@@ -29,6 +29,8 @@ _GROUP = names.GROUP.encode()
 _PEERS, _ELSEWHERE = 128, 8
 """Of the pods of a group: on the node of a pod, where the kubelet runs 110 by default, and on others."""
 _TEMPLATE_HASH = "pod-template-hash"
+_OWNER_LIMIT = 512
+"""Characters. The API server takes any text for the kind and the name of an owner."""
 
 
 class _Owner(msgspec.Struct):
@@ -47,16 +49,18 @@ def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
         try:
             found = list(_findings(snapshot, known, around))
         except MalformedPod as problem:
-            found = [error(holder_of(known), POD_MALFORMED.say(problem=fitted(str(problem))))]
+            found = [error(holder_of(known, known.pod), POD_MALFORMED.say(problem=fitted(str(problem))))]
         yield from found
 
 
 def _findings(snapshot: Snapshot, known: KnownPod, around: "_Surroundings") -> Iterator[Diagnosis]:
     pod = known.pod
-    asks, holder = _asks(snapshot, pod), holder_of(known)
+    asks = _asks(snapshot, pod)
+    if asks is _Asks.NOT:
+        return
+    holder = holder_of(known, pod)
     if asks is _Asks.BY_CLAIMS:
         yield info(holder, CLAIMS_NOT_JUDGED.say())
-    if asks is not _Asks.BY_COUNT:
         return
     report = explain(_evidence(snapshot, known, pod, around))
     for finding in report.findings:
@@ -89,9 +93,9 @@ def _asks(snapshot: Snapshot, pod: Pod) -> _Asks:
     return _Asks.NOT if read_claims(pod, requests) is None else _Asks.BY_CLAIMS
 
 
-def holder_of(known: KnownPod) -> Holder:
-    """A pod, and the workload that made it."""
-    return Holder("Pod", known.namespace, known.name, _owner(known.pod))
+def holder_of(known: KnownPod, pod: Pod) -> Holder:
+    """A pod, and the workload that made it; ``pod`` is the same, decoded."""
+    return Holder("Pod", known.namespace, known.name, _owner(pod))
 
 
 def _owner(pod: Pod) -> str:
@@ -106,8 +110,8 @@ def _owner(pod: Pod) -> str:
         return ""
     suffix = f"-{pod.labels.get(_TEMPLATE_HASH, '')}"
     if owner.kind == "ReplicaSet" and len(suffix) > 1 and owner.name.endswith(suffix):
-        return f"Deployment {owner.name.removesuffix(suffix)}"
-    return f"{owner.kind} {owner.name}"
+        return fitted(f"Deployment {owner.name.removesuffix(suffix)}", _OWNER_LIMIT)
+    return fitted(f"{owner.kind} {owner.name}", _OWNER_LIMIT)
 
 
 def _is_idle(finding: Finding, report: Report) -> bool:
@@ -159,8 +163,7 @@ def _evidence(snapshot: Snapshot, known: KnownPod, pod: Pod, around: _Surroundin
     """As ``explain`` has it of one pod; whose Bindings reach the webhook is a finding of the cluster, not of a pod."""
     namespace, policy, node = snapshot.namespace(known.namespace), snapshot.policy, known.node
     group = group_of(pod, namespace, policy)
-    unread = {each.what: each.problem for each in snapshot.unread}
-    facts = snapshot.facts
+    sources, facts = around.sources(node), snapshot.facts
     if (pod.spec or PodSpec()).node_name:  # its own status tells whether claims served it
         facts = msgspec.structs.replace(facts, claimed=None, has_hami_dra=False)
     return Evidence(
@@ -168,13 +171,14 @@ def _evidence(snapshot: Snapshot, known: KnownPod, pod: Pod, around: _Surroundin
         namespace=namespace,
         policy=policy,
         cluster=facts,
-        sources=around.sources(node),
+        sources=sources,
         node=node,
         others=around.others(known, group) if group else None,
         env_from=containers_with_env_from(known.document),
         reading=Reading(
-            namespace_problem="" if namespace.known else unread.get("namespaces", ""),
-            node_problem="" if node in snapshot.nodes else unread.get("nodes", ""),
+            namespace_problem="" if namespace.known else snapshot.problems.get("namespaces", ""),
+            node_problem="" if node in snapshot.nodes else snapshot.problems.get("nodes", ""),
+            age_problem=snapshot.problems.get("leases", "") if sources.age is None else "",
             is_configured=snapshot.setting.is_configured,
         ),
         standing=standing_of(known.document),

@@ -10,7 +10,7 @@ import msgspec
 
 from webhook.analyze.certificates import Certificates, read_certificates
 from webhook.analyze.kept import CERTIFICATES, SNAPSHOT, Object, identity
-from webhook.analyze.node import ClusterNode, read_nodes
+from webhook.analyze.node import AgentLeases, ClusterNode, read_nodes
 from webhook.config import AdmitPolicy
 from webhook.explain.evidence import node_of
 from webhook.explain.standing import NO_SIGNS, PlannerSigns, planner_signs
@@ -21,6 +21,7 @@ from webhook.model.pod import Namespace, Pod
 from webhook.model.shape import shape_problem
 from webhook.model.timestamp import parse_timestamp
 from webhook.model.version import Version
+from webhook.printable import fitted
 from webhook.state.detected import claimed_resources, hami_version, scheduler_accounts
 from webhook.state.registered import namespace_of
 from webhook.topology.model import NodeTopology
@@ -101,6 +102,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         wanted = self.setting.registration
         return next((found for found in self.registrations if identity(found)[1] == wanted), None)
 
+    @cached_property
+    def problems(self) -> Mapping[str, str]:
+        """Why something could not be read, by what it is."""
+        return {each.what: each.problem for each in self.unread}
+
     def namespace(self, name: str) -> Namespace:
         """A namespace; one with ``known`` unset if it was not read."""
         return self.namespaces.get(name) or Namespace(name, known=False)
@@ -131,18 +137,21 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
     registrations = tuple(sorted(by_kind.get("MutatingWebhookConfiguration", ()), key=lambda found: identity(found)[1]))
     schedulers = tuple(by_kind.get("Deployment", ()))
     read = frozenset(about.get("read", ()))
+    of_agents = AgentLeases(found=leases, are_all="Lease" in read, at=at)
     planner = _planner(registrations, leases, setting, read, at)
     return Snapshot(
         pods=_pods(pods),
         namespaces={found.name: found for found in map(_namespace, by_kind.get("Namespace", ()))},
-        nodes=read_nodes(by_kind.get("Node", ()), by_kind.get("ConfigMap", ()), leases, setting.topologies, at=at),
+        nodes=read_nodes(by_kind.get("Node", ()), by_kind.get("ConfigMap", ()), of_agents, setting.topologies),
         registrations=registrations,
         schedulers=schedulers,
         certificates=tuple(map(read_certificates, by_kind.get(CERTIFICATES, ()))),
         planner=planner,
         facts=_facts(schedulers, by_kind.get("DeviceClass"), about.get("kubernetes"), planner, setting.facts, read),
         read=read,
-        unread=tuple(Unread(each.get("what", ""), each.get("problem", "")) for each in about.get("unread", ())),
+        unread=tuple(
+            Unread(fitted(each.get("what", "")), fitted(each.get("problem", ""))) for each in about.get("unread", ())
+        ),
         at=at,
         setting=setting,
     )
