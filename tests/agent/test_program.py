@@ -170,7 +170,10 @@ def test_a_dry_run_with_taints_shows_them_and_writes_no_annotation(computer: Com
 
 
 def test_without_taints_a_dry_run_shows_none(computer: Computer) -> None:
-    _, out, _ = computer.run("--dry-run", "--node", "node-1", machine=played.hgx_h100().with_links_down(3, 0, 1))
+    machine = played.hgx_h100().with_links_down(3, 0, 1)
+    code, out, err = computer.run("--dry-run", "--node", "node-1", machine=machine)
+    assert (code, err) == (0, "")
+    assert "# Node node-1: label gpu.topology/nvlink=degraded" in out.splitlines()
     assert "Taint" not in out
 
 

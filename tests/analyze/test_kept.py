@@ -214,6 +214,20 @@ def test_a_secret_in_any_field_of_another_object_is_not_kept(document: dict[str,
     assert PLANTED not in written({"apiVersion": "v1", **document})
 
 
+def test_of_these_objects_all_are_kept_by_which_something_is_judged() -> None:
+    kept = [each for document in OTHERS for each in reduced([{"apiVersion": "v1", **document}])]
+    assert [(each["kind"], each["metadata"]["name"]) for each in kept] == [
+        ("Namespace", "team-a"),
+        ("Node", "a"),
+        ("ConfigMap", "c"),
+        ("Lease", "gpu-topology-place"),
+        ("Deployment", "s"),
+        ("MutatingWebhookConfiguration", "m"),
+        ("DeviceClass", "d"),
+        ("ClusterCertificates", "Secret/s"),
+    ]
+
+
 def test_of_certificates_only_what_is_public_is_kept_and_no_key() -> None:
     found = bundle()
     text = written(secret(found), registration())

@@ -154,6 +154,7 @@ def test_where_many_cards_have_the_same_bus_ids_and_no_links_uuids_name_the_link
 def test_another_product_with_the_same_bus_ids_does_not_matter() -> None:
     other = unlinked(replace(dgx1_v100(), gpus=tuple(replace(gpu, name="Other") for gpu in dgx1_v100().gpus)))
     found = find_alternatives([on(dgx1_v100(), "a"), on(other, "b")], linked(4))
+    assert [dict(each.reach) for each in found.alternatives] == [{"a": (0, 1, 2, 3)}, {"a": (4, 5, 6, 7)}]
     assert all(isinstance(each.selector, ByProduct) and not each.selector.without for each in found.alternatives)
 
 

@@ -66,7 +66,9 @@ def test_names_of_objects_lead_to_no_place_outside_the_directory() -> None:
     evil = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "../../evil"}}
     pod = {"kind": "Pod", "metadata": {"name": "../x", "namespace": ".."}, "spec": {"containers": [{"name": "a"}]}}
     files = [ManifestFile("a", json.dumps(evil)), ManifestFile("b", json.dumps(pod))]
-    for path in files_of(from_files(files, None, None, None)):
+    found = files_of(from_files(files, None, None, None))
+    assert len([path for path in found if path.startswith(("namespaces/", "pods/"))]) == 2
+    for path in found:
         assert ".." not in Path(path).parts
 
 

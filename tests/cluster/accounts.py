@@ -1,6 +1,7 @@
-"""Service accounts that may do what a list of permissions says, and nothing else."""
+"""Namespaces, and service accounts that may do what a list of permissions says, and nothing else."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from kubernetes.client import (
     RbacV1Subject,
     V1ClusterRole,
     V1ClusterRoleBinding,
+    V1Namespace,
     V1ObjectMeta,
     V1PolicyRule,
     V1Role,
@@ -17,11 +19,23 @@ from kubernetes.client import (
     V1RoleRef,
     V1ServiceAccount,
 )
+from kubernetes.client.exceptions import ConflictException
 
 from tests.cluster.control_plane import ControlPlane, wait_until_allowed
 from webhook.kube.permissions import Permission, Scope
 
 RBAC = "rbac.authorization.k8s.io"
+
+
+def namespace_for_pods(admin: CoreV1Api, metadata: V1ObjectMeta) -> str:
+    """The name of a new namespace in which pods can be created: it has the service account ``default``."""
+    created = admin.create_namespace(V1Namespace(metadata=metadata)).metadata
+    assert created is not None
+    assert created.name is not None
+    # In a whole cluster the controller manager makes it. Where one runs, it may be quicker.
+    with suppress(ConflictException):
+        admin.create_namespaced_service_account(created.name, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+    return created.name
 
 
 def permitted(

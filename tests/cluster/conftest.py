@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kubernetes.client import CoreV1Api, V1Namespace, V1Node, V1ObjectMeta, V1ServiceAccount
+from kubernetes.client import CoreV1Api, V1Node, V1ObjectMeta
 
+from tests.cluster.accounts import namespace_for_pods
 from tests.cluster.control_plane import REQUEST_TIMEOUT_S, Binaries, ControlPlane, running_control_plane
 from tests.cluster.processes import NotRunningError
 from tests.cluster.registration import registered
@@ -53,13 +54,7 @@ def admin(control_plane: ControlPlane) -> Iterator[CoreV1Api]:
 @pytest.fixture
 def namespace(admin: CoreV1Api) -> str:
     """The name of a new namespace in which pods can be created."""
-    created = admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(generate_name="test-")))
-    assert created.metadata is not None
-    name = created.metadata.name
-    assert name is not None
-    # In a whole cluster the controller manager does it.
-    admin.create_namespaced_service_account(name, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
-    return name
+    return namespace_for_pods(admin, V1ObjectMeta(generate_name="test-"))
 
 
 @pytest.fixture

@@ -3,19 +3,18 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
-from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
-from kubernetes.client.exceptions import ConflictException
+from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1Namespace, V1ObjectMeta
 
 from certs.issue import issue
 from tests.chart.registration import installed_limits, installed_registration
-from tests.cluster.accounts import permitted
+from tests.cluster.accounts import namespace_for_pods, permitted
 from tests.cluster.control_plane import CERTIFICATE_LIFETIME, REQUEST_TIMEOUT_S, ControlPlane
 from tests.cluster.manifests import apply
 from tests.cluster.processes import Program, running
@@ -155,9 +154,7 @@ def installed(
     with control_plane.client() as client:
         admin = CoreV1Api(client)
         admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=NAMESPACE)))
-        admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=PROBED, labels={INJECTION: "enabled"})))
-        with suppress(ConflictException):  # a controller manager, where one runs, may be quicker
-            admin.create_namespaced_service_account(PROBED, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+        namespace_for_pods(admin, V1ObjectMeta(name=PROBED, labels={INJECTION: "enabled"}))
         with_claims = (settings or {}).get("claims", {}).get("enabled", False)
         allowed = (*WEBHOOK, *CLAIMS) if with_claims else WEBHOOK
         kubeconfig = permitted(admin, control_plane, NAMESPACE, "gpu-topology-webhook", allowed)

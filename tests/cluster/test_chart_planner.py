@@ -13,11 +13,11 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from kubernetes.client import CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
+from kubernetes.client import CoreV1Api, V1ObjectMeta, V1ServiceAccount
 
 from tests.chart.helm import Helm
 from tests.chart.rendered import PLACES
-from tests.cluster.accounts import wait_until_granted
+from tests.cluster.accounts import namespace_for_pods, wait_until_granted
 from tests.cluster.control_plane import REQUEST_TIMEOUT_S, ControlPlane
 from tests.cluster.manifests import apply, path_of, request
 from tests.server.conftest import until
@@ -122,9 +122,7 @@ class Account:
 def chart(helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str) -> Iterator[str]:
     """Roles and policies of the chart; the namespace of the release, beside which the team has one."""
     team = f"{namespace}-team"
-    labels = {"gpu.topology/injection": "enabled"}
-    admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=team, labels=labels)))
-    admin.create_namespaced_service_account(team, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+    namespace_for_pods(admin, V1ObjectMeta(name=team, labels={"gpu.topology/injection": "enabled"}))
     with ExitStack() as stack:
         for one in helm.objects(namespace=namespace, options=[PLACES]):
             if one["kind"] in KINDS + POLICIES:

@@ -14,12 +14,12 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from kubernetes.client import CoordinationV1Api, CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
+from kubernetes.client import CoordinationV1Api, CoreV1Api, V1ObjectMeta
 
 from tests.chart.generated import CHART
 from tests.chart.helm import RELEASE, Helm, documents, pick
 from tests.chart.rendered import PLACES, PLANNER, RELEASE_JOB
-from tests.cluster.accounts import wait_until_granted
+from tests.cluster.accounts import namespace_for_pods, wait_until_granted
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import find, path_of, request
 from tests.server.conftest import until
@@ -116,8 +116,7 @@ def test_what_the_job_runs_lets_every_pod_go_with_the_account_of_the_release(
     releases: Releases, control_plane: ControlPlane, admin: CoreV1Api
 ) -> None:
     team = f"{releases.namespace}-team"
-    admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=team, labels={"gpu.topology/injection": "enabled"})))
-    admin.create_namespaced_service_account(team, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+    namespace_for_pods(admin, V1ObjectMeta(name=team, labels={"gpu.topology/injection": "enabled"}))
     placed = format_placed(
         Placed(
             node="node-1",

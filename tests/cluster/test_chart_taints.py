@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from kubernetes.client import CoreV1Api, V1Namespace, V1Node, V1ObjectMeta, V1ServiceAccount
+from kubernetes.client import CoreV1Api, V1Node, V1ObjectMeta
 
 from tests.chart.helm import Helm
-from tests.cluster.accounts import wait_until_granted
+from tests.cluster.accounts import namespace_for_pods, wait_until_granted
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import apply, path_of, request
 from tests.cluster.taint_rules import RULES, Rules, plane, rule_manifest
@@ -48,11 +48,7 @@ def nodes(helm: Helm, plane: ControlPlane) -> Iterator[Nodes]:
     """With roles and policy of the chart."""
     with ExitStack() as stack:
         admin = CoreV1Api(stack.enter_context(plane.client()))
-        metadata = admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(generate_name="test-"))).metadata
-        assert metadata is not None
-        namespace = metadata.name
-        assert namespace is not None
-        admin.create_namespaced_service_account(namespace, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+        namespace = namespace_for_pods(admin, V1ObjectMeta(generate_name="test-"))
         for one in helm.objects("taints", namespace=namespace):
             if one["kind"] in ROLES | POLICY:
                 stack.callback(request, plane, "DELETE", path_of(one))

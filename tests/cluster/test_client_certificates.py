@@ -13,11 +13,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
-from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
+from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1ObjectMeta
 
 from certs.certificate import encode
 from certs.issue import Authority, new_authority
 from tests.certs.test_live_context import signed
+from tests.cluster.accounts import namespace_for_pods
 from tests.cluster.control_plane import (
     CERTIFICATE_LIFETIME,
     Binaries,
@@ -153,8 +154,7 @@ def _serving(
 def _register(control_plane: ControlPlane, server: RunningServer) -> None:
     with control_plane.client() as client:
         core = CoreV1Api(client)
-        core.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=NAMESPACE)))
-        core.create_namespaced_service_account(NAMESPACE, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+        namespace_for_pods(core, V1ObjectMeta(name=NAMESPACE))
         body: Any = registration(server, NAMESPACE, "")
         AdmissionregistrationV1Api(client).create_mutating_webhook_configuration(body)
 

@@ -16,13 +16,11 @@ from kubernetes.client import (
     CoordinationV1Api,
     CoreV1Api,
     EventsV1Api,
-    V1Namespace,
     V1ObjectMeta,
-    V1ServiceAccount,
 )
 
 from tests.cli.command import gpu_topology
-from tests.cluster.accounts import permitted, wait_until_granted, without
+from tests.cluster.accounts import namespace_for_pods, permitted, wait_until_granted, without
 from tests.cluster.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
 from tests.cluster.test_state import until
 from tests.planner.site import ByHand, TestClock, nothing, open_all, opening
@@ -336,8 +334,7 @@ def test_while_the_api_server_is_away_nobody_leads_and_afterwards_all_goes_on(pl
     own = "gpu-topology"
     with plane.control_plane.client() as client:
         admin = CoreV1Api(client)
-        admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=own)))
-        admin.create_namespaced_service_account(own, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+        namespace_for_pods(admin, V1ObjectMeta(name=own))
         kubeconfig = permitted(admin, plane.control_plane, own, "planner", PLANNER)
         site = Site(admin, own, kubeconfig)
 

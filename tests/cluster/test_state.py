@@ -24,10 +24,9 @@ from kubernetes.client import (
     V1Namespace,
     V1Node,
     V1ObjectMeta,
-    V1ServiceAccount,
 )
 
-from tests.cluster.accounts import permitted, wait_until_granted, without
+from tests.cluster.accounts import namespace_for_pods, permitted, wait_until_granted, without
 from tests.cluster.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
 from tests.cluster.test_live_pods import HERE as OTHERS
 from tests.judge import policy
@@ -270,8 +269,7 @@ def test_the_api_server_may_be_away_at_the_start_and_in_between_and_may_forget_w
     own = "gpu-topology"
     with plane.control_plane.client() as client:
         admin = CoreV1Api(client)
-        admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=own)))
-        admin.create_namespaced_service_account(own, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
+        namespace_for_pods(admin, V1ObjectMeta(name=own))
         site = Site(admin, own, "gpu-1")
         for team in ("team-a", "team-b"):
             admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=team, labels=OPTED_IN)))

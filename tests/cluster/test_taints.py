@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubernetes.client import CoreV1Api, EventsV1Api, ResourceV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
+from kubernetes.client import CoreV1Api, EventsV1Api, ResourceV1Api, V1ObjectMeta
 
 from tests.agent.looks import all_links_down, driver_away
 from tests.agent.waking import wake
-from tests.cluster.accounts import permitted, without
+from tests.cluster.accounts import namespace_for_pods, permitted, without
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kube_scheduler import create_node_for, running_kube_scheduler
 from tests.cluster.taint_rules import GATES, Rules, device, plane, publish, rule_manifest
@@ -107,14 +107,11 @@ def site_of(
 ) -> Iterator[Site]:
     with plane.client() as client:
         admin = CoreV1Api(client)
-        metadata = admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(generate_name="taints-"))).metadata
-        assert metadata is not None
-        assert metadata.name is not None
-        admin.create_namespaced_service_account(metadata.name, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
-        node = f"node-of-{metadata.name}"
-        create_node_for(admin, SCHEDULER + metadata.name, node)
-        kubeconfig = permitted(admin, plane, metadata.name, "agent", permissions)
-        site = Site(plane, admin, metadata.name, node, kubeconfig, directory / "log")
+        namespace = namespace_for_pods(admin, V1ObjectMeta(generate_name="taints-"))
+        node = f"node-of-{namespace}"
+        create_node_for(admin, SCHEDULER + namespace, node)
+        kubeconfig = permitted(admin, plane, namespace, "agent", permissions)
+        site = Site(plane, admin, namespace, node, kubeconfig, directory / "log")
         yield site
         for descriptor in site.descriptors:
             os.close(descriptor)

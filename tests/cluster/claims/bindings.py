@@ -1,21 +1,15 @@
 """A webhook that looks at what exists while a pod is being bound: the pod, its claims, all slices, read live."""
 
-import base64
-import json
-import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from certs.issue import issue
 from tests.cluster.claims.drivers import VERSION, Manifest
-from tests.cluster.control_plane import CERTIFICATE_LIFETIME, ControlPlane
+from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import request
+from tests.cluster.stand_in_webhook import running_webhook
 from tests.server.conftest import until
 
 OBSERVED = {"claims.example.com/observed": "true"}
@@ -87,32 +81,22 @@ class Observer:
 def observing(control_plane: ControlPlane, directory: Path) -> Iterator[Observer]:
     """Registered for namespaces with the labels ``OBSERVED``, until the end."""
     observer = Observer(control_plane)
-    bundle = issue(("127.0.0.1",), now=datetime.now(UTC), lifetime=CERTIFICATE_LIFETIME)
-    for file, content in (("observer.crt", bundle.certificate), ("observer.key", bundle.key)):
-        (directory / file).touch(mode=0o600)
-        (directory / file).write_bytes(content)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(directory / "observer.crt", directory / "observer.key")
-    with ThreadingHTTPServer(("127.0.0.1", 0), _handler(observer)) as server:
-        server.daemon_threads = True
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, name="observer")
-        thread.start()
-        try:
-            _register(control_plane, f"https://127.0.0.1:{server.server_port}/", bundle.authority)
-            yield observer
-        finally:
-            server.shutdown()
-            thread.join()
+
+    def respond(asked: Manifest) -> Manifest:
+        return {"allowed": observer.review(asked)}
+
+    with running_webhook(directory, "observer", respond) as client:
+        _register(control_plane, client)
+        yield observer
 
 
-def _register(control_plane: ControlPlane, url: str, authority: bytes) -> None:
+def _register(control_plane: ControlPlane, client: dict[str, str]) -> None:
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}
     webhook = {
         "name": "observer.example.com",
         "admissionReviewVersions": ["v1"],
-        "clientConfig": {"url": url, "caBundle": base64.b64encode(authority).decode()},
+        "clientConfig": client,
         "rules": [rule],
         "namespaceSelector": {"matchLabels": OBSERVED},
         "sideEffects": "None",
@@ -126,24 +110,3 @@ def _register(control_plane: ControlPlane, url: str, authority: bytes) -> None:
     }
     answer = request(control_plane, "POST", path, json=body)
     assert answer.status_code == 201, answer.text
-
-
-def _handler(observer: Observer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            allowed = observer.review(review["request"])
-            response = {"uid": review["request"]["uid"], "allowed": allowed}
-            body = json.dumps(review | {"response": response}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002  # the name of the base class
-            """Says nothing."""
-
-    return Handler

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -13,7 +13,7 @@ from tests.cluster.claims.bindings import OBSERVED
 from tests.cluster.claims.cluster import ClaimsCluster, ClaimsNamespace, running_claims_cluster
 from tests.cluster.claims.product import ClaimsProduct, running_product
 from tests.cluster.claims.releases import RELEASES, programs_of
-from tests.cluster.processes import NotRunningError
+from tests.cluster.on_demand import started_on_demand
 from tests.nvml.stub import nvml_library
 from tests.programs.left_out import GetProgram
 
@@ -25,20 +25,18 @@ ClaimsClusters: TypeAlias = Callable[[str], ClaimsCluster]
 @pytest.fixture(scope="session")
 def claims_clusters(go_program: GetProgram, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClaimsClusters]:
     """Gives the cluster with this release of Kubernetes; ``+NAME`` behind it asks for another one of the same."""
-    started: dict[str, ClaimsCluster] = {}
 
-    def get(kind: str) -> ClaimsCluster:
-        if kind not in started:
-            programs = programs_of(kind.partition("+")[0], go_program)
-            directory = tmp_path_factory.mktemp("claims")
-            stack.callback(shutil.rmtree, directory)
-            try:
-                started[kind] = stack.enter_context(running_claims_cluster(programs, directory))
-            except NotRunningError as error:
-                pytest.fail(str(error), pytrace=False)
-        return started[kind]
+    @contextmanager
+    def start(kind: str) -> Iterator[ClaimsCluster]:
+        programs = programs_of(kind.partition("+")[0], go_program)
+        directory = tmp_path_factory.mktemp("claims")
+        try:
+            with running_claims_cluster(programs, directory) as cluster:
+                yield cluster
+        finally:
+            shutil.rmtree(directory)
 
-    with ExitStack() as stack:
+    with started_on_demand(start) as get:
         yield get
 
 
@@ -66,18 +64,11 @@ def claims_products(
     claims_clusters: ClaimsClusters, nvml_library: Path, helm: Helm
 ) -> Iterator[Callable[[str], ClaimsProduct]]:
     """Gives our side, with a cluster of its own, at this release of Kubernetes."""
-    started: dict[str, ClaimsProduct] = {}
 
-    def get(release: str) -> ClaimsProduct:
-        if release not in started:
-            try:
-                cluster = claims_clusters(f"{release}+product")
-                started[release] = stack.enter_context(running_product(cluster, nvml_library, helm))
-            except NotRunningError as error:
-                pytest.fail(str(error), pytrace=False)
-        return started[release]
+    def start(release: str) -> AbstractContextManager[ClaimsProduct]:
+        return running_product(claims_clusters(f"{release}+product"), nvml_library, helm)
 
-    with ExitStack() as stack:
+    with started_on_demand(start) as get:
         yield get
 
 

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ from tests.cluster.hami.scheduler import USER, Programs
 from tests.cluster.hami.team import Team, create_namespace
 from tests.cluster.installation import registered
 from tests.cluster.kubectl import Kubectl
-from tests.cluster.processes import NotRunningError
+from tests.cluster.on_demand import started_on_demand
 from tests.nvml.stub import nvml_library
 from tests.programs.catalogue import HAMI_SCHEDULERS, KUBE_SCHEDULER, KUBECTL
 from tests.programs.left_out import GetProgram
@@ -34,25 +34,21 @@ def clusters(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Clusters]:
     """Gives the cluster with this release of HAMi; ``+overwriteEnv`` behind it turns that setting on."""
-    started: dict[str, Cluster] = {}
 
-    def get(kind: str) -> Cluster:
-        if kind not in started:
-            release, _, setting = kind.partition("+")
-            programs = Programs(go_program(KUBE_SCHEDULER), go_program(HAMI_SCHEDULERS[release]))
-            directory = tmp_path_factory.mktemp("cluster")
-            stack.callback(shutil.rmtree, directory)
-            try:
-                started[kind] = stack.enter_context(
-                    running_cluster(
-                        binaries, programs, release, directory, nvml_library, overwrite_env=setting == "overwriteEnv"
-                    )
-                )
-            except NotRunningError as error:
-                pytest.fail(str(error), pytrace=False)
-        return started[kind]
+    @contextmanager
+    def start(kind: str) -> Iterator[Cluster]:
+        release, _, setting = kind.partition("+")
+        programs = Programs(go_program(KUBE_SCHEDULER), go_program(HAMI_SCHEDULERS[release]))
+        directory = tmp_path_factory.mktemp("cluster")
+        try:
+            with running_cluster(
+                binaries, programs, release, directory, nvml_library, overwrite_env=setting == "overwriteEnv"
+            ) as cluster:
+                yield cluster
+        finally:
+            shutil.rmtree(directory)
 
-    with ExitStack() as stack:
+    with started_on_demand(start) as get:
         yield get
 
 

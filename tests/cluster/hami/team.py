@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from kubernetes.client import CoreV1Api, V1Namespace, V1ObjectMeta, V1ServiceAccount
+from kubernetes.client import CoreV1Api, V1ObjectMeta
 
+from tests.cluster.accounts import namespace_for_pods
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.registration import Answer, create_pod
 from tests.cluster.scheduling import stored_pod
@@ -115,13 +116,7 @@ class Team:
 
 def create_namespace(admin: CoreV1Api, labels: Mapping[str, str]) -> str:
     """The name of a new namespace in which pods can be created; labels are written as in ``Team.label``."""
-    metadata = V1ObjectMeta(generate_name="team-", labels=named(labels))
-    created = admin.create_namespace(V1Namespace(metadata=metadata))
-    assert created.metadata is not None
-    name = created.metadata.name or ""
-    # In a whole cluster the controller manager does it.
-    admin.create_namespaced_service_account(name, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
-    return name
+    return namespace_for_pods(admin, V1ObjectMeta(generate_name="team-", labels=named(labels)))
 
 
 def named(labels: Mapping[str, str]) -> dict[str, str]:
