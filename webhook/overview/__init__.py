@@ -1,0 +1,1 @@
+"""A cluster at a glance: nodes, their cards and links, who holds them, and what the pods got."""

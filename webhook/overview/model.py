@@ -1,0 +1,156 @@
+"""What ``status`` and the page show of a cluster: plain values, of which JSON is made as they are.
+
+Names, sentences and identifiers come from the cluster. They are bounded here and escaped where they are shown.
+"""
+
+import enum
+
+import msgspec
+
+
+class CardState(enum.StrEnum):
+    """Who has a card."""
+
+    FREE = "free"
+    HELD = "held"
+    """By one pod, as a whole."""
+    SHARED = "shared"
+    """By pods with slices of it."""
+    CHOSEN = "chosen"
+    """The planner chose it for a pod that HAMi has not bound yet, or keeps it for a later pod of a group."""
+    UNKNOWN = "unknown"
+    """It is not known which pods there are."""
+
+
+class Health(enum.StrEnum):
+    """How a card is."""
+
+    OK = "ok"
+    LINKS_DOWN = "links-down"
+    """Fewer of its NVLinks are up than should be."""
+    BROKEN = "broken"
+    """HAMi or the driver says that it cannot be used."""
+    CORDONED = "cordoned"
+    """The agent told HAMi to leave it alone."""
+    UNKNOWN = "unknown"
+
+
+class Verified(enum.StrEnum):
+    """Whether the program in the pod found its cards to be the ones that it was given."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+class Level(enum.StrEnum):
+    """The worst finding of ``analyze``."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+    NONE = "none"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One finding of ``analyze``."""
+
+    level: Level
+    code: str
+    text: str
+    fix: str
+    page: str
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU of a node."""
+
+    index: int
+    uuid: str
+    product: str
+    state: CardState
+    health: Health
+    why: str = ""
+    """What is wrong with it, in a sentence."""
+    holders: tuple[str, ...] = ()
+    """Keys of the pods that have it, ``namespace/name``."""
+    is_mig: bool = False
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """The NVLinks between two GPUs of a node, or of one GPU to the switches."""
+
+    one: int
+    """Index of a GPU."""
+    other: int | None
+    """Index of the other GPU, which is greater; None for the switches."""
+    count: int
+    """Links, up or not."""
+    active: int
+    """Links that are up."""
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """One node with GPUs."""
+
+    name: str
+    product: str
+    """Of its GPUs; several are joined by commas."""
+    cards: tuple[Card, ...]
+    links: tuple[Link, ...]
+    nvlink: str
+    """``healthy``, ``degraded``, ``absent`` (webhook.topology.health), or ``unknown``."""
+    best: float
+    """GB/s per direction of its best pair of GPUs; 0 if it has none."""
+    is_schedulable: bool = True
+    problem: str = ""
+    """Why the picture is empty or incomplete, in a sentence."""
+    findings: tuple[Finding, ...] = ()
+
+
+class Pod(msgspec.Struct, frozen=True, kw_only=True):
+    """One pod that asks for GPUs."""
+
+    key: str
+    """``namespace/name``."""
+    namespace: str
+    name: str
+    owner: str
+    """Such as ``Deployment train``; empty if it has none."""
+    node: str
+    """Empty while it has none."""
+    cards: tuple[int, ...]
+    """Indices on its node; empty while it has none."""
+    wanted: int | None
+    """Cards, or slices, that it asks for; None where claims decide."""
+    profile: str
+    """The word of ``gpu.topology/profile``; empty for a pod that the webhook did not inject."""
+    link: str
+    """Class of its weakest pair, such as ``NV18`` or ``PHB``; empty where there is no pair or nothing is known."""
+    bandwidth: float | None
+    """GB/s per direction of its weakest pair; None where there is none or nothing is known."""
+    best: float | None
+    """GB/s per direction that as many GPUs of its node have at best; None as above."""
+    verified: Verified
+    phase: str
+    """Of the pod: ``Pending``, ``Running`` and so on."""
+    waits_for: str = ""
+    """What a pod without a node waits for, in a sentence; empty for others."""
+    findings: tuple[Finding, ...] = ()
+
+
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster at one moment."""
+
+    at: str
+    """When it was read, in RFC 3339; empty if no one knows."""
+    nodes: tuple[Node, ...] = ()
+    """By name."""
+    pods: tuple[Pod, ...] = ()
+    """By key."""
+    findings: tuple[Finding, ...] = ()
+    """Of the installation: neither of a node nor of a pod."""
+    are_judged: bool = True
+    """Whether the findings belong to this moment; the page reckons them after the rest, since they take longer."""
+    unread: tuple[str, ...] = ()
+    """What could not be read, in sentences."""
