@@ -272,3 +272,26 @@ def test_the_rest_of_a_group_gets_what_is_kept_for_it_and_others_do_not() -> Non
     cluster.create("g1", 4, options={"group-size": "2"}, labels={"gpu.topology/group": "g"})
     cluster.round()
     assert len(cluster.pinned("g1")) == 4
+
+
+def test_groups_that_never_fit_do_not_keep_others_from_their_turn() -> None:
+    """Each is searched for member by member, up to 256, before it shows that a node gives too few."""
+    cluster = PlacedCluster(*(named(h20(), f"node-{number}") for number in range(40)))
+    hopeless = {"group-size": "9999", "min-gpus-per-node": "9", "on-violation": "deny", "colocate": "preferred"}
+    for number in range(20):
+        cluster.create(f"hopeless-{number}", 1, options=hopeless, labels={"gpu.topology/group": f"g{number}"})
+    cluster.now += 1
+    good = {"group-size": "2", "colocate": "preferred"}
+    for name in ("good", "fine"):
+        cluster.create(name, 2, options=good, labels={"gpu.topology/group": "good"})
+    cluster.round()
+    cluster.now += 61
+    cluster.round()
+    first = cluster.planner.report.waiting
+    assert first["Soon"]
+    assert first["NoFreeCards"]
+    for _ in range(3):
+        cluster.now += 1
+        cluster.round()
+    assert all(map(cluster.pinned, ("good", "fine")))
+    assert {cluster.why(f"hopeless-{number}")[0] for number in range(20)} == {"NoFreeCards"}

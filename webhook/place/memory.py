@@ -1,6 +1,6 @@
 """What the planner remembers between two rounds. All of it can be lost: what has to be known stands on the pods."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
@@ -51,8 +51,10 @@ class Memory:
 
     looked_at_all: float = -inf
     """When all pods that wait were looked at last."""
-    passed_over: set[str] = field(default_factory=set)
-    """Those that a round had no time for."""
+    passed_over: dict[str, int] = field(default_factory=dict)
+    """Those that the last round had no time for: for how many rounds that is so."""
+    passed_over_before: dict[str, int] = field(default_factory=dict)
+    """The same of the round before."""
 
     def is_time_for_all(self, now: float) -> bool:
         """Whether a round looks at all pods that wait; noted, if so."""
@@ -60,6 +62,15 @@ class Memory:
         if is_time:
             self.looked_at_all = now
         return is_time
+
+    def begin_passing_over(self) -> Mapping[str, int]:
+        """Those that the last round had no time for, and how many rounds in a row had none; a new round begins."""
+        self.passed_over_before, self.passed_over = self.passed_over, {}
+        return self.passed_over_before
+
+    def pass_over(self, pod: PodRecord) -> None:
+        """This round has no time for the pod."""
+        self.passed_over[pod.uid] = self.passed_over_before.get(pod.uid, 0) + 1
 
     def see(self, pod: PodRecord, now: float) -> float:
         """Seconds since the pod was seen first."""

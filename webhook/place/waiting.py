@@ -35,12 +35,13 @@ class WaitingPods:
     def decide(self, this: Round) -> Iterator[Write]:
         """What is to be done: the most urgent pod first, then the oldest.
 
-        Pods that all ask something different take long. Those for which a round has no time come first in the next.
+        Pods that all ask something different take long. Those for which a round has no time come first in the next, and
+        of those the ones that had to wait for most rounds.
         """
         gated = [pod for pod in self._scene.world.unbound.values() if pod.unbound and pod.unbound.is_gated]
         waiting = {pod.uid: self._scene.memory.see(pod, this.now) for pod in gated}
-        first, self._scene.memory.passed_over = self._scene.memory.passed_over, set()
-        for pod in sorted(gated, key=lambda pod: (pod.uid not in first, _order(pod, waiting[pod.uid]))):
+        rounds = self._scene.memory.begin_passing_over()
+        for pod in sorted(gated, key=lambda pod: (-rounds.get(pod.uid, 0), _order(pod, waiting[pod.uid]))):
             waited = waiting[pod.uid]
             if pod.key in this.busy or pod.unbound is None or pod.unbound.is_ending:
                 continue
@@ -76,7 +77,7 @@ class WaitingPods:
         elif pinned:
             yield from self._let_go(pod, pinned, waited, this)
         elif not self._scene.has_time_for(asked):
-            self._scene.memory.passed_over.add(pod.uid)
+            self._scene.memory.pass_over(pod)
             this.count(PlaceReason.SOON, waited)
         elif asked.group_size > 1 and pod.group:
             yield from self._choose_for_group(pod, asked, waited, this)
