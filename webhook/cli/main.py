@@ -14,6 +14,7 @@ import typer
 from certs.errors import CertsError
 from webhook import __version__
 from webhook.cli import (
+    acceptance,
     agent,
     analyze,
     bind,
@@ -56,6 +57,7 @@ app.add_typer(topology)
 app.command()(claim.claim)
 app.add_typer(certs.certs)
 app.add_typer(state.state)
+app.command()(acceptance.acceptance)
 app.command()(demo.demo)
 app.command()(completion.completion)
 

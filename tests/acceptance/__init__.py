@@ -1,0 +1,1 @@
+"""The acceptance run, on machines that the stub of NVML plays."""

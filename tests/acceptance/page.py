@@ -1,0 +1,73 @@
+"""The table of ``docs/acceptance.md``: every run of which there is a ``RESULT.json`` in ``docs/acceptance``."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from webhook.acceptance.judge import CLAIMS
+from webhook.acceptance.model import API_VERSION, KIND, Result, Word
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE, RESULTS = DOCS / "acceptance.md", DOCS / "acceptance"
+BEGIN, END = "<!-- python -m tests.acceptance: begin -->\n", "<!-- python -m tests.acceptance: end -->\n"
+MACHINES = ("V100", "A100 with bridges", "A100 with NVSwitches", "H100", "H20", "H200", "B200", "GB200", "L40S")
+"""The kinds of machines on which the project should be tried; a result names the one that it is of by its file."""
+_WORDS = {Word.HOLDS: "holds", Word.FAILS: "**fails**", Word.NOT_TRIED: "not tried"}
+
+
+def page(text: str, results: Mapping[str, Result]) -> str:
+    """The page with the table of these results.
+
+    Args:
+        text: The page as it is.
+        results: By the names of their files without the ending: ``h20-2026-11-23``.
+    """
+    head, _, rest = text.partition(BEGIN)
+    return head + BEGIN + "\n" + "\n".join(_table(results)) + "\n\n" + END + rest.partition(END)[2]
+
+
+def read_results(folder: Path) -> dict[str, Result]:
+    """Those of a folder.
+
+    Raises:
+        ValueError: a file is no result, or its name begins with no kind of machine.
+    """
+    found = {}
+    for path in sorted(folder.glob("*.json")):
+        result = msgspec.json.decode(path.read_bytes(), type=Result)
+        if (result.api_version, result.kind) != (API_VERSION, KIND) or not machine_of(path.stem):
+            raise ValueError(f"{path}: expected {KIND} of {API_VERSION} of a machine such as {slug(MACHINES[0])}")
+        found[path.stem] = result
+    return found
+
+
+def slug(machine: str) -> str:
+    """How the name of a file begins."""
+    return machine.lower().replace(" ", "-")
+
+
+def machine_of(stem: str) -> str:
+    """The kind of machine by the name of a file; empty if it names none."""
+    fits = [machine for machine in MACHINES if stem == slug(machine) or stem.startswith(f"{slug(machine)}-20")]
+    return fits[0] if fits else ""
+
+
+def _table(results: Mapping[str, Result]) -> Iterator[str]:
+    claims = [claim for claim, _, _ in CLAIMS]
+    yield _line(["machine", "cards", "driver", "CUDA", "NCCL", "HAMi", "date", *claims])
+    yield _line(["---"] * (7 + len(claims)))
+    for machine in MACHINES:
+        rows = [_row(result, claims) for stem, result in results.items() if machine_of(stem) == machine]
+        yield from (_line([machine, *row]) for row in rows or [[""] * (6 + len(claims))])
+
+
+def _row(result: Result, claims: Sequence[str]) -> list[str]:
+    words = {each.claim: _WORDS[each.verdict] for each in result.verdicts}
+    tested = result.machine
+    about = [tested.cards, tested.driver, tested.cuda, tested.nccl, tested.hami, result.at.partition("T")[0]]
+    return [*about, *(words.get(claim, "") for claim in claims)]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

@@ -1,0 +1,146 @@
+"""The verdicts, each claim with what shows it, what refutes it, and what tells nothing."""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from tests.acceptance.logs import BROKEN, UNREAD, WITH_LINKS, WITHOUT_LINKS
+from tests.topology.machines import a100_pcie_bridged
+from webhook.acceptance import steps
+from webhook.acceptance.judge import Seen, verdicts
+from webhook.acceptance.model import Ran, Verdict, Word
+from webhook.topology.document import format_topology
+from webhook.topology.matrix import format_matrix, matrix
+
+TOPOLOGY = format_topology(a100_pcie_bridged())
+TEXT = format_matrix(matrix(a100_pcie_bridged()))
+
+
+def ended(code: int | None = 0, problem: str = "", **names: int) -> dict[str, Ran]:
+    every = dict.fromkeys(("topology", "nvidia-smi-topo", "verify", "verify-without-p2p", "training"), code)
+    every |= {"training-plain": code, "training-without-p2p": code}
+    every |= {name.replace("_", "-"): each for name, each in names.items()}
+    return {
+        name: Ran(name=name, argv=(name,), exit_code=each, problem=problem, seconds=1.0, files=())
+        for name, each in every.items()
+    }
+
+
+def judged(claim: str, files: Mapping[str, str], ran: Mapping[str, Ran] | None = None) -> Verdict:
+    found = verdicts(Seen(ran or ended(), {name: text.encode() for name, text in files.items()}))
+    return next(each for each in found if each.claim == claim)
+
+
+def trained(seconds: float, backend: str = "nccl") -> str:
+    return json.dumps({"backend": backend, "stepSeconds": [seconds] * 3})
+
+
+def of_training(told: float, plain: float, without: float) -> Verdict:
+    files = (steps.TRAINING, steps.TRAINING_PLAIN, steps.TRAINING_WITHOUT)
+    return judged("training", dict(zip(files, map(trained, (told, plain, without)), strict=True)))
+
+
+def report(*words: str) -> dict[str, str]:
+    return {steps.REPORT: json.dumps({"pairs": [{"verdict": word} for word in words]})}
+
+
+def test_the_same_matrix_twice() -> None:
+    found = judged("topology", {steps.TOPOLOGY: TOPOLOGY, steps.TOPOLOGY_TEXT: TEXT})
+    assert (found.verdict, found.why) == (Word.HOLDS, "all 12 cells between 4 cards are the same")
+
+
+def test_another_matrix() -> None:
+    other = TEXT.replace("NV12", "NV4")
+    assert other != TEXT
+    found = judged("topology", {steps.TOPOLOGY: TOPOLOGY, steps.TOPOLOGY_TEXT: other})
+    assert found.verdict is Word.FAILS
+    assert "NV12 here and NV4 there" in found.why
+
+
+@pytest.mark.parametrize("text", ["", "no devices were found", "GPU0\tGPU1"])
+def test_no_matrix_of_the_driver(text: str) -> None:
+    found = judged("topology", {steps.TOPOLOGY: TOPOLOGY, steps.TOPOLOGY_TEXT: text})
+    assert found.verdict is Word.NOT_TRIED
+
+
+def test_a_machine_without_cards() -> None:
+    assert {each.verdict for each in verdicts(Seen({}, {}))} == {Word.NOT_TRIED}
+
+
+@pytest.mark.parametrize(
+    ("log", "word"),
+    [(WITH_LINKS, Word.HOLDS), (UNREAD, Word.FAILS), (BROKEN, Word.FAILS), ("", Word.NOT_TRIED)],
+)
+def test_the_file_for_nccl(log: str, word: Word) -> None:
+    assert judged("topology-file", {steps.NCCL_LOG: log}).verdict is word
+
+
+@pytest.mark.parametrize(
+    ("log", "control", "word"),
+    [
+        (WITH_LINKS, WITHOUT_LINKS, Word.HOLDS),
+        (WITHOUT_LINKS, WITHOUT_LINKS, Word.FAILS),
+        (WITH_LINKS, WITH_LINKS, Word.NOT_TRIED),
+        (WITH_LINKS, "", Word.NOT_TRIED),
+    ],
+)
+def test_how_nccl_connects(log: str, control: str, word: Word) -> None:
+    assert judged("nccl", {steps.NCCL_LOG: log, steps.NCCL_LOG_WITHOUT: control}).verdict is word
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "word"), [(0, 11, Word.HOLDS), (0, 0, Word.FAILS), (11, 11, Word.FAILS), (18, 18, Word.FAILS)]
+)
+def test_the_mapping(right: int, wrong: int, word: Word) -> None:
+    assert judged("mapping", {}, ended(remap_right=right, remap_wrong=wrong)).verdict is word
+
+
+def test_a_mapping_that_took_too_long_tells_nothing() -> None:
+    late = ended(None, "it was not done after 60 seconds", remap_right=0)
+    late |= {"remap-wrong": late["topology"]}
+    found = judged("mapping", {}, late)
+    assert found.verdict is Word.NOT_TRIED
+    assert "not done after 60 seconds" in found.why
+
+
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [
+        (("as-expected", "as-expected"), Word.HOLDS),
+        (("as-expected", "unknown"), Word.HOLDS),
+        (("as-expected", "slower"), Word.FAILS),
+        (("not-nvlink",), Word.FAILS),
+        (("unknown",), Word.NOT_TRIED),
+        ((), Word.NOT_TRIED),
+    ],
+)
+def test_the_links(words: tuple[str, ...], word: Word) -> None:
+    assert judged("links", report(*words)).verdict is word
+
+
+@pytest.mark.parametrize(
+    ("told", "plain", "without", "word"),
+    [
+        (0.100, 0.100, 0.300, Word.HOLDS),
+        (0.104, 0.100, 0.300, Word.HOLDS),
+        (0.106, 0.100, 0.300, Word.FAILS),
+        (0.100, 0.100, 0.101, Word.NOT_TRIED),
+    ],
+)
+def test_the_training(told: float, plain: float, without: float, word: Word) -> None:
+    assert of_training(told, plain, without).verdict is word
+
+
+def test_a_training_on_the_cpu_tells_nothing() -> None:
+    files = (steps.TRAINING, steps.TRAINING_PLAIN, steps.TRAINING_WITHOUT)
+    assert judged("training", dict.fromkeys(files, trained(0.1, "gloo"))).verdict is Word.NOT_TRIED
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{", '{"pairs": 3}', '{"pairs": [3]}', '{"pairs": {"a": 1}}', '"' * 9, "[" * 9999]
+)
+def test_a_document_that_is_none(text: str) -> None:
+    files = (steps.REPORT, steps.TRAINING, steps.TRAINING_PLAIN, steps.TRAINING_WITHOUT, steps.TOPOLOGY)
+    found = verdicts(Seen(ended(), dict.fromkeys(files, text.encode())))
+    assert {each.verdict for each in found} == {Word.NOT_TRIED}

@@ -1,0 +1,101 @@
+"""What is taken out of the files of a run, and what stays."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.acceptance.redact import Redactor
+
+
+def redacted(text: str, **named: str) -> str:
+    return Redactor({word.replace("_", "-"): kind for word, kind in named.items()}).text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "GPU 0: NVIDIA H20 (UUID: GPU-8d5b3c1e-2f60-4a7b-9c3d-0123456789ab)",
+            "GPU 0: NVIDIA H20 (UUID: GPU-00000000-0000-0000-0000-000000000001)",
+        ),
+        (
+            "    Serial Number                         : 1654922006536",
+            "    Serial Number                         : serial-number-1",
+        ),
+        ("    Serial Number                         : N/A", "    Serial Number                         : N/A"),
+        ("inet 10.42.7.19/24", "inet ip-1/24"),
+        ("inet6 fe80::5054:ff:fe12:3456%eth0", "inet6 ip-1"),
+        ("ether 52:54:00:12:34:56", "ether mac-1"),
+        ("HF_TOKEN=hf_abcdefgh", "HF_TOKEN=***"),
+        ('{"password": "hunter2", "cards": 2}', '{"password": "***", "cards": 2}'),
+        ("Authorization: Bearer eyJhbGciOi", "Authorization: ***"),
+        ("image: registry.corp.example:5000/ml/train:v3", "image: image-1"),
+    ],
+)
+def test_what_tells_whose_machine_it_is_goes(text: str, expected: str) -> None:
+    assert redacted(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Driver Version: 570.133.20 CUDA Version: 12.8",
+        "GPU0\t X \tNV18\tNV18\t0-47,96-143\t0",
+        "00000000:1B:00.0 Off",
+        "0000:1b:00.0",
+        "12:34:56 up 3 days",
+        "listens on 127.0.0.1:8443",
+        '<nvlink target="0000:1b:00.0" count="18" tclass="0x068000"/>',
+        "maxBw 370.8 totalBw 370.8",
+        "2026-11-23T03:29:56Z",
+    ],
+)
+def test_what_the_verdicts_rest_on_stays(text: str) -> None:
+    assert redacted(text) == text
+
+
+def test_the_same_value_has_the_same_placeholder_and_another_has_another() -> None:
+    one, other = "GPU-8d5b3c1e-2f60-4a7b-9c3d-0123456789ab", "GPU-8d5b3c1e-2f60-4a7b-9c3d-0123456789ac"
+    redactor = Redactor({})
+    first, second = redactor.text(f"{one} {other}").split()
+    assert first != second
+    assert redactor.text(f"uuid={other.removeprefix('GPU-')} {one.upper().replace('GPU', 'GPU')}").endswith(first)
+    assert redactor.values == 2
+
+
+def test_a_host_is_taken_out_wherever_it_stands_and_a_word_with_it_in_it_is_not() -> None:
+    found = redacted("node gpu-7, gpu-77, gpu-7.corp and my-gpu-7", gpu_7="host")
+    assert found == "node host-1, gpu-77, host-1.corp and my-gpu-7"
+
+
+def test_the_longer_of_two_names_goes_first() -> None:
+    redactor = Redactor({"train": "host", "train.corp": "host"})
+    assert redactor.text("train.corp train") == "host-2 host-1"
+
+
+def test_a_name_of_one_letter_stays() -> None:
+    assert redacted("n is here", n="host") == "n is here"
+
+
+uuids = st.uuids().map(str)
+
+
+@given(st.one_of(st.ip_addresses(v=4, network="10.0.0.0/8"), st.ip_addresses(v=6, network="2001:db8::/32")).map(str))
+def test_no_address_is_left(address: str) -> None:
+    assert redacted(f"from {address} to ({address})") == "from ip-1 to (ip-1)"
+
+
+@given(st.lists(st.tuples(uuids, st.integers(0, 9)), min_size=1))
+def test_no_uuid_is_left_and_json_stays_json(values: list[tuple[str, int]]) -> None:
+    text = json.dumps([{"uuid": f"GPU-{uuid}", "index": index} for uuid, index in values])
+    found = redacted(text)
+    assert not any(uuid in found for uuid, _ in values if not uuid.startswith("00000000-0000-0000-0000-"))
+    same = [each["uuid"] for each in json.loads(found)]
+    assert [same.index(uuid) for uuid in same] == [[u for u, _ in values].index(uuid) for uuid, _ in values]
+
+
+@given(st.text())
+def test_any_text_is_taken(text: str) -> None:
+    assert isinstance(redacted(text, gpu_host="host"), str)

@@ -1,0 +1,192 @@
+"""What the files of a run say of each claim of this project."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from webhook.acceptance import steps
+from webhook.acceptance.model import Ran, Verdict, Word
+from webhook.acceptance.nccl_log import NcclLog, read_nccl_log
+from webhook.model.errors import FormatError
+from webhook.topology.document import parse_topology
+from webhook.topology.matrix import UNKNOWN, matrix
+from webhook.topology.model import NodeTopology
+from webhook.topology.readers.recognise import read_topology
+
+NOT_HERE = 11
+"""Exit code of the program in the pod for a card that is not on the node."""
+SLOWER, AS_FAST = 1.02, 1.05
+"""A step takes so many times as long: it is slower beyond doubt; it is no slower."""
+
+
+class Seen:
+    """What a run left.
+
+    Args:
+        ran: The steps by their names.
+        files: The files by their names below the folder.
+    """
+
+    def __init__(self, ran: Mapping[str, Ran], files: Mapping[str, bytes]) -> None:
+        self.ran, self.files = ran, files
+
+    def text(self, name: str) -> str:
+        """A file as text; empty if it is not there."""
+        return self.files.get(name, b"").decode(errors="replace")
+
+    def document(self, name: str) -> dict[str, Any]:
+        """A file with a JSON object; empty if it is none."""
+        try:
+            found = msgspec.json.decode(self.files.get(name, b""))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def log(self, name: str) -> NcclLog:
+        """What NCCL said."""
+        return read_nccl_log(self.text(name).splitlines())
+
+    def hindrance(self, *names: str) -> str:
+        """Why one of these steps says nothing; empty if all were done."""
+        for name in names:
+            found = self.ran.get(name)
+            if found is None:
+                return f"there was no step {name}"
+            if found.exit_code is None:
+                return f"step {name}: {found.problem}"
+        return ""
+
+    @cached_property
+    def topology(self) -> NodeTopology | None:
+        """As this project reads it; None if it could not."""
+        try:
+            return parse_topology(self.text(steps.TOPOLOGY), source=steps.TOPOLOGY)
+        except FormatError:
+            return None
+
+
+Found = tuple[Word, str]
+
+
+def verdicts(seen: Seen) -> tuple[Verdict, ...]:
+    """One for each claim, in their order."""
+    return tuple(
+        Verdict(claim=claim, says=says, verdict=word, why=why)
+        for claim, says, judge in CLAIMS
+        for word, why in (judge(seen),)
+    )
+
+
+def _topology(seen: Seen) -> Found:
+    ours = seen.topology
+    if ours is None or not ours.gpus:
+        return Word.NOT_TRIED, seen.hindrance("topology") or "no topology of this machine could be read"
+    try:
+        theirs = read_topology(seen.text(steps.TOPOLOGY_TEXT), node=ours.node, source=steps.TOPOLOGY_TEXT)
+    except FormatError as error:
+        return Word.NOT_TRIED, seen.hindrance("nvidia-smi-topo") or str(error)
+    here, there = _words(ours), _words(theirs)
+    if here.keys() != there.keys():
+        return Word.FAILS, f"nvidia-smi lists {len(theirs.gpus)} cards, and this project {len(ours.gpus)}"
+    other = [pair for pair, word in here.items() if word != there[pair] and UNKNOWN not in (word, there[pair])]
+    if other:
+        one = other[0]
+        said = f"{'-'.join(one)} is {here[one]} here and {there[one]} there"
+        return Word.FAILS, f"{len(other)} of {len(here)} cells differ: {said}"
+    return Word.HOLDS, f"all {len(here)} cells between {len(ours.gpus)} cards are the same"
+
+
+def _words(topology: NodeTopology) -> dict[tuple[str, str], str]:
+    """What stands between two GPUs."""
+    found, count = matrix(topology), len(topology.gpus)
+    labels = found.labels[:count]
+    return {
+        (row.label, other): word
+        for row in found.rows[:count]
+        for other, word in zip(labels, row.words[:count], strict=True)
+        if row.label != other
+    }
+
+
+def _file(seen: Seen) -> Found:
+    log = seen.log(steps.NCCL_LOG)
+    if not log.is_told:
+        return Word.NOT_TRIED, seen.hindrance("verify") or "NCCL did not say by what it connected the cards"
+    if not log.topology_file.endswith(steps.NCCL_FILE) or not log.is_file_opened:
+        return Word.FAILS, f"NCCL {log.version} did not read the file"
+    if any("XML" in warning for warning in log.warnings):
+        return Word.FAILS, next(warning for warning in log.warnings if "XML" in warning)
+    bandwidth = f", and reckons with {log.max_bandwidth:g} GB/s" if log.max_bandwidth is not None else ""
+    return Word.HOLDS, f"NCCL {log.version} read it{bandwidth}"
+
+
+def _mapping(seen: Seen) -> Found:
+    hindrance = seen.hindrance(steps.RIGHT, steps.WRONG)
+    if hindrance:
+        return Word.NOT_TRIED, hindrance
+    right, wrong = seen.ran[steps.RIGHT].exit_code, seen.ran[steps.WRONG].exit_code
+    said = f"exit code {right} with two cards of this machine, {wrong} with one that is not here"
+    return (Word.HOLDS if (right, wrong) == (0, NOT_HERE) else Word.FAILS), said
+
+
+def _links(seen: Seen) -> Found:
+    pairs = seen.document(steps.REPORT).get("pairs")
+    judged = [str(pair.get("verdict")) for pair in pairs if isinstance(pair, dict)] if isinstance(pairs, list) else []
+    known = [word for word in judged if word != "unknown"]
+    if not known:
+        return Word.NOT_TRIED, seen.hindrance("verify") or "no pair of cards could be measured and judged"
+    good = known.count("as-expected")
+    said = f"{good} of {len(judged)} pairs are as expected"
+    return (Word.HOLDS if good == len(known) else Word.FAILS), said
+
+
+def _nccl(seen: Seen) -> Found:
+    log, control = seen.log(steps.NCCL_LOG), seen.log(steps.NCCL_LOG_WITHOUT)
+    if not (log.is_told and control.is_told):
+        return Word.NOT_TRIED, seen.hindrance("verify", "verify-without-p2p") or "NCCL did not say how it connected"
+    said = f"by {_listed(log)}, and by {_listed(control)} with NCCL_P2P_DISABLE=1"
+    if "P2P" in control.transports:
+        return Word.NOT_TRIED, f"the control shows nothing: {said}"
+    return (Word.HOLDS if log.transports == {"P2P"} else Word.FAILS), said
+
+
+def _listed(log: NcclLog) -> str:
+    return ", ".join(sorted(log.transports))
+
+
+def _training(seen: Seen) -> Found:
+    names = (steps.TRAINING, steps.TRAINING_PLAIN, steps.TRAINING_WITHOUT)
+    told, plain, without = (_step_seconds(seen.document(name)) for name in names)
+    if not (told and plain and without):
+        hindrance = seen.hindrance("training", "training-plain", "training-without-p2p")
+        return Word.NOT_TRIED, hindrance or "PyTorch did not write its times: is it installed, with CUDA?"
+    said = f"{told * 1000:.4g} ms a step, {plain * 1000:.4g} without the file, {without * 1000:.4g} without NVLink"
+    if without < SLOWER * plain:
+        return Word.NOT_TRIED, f"the control shows nothing: {said}"
+    return (Word.HOLDS if told <= AS_FAST * plain else Word.FAILS), said
+
+
+def _step_seconds(document: Mapping[str, Any]) -> float | None:
+    times = document.get("stepSeconds")
+    if document.get("backend") != "nccl" or not isinstance(times, list) or not times:
+        return None
+    numbers = [time for time in times if isinstance(time, int | float) and time > 0]
+    return median(numbers) if len(numbers) == len(times) else None
+
+
+CLAIMS: Sequence[tuple[str, str, Callable[[Seen], Found]]] = (
+    ("topology", "The topology that is published is the one that nvidia-smi shows.", _topology),
+    ("topology-file", "NCCL reads the topology file that is written for it.", _file),
+    ("mapping", "The program in the pod accepts the right cards, and stops at a wrong one.", _mapping),
+    ("links", "Cards that are linked reach each other as fast as their links carry.", _links),
+    ("nccl", "NCCL connects the cards by peer-to-peer access, and by nothing slower.", _nccl),
+    (
+        "training",
+        "A training step takes as long with the topology file as without, and longer without NVLink.",
+        _training,
+    ),
+)
+"""The word, the sentence, and what judges it. Those of pods follow in :mod:`webhook.acceptance.pods`."""

@@ -1,0 +1,95 @@
+"""Runs the steps, one after the other. One that fails, or takes too long, keeps none of the others from running."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from webhook.acceptance.model import Ran, Step
+
+MOST_BYTES = 8 * 1024 * 1024
+"""Of one output; the rest is dropped."""
+_CHUNK = 64 * 1024
+_OWN = "gpu-topology"
+_GRACE_SECONDS = 5.0
+
+
+def run_step(step: Step, folder: Path) -> Ran:
+    """Run one step; its output goes to files below the folder.
+
+    Args:
+        step: What to run.
+        folder: Of the run.
+    """
+    output = folder / (step.output or f"{step.name}.txt")
+    errors = output.with_name(f"{output.name}.stderr")
+    for name in (output, *(folder / written for written in step.writes)):
+        name.parent.mkdir(parents=True, exist_ok=True)
+    files = tuple(str(path.relative_to(folder)) for path in (output, errors)) + step.writes
+    begin = time.monotonic()
+    code, problem = _run(step, folder, output, errors)
+    seconds = round(time.monotonic() - begin, 3)
+    return Ran(name=step.name, argv=step.argv, exit_code=code, problem=problem, seconds=seconds, files=files)
+
+
+def _run(step: Step, folder: Path, output: Path, errors: Path) -> tuple[int | None, str]:
+    environment = {**os.environ, **step.environment}
+    try:
+        process = subprocess.Popen(  # noqa: S603 - the programs of the list, which is shown before it is run
+            _command(step.argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return None, f"it cannot be started: {error.strerror or error}"
+    readers = [_copy(process.stdout, output), _copy(process.stderr, errors)]
+    try:
+        return process.wait(step.seconds), ""
+    except subprocess.TimeoutExpired:
+        return None, f"it was not done after {step.seconds:g} seconds"
+    finally:
+        _end(process)
+        for reader in readers:
+            reader.join(_GRACE_SECONDS)
+
+
+def _command(argv: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "webhook", *argv[1:]] if argv[0] == _OWN else list(argv)
+
+
+def _copy(stream: IO[bytes] | None, path: Path) -> threading.Thread:
+    """Copies what a program writes, as far as there is room, so that it never waits for us."""
+
+    def copy() -> None:
+        if stream is None:
+            return
+        room = MOST_BYTES
+        with stream, path.open("wb") as file:
+            while chunk := stream.read(_CHUNK):
+                file.write(chunk[:room])
+                room -= min(room, len(chunk))
+
+    thread = threading.Thread(target=copy, daemon=True)
+    thread.start()
+    return thread
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """The program and all that it started; what a driver holds up may outlive this."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    try:
+        process.wait(_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return

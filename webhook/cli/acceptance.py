@@ -1,0 +1,183 @@
+"""``gpu-topology acceptance``: tries on a machine with GPUs what this project claims, and packs what was seen."""
+
+import shutil
+import socket
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from webhook.cli.complaint import complain
+from webhook.cli.topology.output import UNMET
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import Console
+
+    from webhook.acceptance.judge import Seen
+    from webhook.acceptance.model import Ran, Step, Verdict
+
+_UNTRIED = 2
+
+
+def acceptance(
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The archive; without, acceptance-<time>.tar.gz here."),
+    ] = None,
+    python: Annotated[
+        str, typer.Option(metavar="PROGRAM", help="The Python that has PyTorch, for the training steps.")
+    ] = "python3",
+    dry_run: Annotated[
+        bool, typer.Option(help="Print what would be run on this machine, and run only what looks.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Begin, and write the archive, without asking.")] = False,
+) -> None:
+    """Try on this machine what this project claims, and write one archive with all that was seen.
+
+    It takes up to 20 minutes, and uses all GPUs: no job should run on them. What tells whose machine it is is taken
+    out of the archive, and its content is listed before it is written. Nothing is sent anywhere.
+
+    Ends with exit code 0 if all that could be tried holds, with 1 if a claim fails, with 2 if nothing could be tried.
+    """
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    folder = Path(tempfile.mkdtemp(prefix="gpu-topology-acceptance-"))
+    try:
+        found = _tried(folder, python, console, dry_run=dry_run, yes=yes)
+        if found is None:
+            return
+        seen, judged = found
+        _print_verdicts(judged, console)
+        _pack(seen, judged, output, console, yes=yes)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    raise typer.Exit(_exit_code(judged))
+
+
+def _tried(
+    folder: Path, python: str, console: "Console", *, dry_run: bool, yes: bool
+) -> "tuple[Seen, Sequence[Verdict]] | None":
+    """What was seen, and the verdicts; None if it was only to be told, or not wanted."""
+    from webhook.acceptance import steps
+    from webhook.acceptance.judge import Seen, verdicts
+
+    ran = _run(steps.first_steps(), folder, console)
+    topology = _seen(ran, folder).topology
+    planned = steps.steps_for(topology, str(folder), python) if topology and topology.gpus else ()
+    _print_plan(planned, console)
+    if dry_run or (planned and not yes and not typer.confirm("Run them now?", default=True)):
+        return None
+    if planned:
+        script = folder / steps.SCRIPT
+        script.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(_training_script(), script)
+    ran |= _run(planned, folder, console)
+    seen: Seen = _seen(ran, folder)
+    return seen, verdicts(seen)
+
+
+def _training_script() -> Path:
+    from webhook import acceptance as package
+
+    return Path(package.__path__[0]) / "fsdp_step.py"
+
+
+def _run(steps: "Sequence[Step]", folder: Path, console: "Console") -> "dict[str, Ran]":
+    from webhook.acceptance.run import run_step
+
+    found = {}
+    for number, step in enumerate(steps, 1):
+        with console.status(f"{number} of {len(steps)}: {step.says} (up to {step.seconds:g} s)"):
+            ran = found[step.name] = run_step(step, folder)
+        end = f"exit code {ran.exit_code}" if ran.exit_code is not None else ran.problem
+        console.print(f"{step.name}: {end}, {ran.seconds:.1f} s")
+    return found
+
+
+def _seen(ran: "dict[str, Ran]", folder: Path) -> "Seen":
+    from webhook.acceptance.archive import collected
+    from webhook.acceptance.judge import Seen
+
+    return Seen(ran, collected(folder))
+
+
+def _print_plan(planned: "Sequence[Step]", console: "Console") -> None:
+    if not planned:
+        complain("gpu-topology: the topology of this machine has no GPU, or cannot be read; nothing else can be tried")
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("STEP", "WHAT IT IS FOR", "AT MOST", box=None, pad_edge=False)
+    for step in planned:
+        table.add_row(Text(step.name), Text(step.says), f"{step.seconds:g} s")
+    console.print(table)
+
+
+def _print_verdicts(judged: "Sequence[Verdict]", console: "Console") -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from webhook.acceptance.model import Word
+    from webhook.printable import printable
+
+    styles = {Word.HOLDS: "green", Word.FAILS: "bold red", Word.NOT_TRIED: "yellow"}
+    table = Table("VERDICT", "CLAIM", "WHAT WAS SEEN", box=None, pad_edge=False)
+    for each in judged:
+        table.add_row(Text(each.verdict, style=styles[each.verdict]), Text(each.says), Text(printable(each.why)))
+    console.print(table)
+
+
+def _pack(seen: "Seen", judged: "Sequence[Verdict]", output: Path | None, console: "Console", *, yes: bool) -> None:
+    from webhook import __version__
+    from webhook.acceptance.machine import machine_of, names_of
+    from webhook.acceptance.redact import Redactor
+    from webhook.acceptance.result import RESULT, redacted, result
+
+    now = datetime.now(UTC)
+    path = output or Path(f"acceptance-{now:%Y%m%dT%H%M%SZ}.tar.gz")
+    redactor = Redactor(names_of(seen, socket.gethostname()))
+    files = redacted(seen.files, redactor)
+    files[RESULT] = result(
+        version=__version__,
+        at=now,
+        machine=machine_of(seen),
+        verdicts=judged,
+        ran=list(seen.ran.values()),
+        files=files,
+        redactor=redactor,
+    )
+    _print_content(files, redactor.values, console)
+    if yes or typer.confirm(f"Write {path}?", default=True):
+        _write(path, files)
+        console.print(f"{path} is written. Look into it before you give it to others.")
+
+
+def _write(path: Path, files: "Mapping[str, bytes]") -> None:
+    from webhook.acceptance.archive import write_archive
+    from webhook.model.errors import ConfigError
+
+    try:
+        write_archive(path, files)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}. Give another file with --output") from None
+
+
+def _print_content(files: "Mapping[str, bytes]", values: int, console: "Console") -> None:
+    console.print(f"The archive, in which {values} values have placeholders:")
+    for name, content in sorted(files.items()):
+        console.print(f"  {len(content):>9,} {name}")
+
+
+def _exit_code(judged: "Sequence[Verdict]") -> int:
+    from webhook.acceptance.model import Word
+
+    words = {each.verdict for each in judged}
+    if Word.FAILS in words:
+        return UNMET
+    return 0 if Word.HOLDS in words else _UNTRIED
