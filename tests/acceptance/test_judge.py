@@ -10,6 +10,7 @@ from tests.topology.machines import a100_pcie_bridged
 from webhook.acceptance import steps
 from webhook.acceptance.judge import Seen, verdicts
 from webhook.acceptance.model import Ran, Verdict, Word
+from webhook.acceptance.pods import CONTROL, EXCLUSIVE
 from webhook.topology.document import format_topology
 from webhook.topology.matrix import format_matrix, matrix
 
@@ -144,3 +145,34 @@ def test_a_document_that_is_none(text: str) -> None:
     files = (steps.REPORT, steps.TRAINING, steps.TRAINING_PLAIN, steps.TRAINING_WITHOUT, steps.TOPOLOGY)
     found = verdicts(Seen(ended(), dict.fromkeys(files, text.encode())))
     assert {each.verdict for each in found} == {Word.NOT_TRIED}
+
+
+def of_pods(injected: tuple[str, ...], control: tuple[str, ...]) -> Verdict:
+    files = {
+        case.report: json.dumps({"pairs": [{"verdict": word} for word in words]})
+        for case, words in ((EXCLUSIVE, injected), (CONTROL, control))
+    }
+    return judged("exclusive", files, ended(exclusive_create=0, exclusive_wait=0, exclusive_log=0))
+
+
+GOOD, LOST = ("as-expected",), ("not-nvlink",)
+
+
+@pytest.mark.parametrize(
+    ("injected", "control", "word"),
+    [
+        (GOOD, LOST, Word.HOLDS),
+        (GOOD, (), Word.HOLDS),
+        (LOST, LOST, Word.FAILS),
+        (GOOD, GOOD, Word.NOT_TRIED),
+        ((), LOST, Word.NOT_TRIED),
+    ],
+)
+def test_a_pod_beside_the_same_without_injection(
+    injected: tuple[str, ...], control: tuple[str, ...], word: Word
+) -> None:
+    assert of_pods(injected, control).verdict is word
+
+
+def test_without_a_cluster_no_pod_is_tried() -> None:
+    assert judged("exclusive", {}).why == "no namespace of a cluster was named: --namespace"

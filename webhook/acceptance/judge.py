@@ -10,6 +10,7 @@ import msgspec
 from webhook.acceptance import steps
 from webhook.acceptance.model import Ran, Verdict, Word
 from webhook.acceptance.nccl_log import NcclLog, read_nccl_log
+from webhook.acceptance.pods import CONTROL, EXCLUSIVE
 from webhook.model.errors import FormatError
 from webhook.topology.document import parse_topology
 from webhook.topology.matrix import UNKNOWN, matrix
@@ -18,6 +19,7 @@ from webhook.topology.readers.recognise import read_topology
 
 NOT_HERE = 11
 """Exit code of the program in the pod for a card that is not on the node."""
+_GOOD = "as-expected"
 SLOWER, AS_FAST = 1.02, 1.05
 """A step takes so many times as long: it is slower beyond doubt; it is no slower."""
 
@@ -133,14 +135,17 @@ def _mapping(seen: Seen) -> Found:
 
 
 def _links(seen: Seen) -> Found:
-    pairs = seen.document(steps.REPORT).get("pairs")
-    judged = [str(pair.get("verdict")) for pair in pairs if isinstance(pair, dict)] if isinstance(pairs, list) else []
-    known = [word for word in judged if word != "unknown"]
+    known = _pairs(seen, steps.REPORT)
     if not known:
         return Word.NOT_TRIED, seen.hindrance("verify") or "no pair of cards could be measured and judged"
-    good = known.count("as-expected")
-    said = f"{good} of {len(judged)} pairs are as expected"
-    return (Word.HOLDS if good == len(known) else Word.FAILS), said
+    return (Word.HOLDS if set(known) == {_GOOD} else Word.FAILS), _counted(known)
+
+
+def _pairs(seen: Seen, name: str) -> Sequence[str]:
+    """The verdicts of a report about the pairs of which anything is known."""
+    pairs = seen.document(name).get("pairs")
+    words = [str(pair.get("verdict")) for pair in pairs if isinstance(pair, dict)] if isinstance(pairs, list) else []
+    return [word for word in words if word != "unknown"]
 
 
 def _nccl(seen: Seen) -> Found:
@@ -177,6 +182,24 @@ def _step_seconds(document: Mapping[str, Any]) -> float | None:
     return median(numbers) if len(numbers) == len(times) else None
 
 
+def _exclusive(seen: Seen) -> Found:
+    """A pod with two cards, and the same without injection."""
+    if f"{EXCLUSIVE.name}-log" not in seen.ran:
+        return Word.NOT_TRIED, "no namespace of a cluster was named: --namespace"
+    words, control = _pairs(seen, EXCLUSIVE.report), _pairs(seen, CONTROL.report)
+    said = f"{_counted(words)} with injection, and {_counted(control)} without"
+    if not words:
+        hindrance = seen.hindrance(f"{EXCLUSIVE.name}-create", f"{EXCLUSIVE.name}-wait", f"{EXCLUSIVE.name}-log")
+        return Word.NOT_TRIED, hindrance or "the log of the pod has no report; pods/exclusive says more"
+    if control and set(control) == {_GOOD}:
+        return Word.NOT_TRIED, f"the control shows nothing: {said}"
+    return (Word.HOLDS if set(words) == {_GOOD} else Word.FAILS), said
+
+
+def _counted(words: Sequence[str]) -> str:
+    return f"{words.count(_GOOD)} of {len(words)} pairs as expected" if words else "no report"
+
+
 CLAIMS: Sequence[tuple[str, str, Callable[[Seen], Found]]] = (
     ("topology", "The topology that is published is the one that nvidia-smi shows.", _topology),
     ("topology-file", "NCCL reads the topology file that is written for it.", _file),
@@ -188,5 +211,6 @@ CLAIMS: Sequence[tuple[str, str, Callable[[Seen], Found]]] = (
         "A training step takes as long with the topology file as without, and longer without NVLink.",
         _training,
     ),
+    ("exclusive", "A pod with two cards has NVLink with injection, and has lost it without.", _exclusive),
 )
-"""The word, the sentence, and what judges it. Those of pods follow in :mod:`webhook.acceptance.pods`."""
+"""The word, the sentence, and what judges it."""

@@ -1,11 +1,12 @@
 """What was tested, and which names are taken out of its files."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from webhook.acceptance import steps
 from webhook.acceptance.judge import Seen
 from webhook.acceptance.model import Machine
+from webhook.acceptance.pods import CASES, Cluster
 
 _KEPT = frozenset({"localhost", "this-node", "default", "node"})
 """Words that name no one, and stand in many texts."""
@@ -24,13 +25,25 @@ def machine_of(seen: Seen) -> Machine:
     )
 
 
-def names_of(seen: Seen, host: str) -> Mapping[str, str]:
-    """The names of hosts, by what they name.
+def names_of(seen: Seen, host: str, cluster: Cluster | None) -> Mapping[str, str]:
+    """The names of hosts, and what the cluster calls things, by what they name.
 
     Args:
         seen: What was seen.
         host: The name of this host.
+        cluster: Where pods were tried.
     """
-    node = seen.topology.node if seen.topology else ""
-    names = (host, host.partition(".")[0], node, node.partition(".")[0])
-    return {name: "host" for name in names if name and name not in _KEPT}
+    nodes = [seen.topology.node if seen.topology else "", *_nodes_of_pods(seen)]
+    hosts = (short for name in (host, *nodes) for short in (name, name.partition(".")[0]))
+    found = dict.fromkeys(hosts, "host")
+    if cluster:
+        found |= {cluster.namespace: "namespace", cluster.image: "image"}
+    return {name: kind for name, kind in found.items() if name and name not in _KEPT}
+
+
+def _nodes_of_pods(seen: Seen) -> Iterator[str]:
+    for case in CASES:
+        spec = seen.document(case.admitted).get("spec")
+        node = spec.get("nodeName") if isinstance(spec, dict) else None
+        if isinstance(node, str):
+            yield node

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
     from webhook.acceptance.judge import Seen
     from webhook.acceptance.model import Ran, Step, Verdict
+    from webhook.acceptance.pods import Cluster
 
 _UNTRIED = 2
 
 
-def acceptance(
+def acceptance(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="The archive; without, acceptance-<time>.tar.gz here."),
@@ -31,6 +32,16 @@ def acceptance(
     python: Annotated[
         str, typer.Option(metavar="PROGRAM", help="The Python that has PyTorch, for the training steps.")
     ] = "python3",
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace", "-n", metavar="NAMESPACE", help="Of a cluster, one that has opted in: pods are tried there."
+        ),
+    ] = "",
+    image: Annotated[str, typer.Option(metavar="IMAGE", help="Of the webhook, for these pods.")] = "",
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option(help="Print what would be run on this machine, and run only what looks.")
     ] = False,
@@ -46,21 +57,31 @@ def acceptance(
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)
+    cluster = _cluster(namespace, image, kubeconfig)
     folder = Path(tempfile.mkdtemp(prefix="gpu-topology-acceptance-"))
     try:
-        found = _tried(folder, python, console, dry_run=dry_run, yes=yes)
+        found = _tried(folder, python, cluster, console, dry_run=dry_run, yes=yes)
         if found is None:
             return
         seen, judged = found
         _print_verdicts(judged, console)
-        _pack(seen, judged, output, console, yes=yes)
+        _pack(seen, judged, cluster, output, console, yes=yes)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     raise typer.Exit(_exit_code(judged))
 
 
+def _cluster(namespace: str, image: str, kubeconfig: Path | None) -> "Cluster | None":
+    from webhook.acceptance.pods import Cluster
+
+    if bool(namespace) != bool(image):
+        raise typer.BadParameter("give --namespace and --image, or neither", param_hint="--namespace")
+    options = ("--kubeconfig", str(kubeconfig.absolute())) if kubeconfig else ()
+    return Cluster(namespace=namespace, image=image, options=options) if namespace else None
+
+
 def _tried(
-    folder: Path, python: str, console: "Console", *, dry_run: bool, yes: bool
+    folder: Path, python: str, cluster: "Cluster | None", console: "Console", *, dry_run: bool, yes: bool
 ) -> "tuple[Seen, Sequence[Verdict]] | None":
     """What was seen, and the verdicts; None if it was only to be told, or not wanted."""
     from webhook.acceptance import steps
@@ -68,7 +89,8 @@ def _tried(
 
     ran = _run(steps.first_steps(), folder, console)
     topology = _seen(ran, folder).topology
-    planned = steps.steps_for(topology, str(folder), python) if topology and topology.gpus else ()
+    planned = list(steps.steps_for(topology, str(folder), python)) if topology and topology.gpus else []
+    planned += _with_pods(cluster, folder) if cluster else []
     _print_plan(planned, console)
     if dry_run or (planned and not yes and not typer.confirm("Run them now?", default=True)):
         return None
@@ -79,6 +101,19 @@ def _tried(
     ran |= _run(planned, folder, console)
     seen: Seen = _seen(ran, folder)
     return seen, verdicts(seen)
+
+
+def _with_pods(cluster: "Cluster", folder: Path) -> "Sequence[Step]":
+    """The steps; the manifests are written."""
+    import json
+
+    from webhook.acceptance.pods import CASES, manifest_file, manifest_of, pod_steps
+
+    for case in CASES:
+        path = folder / manifest_file(case)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(manifest_of(case, cluster), indent=2), encoding="utf-8")
+    return [step for case in CASES for step in pod_steps(case, cluster, str(folder))]
 
 
 def _training_script() -> Path:
@@ -133,7 +168,15 @@ def _print_verdicts(judged: "Sequence[Verdict]", console: "Console") -> None:
     console.print(table)
 
 
-def _pack(seen: "Seen", judged: "Sequence[Verdict]", output: Path | None, console: "Console", *, yes: bool) -> None:
+def _pack(
+    seen: "Seen",
+    judged: "Sequence[Verdict]",
+    cluster: "Cluster | None",
+    output: Path | None,
+    console: "Console",
+    *,
+    yes: bool,
+) -> None:
     from webhook import __version__
     from webhook.acceptance.machine import machine_of, names_of
     from webhook.acceptance.redact import Redactor
@@ -141,7 +184,7 @@ def _pack(seen: "Seen", judged: "Sequence[Verdict]", output: Path | None, consol
 
     now = datetime.now(UTC)
     path = output or Path(f"acceptance-{now:%Y%m%dT%H%M%SZ}.tar.gz")
-    redactor = Redactor(names_of(seen, socket.gethostname()))
+    redactor = Redactor(names_of(seen, socket.gethostname(), cluster))
     files = redacted(seen.files, redactor)
     files[RESULT] = result(
         version=__version__,
