@@ -9,7 +9,7 @@ REMAP_IMAGE ?= $(shell echo '$(IMAGE)' | sed -E 's#[^/:]+(:[^/:]+)?$$#gpu-topolo
 PROCESSES ?= 2
 QUICK := $(addprefix tests/,admit allocation bind docs model resolve review test_house.py)
 
-.PHONY: demo test quick fast fuzz control-plane cluster load attacks run bench chart docs image image-test check krew lint lock clean messages
+.PHONY: demo test quick fast fuzz control-plane cluster load attacks run bench chart docs image image-test check krew lint lock clean messages compatibility
 
 demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -62,6 +62,10 @@ bench: .venv/installed      ## what a review costs beside a bare server and othe
 
 chart: .venv/installed      ## what the chart takes from the code, and deploy/install.yaml from the chart
 	$(BIN)/python -m tests.chart
+
+compatibility: .venv/installed control-plane ## the matrix in docs/compatibility.md, from a run of the tests at a real API server
+	$(BIN)/python -m pytest -n $(PROCESSES) -m cluster --compatibility .venv/compatibility.json
+	$(BIN)/python -m tests.compatibility .venv/compatibility.json
 
 messages: .venv/installed   ## docs/messages.md from the catalogue of messages
 	$(BIN)/python -m tests.catalogue

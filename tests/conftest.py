@@ -12,6 +12,7 @@ pytest_plugins = [
     "tests.ports",
     "tests.figures",
     "tests.workers",
+    "tests.compatibility.noting",
 ]
 
 SLOW_MACHINES = (HealthCheck.too_slow, HealthCheck.data_too_large)

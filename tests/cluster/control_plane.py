@@ -30,6 +30,7 @@ from kubernetes.client import (
     V1SelfSubjectAccessReview,
     V1SelfSubjectAccessReviewSpec,
     V1TokenRequestSpec,
+    VersionApi,
 )
 from kubernetes.config import load_kube_config
 
@@ -78,6 +79,12 @@ class ControlPlane:
         )
         configuration.proxy = None  # a proxy of this machine does not know its loopback interface
         return ApiClient(configuration)
+
+    def version(self) -> str:
+        """Of Kubernetes, such as ``1.36.3``."""
+        with self.client() as client:
+            found: str = VersionApi(client).get_code().git_version
+        return found.removeprefix("v")
 
     def kubeconfig_for(self, namespace: str, name: str, *, pod: V1ObjectMeta | None = None) -> Path:
         """A kubeconfig with a new token of this service account, as a kubelet gets one for a pod.

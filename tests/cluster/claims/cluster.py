@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ class ClaimsCluster:
         admin: The core API, as the administrator.
         observer: Tells what there was at each Binding in namespaces with its labels.
         directory: For files of those who add to it.
+        seen: Pods that have got a node are added to it.
     """
 
     control_plane: ControlPlane
@@ -51,6 +52,7 @@ class ClaimsCluster:
     admin: CoreV1Api
     observer: Observer
     directory: Path
+    seen: list[Manifest] = field(default_factory=list)
 
     def apply(self, *manifests: Manifest) -> None:
         """Create or change objects; a field that the API server does not know is an error."""
@@ -142,7 +144,8 @@ class ClaimsNamespace:
     def bound(self, name: str) -> Manifest:
         """The pod once it has a node."""
         until(lambda: bool(self.pod(name)["spec"].get("nodeName")), f"a node for {name}")
-        return self.pod(name)
+        self.cluster.seen.append(self.pod(name))
+        return self.cluster.seen[-1]
 
     def waits(self, name: str) -> str:
         """Why the scheduler found no node for the pod, once it has said so."""

@@ -14,6 +14,7 @@ from tests.cluster.claims.cluster import ClaimsCluster, ClaimsNamespace, running
 from tests.cluster.claims.product import ClaimsProduct, running_product
 from tests.cluster.claims.releases import RELEASES, programs_of
 from tests.cluster.on_demand import started_on_demand
+from tests.compatibility.noting import Note
 from tests.nvml.stub import nvml_library
 from tests.programs.left_out import GetProgram
 
@@ -73,6 +74,14 @@ def claims_products(
 
 
 @pytest.fixture
-def claims_product(claims_products: Callable[[str], ClaimsProduct], kubernetes: str) -> ClaimsProduct:
+def claims_product(
+    claims_products: Callable[[str], ClaimsProduct], kubernetes: str, note_pod: Note
+) -> Iterator[ClaimsProduct]:
     """The webhook with ``claims.enabled``, asked at the Bindings of the plain kube-scheduler."""
-    return claims_products(kubernetes)
+    product = claims_products(kubernetes)
+    product.cluster.seen.clear()
+    yield product
+    release = product.cluster.control_plane.version()
+    judges = (f"kube-apiserver {release}", f"kube-scheduler {release}")
+    for pod in product.cluster.seen:
+        note_pod(pod, hami="-", kubernetes=release, strategy="claims", judges=judges)

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from kubernetes.client import CoreV1Api
@@ -16,6 +16,7 @@ from tests.cluster.hami.team import Team, create_namespace
 from tests.cluster.installation import registered
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.on_demand import started_on_demand
+from tests.compatibility.noting import Note
 from tests.nvml.stub import nvml_library
 from tests.programs.catalogue import HAMI_SCHEDULERS, KUBE_SCHEDULER, KUBECTL
 from tests.programs.left_out import GetProgram
@@ -24,6 +25,8 @@ __all__ = ["nvml_library"]
 
 Clusters: TypeAlias = Callable[[str], Cluster]
 NewTeam: TypeAlias = Callable[..., Team]
+STRATEGY = "envvar"
+"""The device list strategy for which our side is configured, which is its default."""
 
 
 @pytest.fixture(scope="session")
@@ -78,8 +81,9 @@ def kubectl(cluster: Cluster, go_program: GetProgram, tmp_path: Path) -> Kubectl
 
 
 @pytest.fixture
-def new_team(cluster: Cluster) -> Iterator[NewTeam]:
+def new_team(cluster: Cluster, release: str, note_pod: Note) -> Iterator[NewTeam]:
     """Gives a namespace with these labels (see ``Team.label``) and no pods; nothing of them is left in the end."""
+    seen: list[dict[str, Any]] = []
     with cluster.control_plane.client() as client, ExitStack() as stack:
         admin = CoreV1Api(client)
 
@@ -88,7 +92,7 @@ def new_team(cluster: Cluster) -> Iterator[NewTeam]:
             known = cluster.teams.get(key)
             # Until it is given back nobody else gets it, and a test that changes its labels does not give it back.
             name = cluster.teams.pop(key, "") or create_namespace(admin, labels)
-            team = Team(cluster.control_plane, admin, name, cluster.ours.learn)
+            team = Team(cluster.control_plane, admin, name, cluster.ours.learn, seen)
             stack.callback(give_back, team, key)
             if not known:
                 team.learn()
@@ -100,3 +104,8 @@ def new_team(cluster: Cluster) -> Iterator[NewTeam]:
                 cluster.teams[key] = team.namespace
 
         yield make
+    kubernetes = cluster.control_plane.version()
+    hami = release.partition("+")[0]
+    judges = (f"kube-apiserver {kubernetes}", f"HAMi's scheduler {hami}")
+    for pod in seen:
+        note_pod(pod, hami=hami, kubernetes=kubernetes, strategy=STRATEGY, judges=judges)

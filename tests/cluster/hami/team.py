@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ class Team:
 
     Attributes:
         learn: Has our servers see the namespace as it is now.
+        seen: Pods that have been given their cards are added to it.
         changed: Whether it is no longer what it was at the beginning.
     """
 
@@ -36,6 +37,7 @@ class Team:
     admin: CoreV1Api
     namespace: str
     learn: Callable[[], None]
+    seen: list[dict[str, Any]] = field(default_factory=list)
     changed: bool = False
 
     def label(self, **labels: str) -> None:
@@ -63,7 +65,8 @@ class Team:
     def bound(self, name: str) -> dict[str, Any]:
         """The pod once HAMi's device plugin has done its part on its node."""
         until(lambda: annotations_of(self.pod(name)).get("hami.io/bind-phase") == "success", f"{name} bound")
-        return self.pod(name)
+        self.seen.append(self.pod(name))
+        return self.seen[-1]
 
     def told(self, name: str, text: str) -> str:
         """The first Event on the pod with this text, once there is one."""

@@ -1,0 +1,15 @@
+"""``python -m tests.compatibility [FILE]``: renews the matrix, with what a run has written to the file."""
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from tests.compatibility.cells import Run
+from tests.compatibility.page import KNOWN, PAGE, after, page, read_known, written
+
+known = read_known()
+for name in sys.argv[1:]:
+    known = after(known, msgspec.json.decode(Path(name).read_bytes(), type=Run))
+KNOWN.write_bytes(written(known))
+PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), known), encoding="utf-8")
