@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
@@ -16,6 +15,7 @@ from webhook.analyze.kept import SNAPSHOT, Object, identity
 from webhook.cli.snapshot.documents import Documents
 from webhook.config import CertificateSettings
 from webhook.kube import api_server, resources
+from webhook.kube.contexts import Where
 from webhook.kube.errors import ApiError, ApiRefused, NotFound
 from webhook.kube.pages import pages
 from webhook.kube.session import Session, connect
@@ -70,13 +70,13 @@ class _Found:
         self.unread.append({"what": what, "problem": str(problem)})
 
 
-def read_cluster(kubeconfig: Path | None, namespace: str | None, certificates: CertificateSettings) -> Documents:
+def read_cluster(kubeconfig: Where, namespace: str | None, certificates: CertificateSettings) -> Documents:
     """What there is at this moment, reduced to what is kept.
 
     What may not be read besides pods is left out, and said in the document of kind ``ClusterSnapshot``.
 
     Args:
-        kubeconfig: Of the cluster; None: the one in which this program runs as a pod.
+        kubeconfig: Which cluster.
         namespace: Whose pods are read; None: those of all namespaces.
         certificates: How the webhook's registration and Secret are called.
 
@@ -86,7 +86,7 @@ def read_cluster(kubeconfig: Path | None, namespace: str | None, certificates: C
     return asyncio.run(_read(kubeconfig, namespace, certificates))
 
 
-async def _read(kubeconfig: Path | None, namespace: str | None, certificates: CertificateSettings) -> Documents:
+async def _read(kubeconfig: Where, namespace: str | None, certificates: CertificateSettings) -> Documents:
     session = connect(kubeconfig, user_agent=names.ANALYZE_USER_AGENT, seconds=api_server.SECONDS)
     found = _Found()
     try:
