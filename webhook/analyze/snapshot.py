@@ -26,7 +26,6 @@ from webhook.state.detected import claimed_resources, hami_version, scheduler_ac
 from webhook.state.registered import namespace_of
 from webhook.topology.model import NodeTopology
 
-DEFAULT_NAMESPACE = "default"
 _ENDED = ("Succeeded", "Failed")
 _POD = msgspec.json.Decoder(Pod)
 
@@ -172,14 +171,14 @@ def known_pod(document: Object) -> KnownPod:
     Raises:
         ManifestError: a field has another type than in a pod.
     """
-    document["metadata"].setdefault("namespace", DEFAULT_NAMESPACE)
+    document["metadata"].setdefault("namespace", names.DEFAULT_NAMESPACE)
     text = msgspec.json.encode(document)
     try:
         pod = _POD.decode(text)
     except msgspec.MsgspecError as error:
         raise ManifestError(f"pod {'/'.join(identity(document))}: {shape_problem(error)}") from None
     phase = pod.status.phase if pod.status else None
-    namespace = (pod.metadata.namespace if pod.metadata else None) or DEFAULT_NAMESPACE
+    namespace = (pod.metadata.namespace if pod.metadata else None) or names.DEFAULT_NAMESPACE
     return KnownPod(text, intern(namespace), pod.display_name, intern(node_of(pod)), phase in _ENDED)
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from webhook.model.names import DEFAULT_NAMESPACE
+
 if TYPE_CHECKING:
     from webhook.kube.contexts import Context
 
@@ -94,4 +96,4 @@ def namespace_of_context(cluster: "Context | Path | None") -> str:
         own = (DIRECTORY / "namespace").read_text(encoding="utf-8").strip()
     except OSError:
         own = ""
-    return own or "default"
+    return own or DEFAULT_NAMESPACE

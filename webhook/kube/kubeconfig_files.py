@@ -12,6 +12,7 @@ from typing import Any
 from webhook.kube.contexts import Context
 from webhook.manifest.documents import read_yaml
 from webhook.model.errors import ConfigError, shorten
+from webhook.model.names import DEFAULT_NAMESPACE
 from webhook.printable import printable
 
 Object = dict[str, Any]
@@ -22,7 +23,6 @@ _FILES = {
     "users": ("client-certificate", "client-key", "tokenFile"),
 }
 """The fields that name files, by lists."""
-_DEFAULT = "default"
 _LISTED = 8
 """Names that a message has room for."""
 
@@ -63,9 +63,9 @@ def namespace_of(context: Context) -> str:
     merged = _merged(context)
     name = context.name or merged.current
     if not context.name and name not in merged.lists["contexts"]:
-        return _DEFAULT
+        return DEFAULT_NAMESPACE
     namespace = _named(merged, "contexts", name, context).get("namespace")
-    return namespace if isinstance(namespace, str) and namespace else _DEFAULT
+    return namespace if isinstance(namespace, str) and namespace else DEFAULT_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)

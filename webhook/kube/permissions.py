@@ -115,7 +115,7 @@ EXPLAIN = (
 )
 """What ``gpu-topology explain`` does, as the person who calls it; without what is not allowed it says less. The Leases
 are those of agents, and the planner's in the namespace that the MutatingWebhookConfiguration names. Claims, templates
-and slices are asked for where the configuration has claims looked at."""
+and slices are asked for where the configuration has claims looked at. ``inject`` and ``bind`` read parts of it."""
 
 ANALYZE = (
     Permission(Scope.CLUSTER, "", "pods", ("list",)),

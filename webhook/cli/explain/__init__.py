@@ -104,6 +104,7 @@ def _look(
 ) -> AbstractContextManager["Known"]:
     """Where the pod is to be found: in files, or in a cluster."""
     from webhook.cli.cluster.wanted import POD
+    from webhook.model.names import DEFAULT_NAMESPACE
 
     in_files = files.named is not None or state is not None
     if in_files:
@@ -114,7 +115,6 @@ def _look(
         raise typer.BadParameter("expected POD or --file", param_hint="POD")
     if in_files:
         from webhook.cli.explain.files import known_from_files
-        from webhook.cli.explain.known import DEFAULT_NAMESPACE
         from webhook.cli.manifests import read_files
 
         given = None if files.named is None else list(read_files(files.named, recursive=files.recursive))

@@ -19,8 +19,6 @@ from webhook.model.pod import Namespace, Pod, PodSpec
 from webhook.printable import printable
 from webhook.resolve.node import Sources
 
-DEFAULT_NAMESPACE = "default"
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
@@ -53,7 +51,7 @@ def read_pod(document: bytes, source: str) -> Pod:
     Raises:
         ManifestError: a field has another type than in a pod, or a text is none.
     """
-    return in_namespace(decode_pod(document, source), DEFAULT_NAMESPACE)
+    return in_namespace(decode_pod(document, source), names.DEFAULT_NAMESPACE)
 
 
 def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str | None, is_configured: bool) -> Evidence:
