@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from webhook.analyze.certificates import Certificates, read_certificates
+from webhook.analyze.claims import NO_CLAIMS, ClusterClaims, read_claims
 from webhook.analyze.kept import CERTIFICATES, SNAPSHOT, Object, identity
 from webhook.analyze.node import AgentLeases, ClusterNode, read_nodes
 from webhook.config import AdmitPolicy
@@ -81,6 +82,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     schedulers: tuple[Object, ...] = ()
     """Deployments of HAMi's schedulers."""
     certificates: tuple[Certificates, ...] = ()
+    claims: ClusterClaims = NO_CLAIMS
     planner: PlannerSigns = NO_SIGNS
     facts: ClusterFacts = ClusterFacts()
     read: frozenset[str] = frozenset()
@@ -136,6 +138,9 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
     registrations = tuple(sorted(by_kind.get("MutatingWebhookConfiguration", ()), key=lambda found: identity(found)[1]))
     schedulers = tuple(by_kind.get("Deployment", ()))
     read = frozenset(about.get("read", ()))
+    unread = tuple(
+        Unread(fitted(each.get("what", "")), fitted(each.get("problem", ""))) for each in about.get("unread", ())
+    )
     of_agents = AgentLeases(found=leases, are_all="Lease" in read, at=at)
     planner = _planner(registrations, leases, setting, read, at)
     return Snapshot(
@@ -145,12 +150,11 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
         registrations=registrations,
         schedulers=schedulers,
         certificates=tuple(map(read_certificates, by_kind.get(CERTIFICATES, ()))),
+        claims=read_claims(by_kind, setting.policy.claims, read, {each.what: each.problem for each in unread}),
         planner=planner,
         facts=_facts(schedulers, by_kind.get("DeviceClass"), about.get("kubernetes"), planner, setting.facts, read),
         read=read,
-        unread=tuple(
-            Unread(fitted(each.get("what", "")), fitted(each.get("problem", ""))) for each in about.get("unread", ())
-        ),
+        unread=unread,
         at=at,
         setting=setting,
     )

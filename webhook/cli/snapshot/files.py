@@ -19,6 +19,8 @@ from webhook.state.directory import load_directory
 from webhook.state.nodes import load_nodes
 from webhook.topology.model import NodeTopology
 
+CLAIMS = "claims"
+"""Folder of a state directory with what is known of claims, which other commands read too."""
 OBJECTS = "objects"
 """Folder of a state directory with what is known of a cluster beside its pods, namespaces and topologies."""
 
@@ -73,7 +75,7 @@ def _as_list(text: str) -> _List | None:
 
 def _read_state(state: Path) -> FromFiles:
     found = FromFiles(facts=load_directory(state).cluster())
-    for folder in ("namespaces", "pods", OBJECTS):
+    for folder in ("namespaces", "pods", CLAIMS, OBJECTS):
         for path in sorted((state / folder).glob("*.yaml")):
             # YAML has dates, which are texts in Kubernetes.
             documents = [msgspec.json.decode(to_json(each, str(path))) for each in read_yaml(path)]
