@@ -115,3 +115,11 @@ def test_claims_of_a_saved_state_are_where_the_other_commands_look_for_them(tmp_
     assert len(found.slices) > 1
     again = from_files([], tmp_path / "state", None, None)
     assert analyze(again.snapshot) == analyze(read.snapshot)
+
+
+def test_a_list_that_is_nested_too_deep_is_a_sentence(tmp_path: Path) -> None:
+    deep = '{"a":' * 100_000 + "1" + "}" * 100_000
+    (tmp_path / "objects").mkdir()
+    (tmp_path / "objects" / "node.yaml").write_text(f'{{"kind": "NodeList", "items": [{deep}]}}')
+    with pytest.raises(ManifestError, match="nested too deep"):
+        from_files([], tmp_path, None, None)
