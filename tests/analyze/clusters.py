@@ -32,6 +32,7 @@ AT = datetime(2026, 11, 22, 12, tzinfo=UTC)
 CONFIGURATION = "MutatingWebhookConfiguration"
 READ = (
     *("Namespace", "Node", "ConfigMap", "Lease", "Deployment", CONFIGURATION, "DeviceClass"),
+    *("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"),
     *("gpu-topology-place", "gpu-topology-webhook-tls"),
 )
 MANIFESTS = Path(__file__).parent / "manifests"
@@ -83,7 +84,8 @@ class Cluster:
     def snapshot(self, **settings: Any) -> Snapshot:
         documents = Documents()
         documents.add(self.raw())
-        return read_snapshot(documents.others, documents.pods, Setting(policy=policy(**settings)))
+        setting = Setting(policy=policy(**settings), is_configured=bool(settings))
+        return read_snapshot(documents.others, documents.pods, setting)
 
     def analyzed(self, **settings: Any) -> list[Diagnosis]:
         return analyze(self.snapshot(**settings))

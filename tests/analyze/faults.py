@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from tests.analyze import claim_faults
 from tests.analyze.clusters import (
     AT,
     CONFIGURATION,
@@ -191,7 +192,16 @@ _REGISTRATION = _CERTIFICATES | {
 
 FAULTS = (
     Fault("not opted in", _by_hand("not-opted-in"), _pod("plain/notebook", "GT103", "GT155", "GT210")),
-    Fault("claims", _by_hand("claims"), _pod("team-a/claimed", "GT245")),
+    Fault("claims that are not looked at", _by_hand("claims"), _pod("team-a/claimed", "GT164")),
+    Fault("claim of cards without NVLink", claim_faults.unlinked, _pod("team-a/unlinked", "GT330")),
+    Fault("claim of a part of a card", claim_faults.shared_card, _pod("team-a/sharing", "GT267")),
+    Fault("claim with time slices", claim_faults.time_slicing, _pod("team-a/slicing", "GT262")),
+    Fault("half of a new generation", claim_faults.half_published, _pod("team-a/halved", "GT270")),
+    Fault("device gone", claim_faults.device_gone, _pod("team-a/orphaned", "GT271")),
+    Fault("claim gone", claim_faults.claim_gone, _pod("team-a/bereft", "GT263")),
+    Fault("template gone", claim_faults.template_gone, _pod("team-a/formless", "GT292")),
+    Fault("claim of another pod", claim_faults.of_another_pod, _pod("team-a/robbed", "GT266")),
+    Fault("claim that is not reserved", claim_faults.not_reserved, _pod("team-a/displaced", "GT265")),
     Fault("unreadable namespace", _by_hand("namespace-unreadable"), frozenset({("GT191", "Namespace typo")})),
     Fault("namespace not allowed", _by_hand("namespace-not-allowed"), frozenset({("GT190", "Namespace serving")})),
     Fault("label without effect", _by_hand("namespace-label"), frozenset({("GT192", "Namespace eager")})),

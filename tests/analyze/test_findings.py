@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.analyze import claim_faults
 from tests.analyze.clusters import AT, CONFIGURATION, Cluster, Object, cards, h20, node, pairs, running
 from tests.analyze.faults import FAULTS, MOST, Fault, mixture, worse_cards
 from tests.catalogue.every import entries
@@ -24,6 +25,45 @@ MIXTURES = 20
 
 def test_in_a_cluster_without_faults_nothing_is_found() -> None:
     assert Cluster().analyzed() == []
+
+
+def test_of_a_pod_with_claims_in_order_nothing_is_found() -> None:
+    cluster = Cluster()
+    claim_faults.in_order(cluster)
+    assert cluster.analyzed() == []
+    assert cluster.analyzed(claims={"enabled": True}) == []
+
+
+def test_a_pod_waits_for_its_claim_without_a_finding() -> None:
+    cluster = Cluster()
+    made, claim = claim_faults.with_claims(cluster, "patient", h20("claimed"), 0, 1)
+    del made["spec"]["nodeName"]
+    made["status"]["phase"] = "Pending"
+    del claim["status"]
+    assert cluster.analyzed() == []
+
+
+def test_a_claim_for_a_network_card_is_passed_over() -> None:
+    cluster = Cluster()
+    made, claim = claim_faults.with_claims(cluster, "remote", h20("claimed"), 0, 1)
+    claim["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = "nic.example.com"
+    del made["metadata"]["annotations"]
+    made["status"] = {**made["status"], "phase": "Running"}
+    assert cluster.analyzed(claims={"enabled": True}) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource", "code"),
+    [("ResourceClaim", "resourceclaims", "GT293"), ("ResourceSlice", "resourceslices", "GT294")],
+)
+def test_claims_that_may_not_be_read_are_not_taken_for_missing(kind: str, resource: str, code: str) -> None:
+    cluster = Cluster()
+    claim_faults.in_order(cluster)
+    for key in [key for key in cluster.objects if key[0] == kind]:
+        del cluster.objects[key]
+    cluster.read.remove(kind)
+    cluster.unread.append({"what": resource, "problem": f"list {resource}: forbidden (403)"})
+    assert cluster.found() == {(code, "Pod team-a/claims-well"), ("GT851", "Cluster cluster")}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)

@@ -11,15 +11,24 @@ from hypothesis import strategies as st
 
 from tests.analyze.clusters import Cluster, bundle, registration, secret
 from tests.analyze.faults import mixture
+from tests.claims.cases import CASES as CASES_OF_CLAIMS
+from tests.claims.cases import SETTINGS, case
 from tests.explain.situations import told
+from webhook.analyze import kept_claims
 from webhook.analyze.kept import kept
+from webhook.claims.given import given_gpus
 from webhook.cli.snapshot.documents import reduced
+from webhook.manifest.claims import claim_objects
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
 
 CASES = sorted((Path(__file__).parents[1] / "cases" / "pods").rglob("pod.yaml"))
 PLANTED = "hunter2"
-KINDS = ("Pod", "Namespace", "Node", "ConfigMap", "Lease", "Deployment", "MutatingWebhookConfiguration", "DeviceClass")
+CLAIM_KINDS = ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
+KINDS = (
+    *("Pod", "Namespace", "Node", "ConfigMap", "Lease", "Deployment", "MutatingWebhookConfiguration", "DeviceClass"),
+    *CLAIM_KINDS,
+)
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.parent.name)
@@ -153,6 +162,31 @@ def test_the_rest_of_that_pod_is_kept() -> None:
     }
 
 
+CLAIMED: dict[str, Any] = {
+    "devices": {
+        "requests": [
+            {
+                "name": "gpus",
+                "exactly": {
+                    "deviceClassName": "gpu.nvidia.com",
+                    "selectors": [{"cel": {"expression": PLANTED}}],
+                    "tolerations": [{"key": PLANTED}],
+                },
+            }
+        ],
+        "constraints": [{"matchAttribute": PLANTED}],
+        "config": [
+            {
+                "requests": ["gpus"],
+                "opaque": {
+                    "driver": "gpu.nvidia.com",
+                    "parameters": {"token": PLANTED, "sharing": {"strategy": "MPS", "mpsConfig": PLANTED}},
+                },
+            }
+        ],
+    }
+}
+
 OTHERS: list[dict[str, Any]] = [
     {
         "kind": "Namespace",
@@ -200,6 +234,36 @@ OTHERS: list[dict[str, Any]] = [
             "selectors": [{"cel": {"expression": PLANTED}}],
         },
     },
+    {
+        "kind": "ResourceClaim",
+        "apiVersion": "resource.k8s.io/v1",
+        "metadata": {"name": "claim", **METADATA},
+        "spec": CLAIMED,
+        "status": {
+            "allocation": {
+                "devices": {"results": [{"device": "gpu-0", PLANTED: PLANTED}], "config": CLAIMED["devices"]["config"]},
+                "nodeSelector": {PLANTED: PLANTED},
+            },
+            "reservedFor": [{"name": "train", PLANTED: PLANTED}],
+            "devices": [{"conditions": [{"message": PLANTED}], "data": {PLANTED: PLANTED}}],
+        },
+    },
+    {
+        "kind": "ResourceClaimTemplate",
+        "apiVersion": "resource.k8s.io/v1",
+        "metadata": {"name": "template", **METADATA},
+        "spec": {"metadata": METADATA, "spec": CLAIMED},
+    },
+    {
+        "kind": "ResourceSlice",
+        "apiVersion": "resource.k8s.io/v1",
+        "metadata": {"name": "slice", **METADATA},
+        "spec": {
+            "driver": "gpu.nvidia.com",
+            "nodeSelector": {PLANTED: PLANTED},
+            "devices": [{"name": "gpu-0", "taints": [{"key": PLANTED}], "attributes": {"uuid": {PLANTED: PLANTED}}}],
+        },
+    },
     {"kind": "Secret", "metadata": {"name": "s", **METADATA}, "data": {"a": PLANTED, "tls.key": PLANTED}},
     {"kind": "Event", "metadata": {"name": "e"}, "message": PLANTED},
 ]
@@ -224,6 +288,9 @@ def test_of_these_objects_all_are_kept_by_which_something_is_judged() -> None:
         ("Deployment", "s"),
         ("MutatingWebhookConfiguration", "m"),
         ("DeviceClass", "d"),
+        ("ResourceClaim", "claim"),
+        ("ResourceClaimTemplate", "template"),
+        ("ResourceSlice", "slice"),
         ("ClusterCertificates", "Secret/s"),
     ]
 
@@ -255,9 +322,39 @@ def test_a_program_with_arguments_of_another_type_is_not_ours(arguments: object)
     assert found["spec"]["containers"] == [{"name": "a", "command": ["redacted"]}]
 
 
+CLAIM_CASES = sorted(path.parent.name for path in CASES_OF_CLAIMS.glob("*/claims.json"))
+
+
+@pytest.mark.parametrize("name", CLAIM_CASES)
+def test_of_what_is_kept_of_claims_and_slices_a_pod_was_given_the_same(name: str) -> None:
+    folder = CASES_OF_CLAIMS / name
+    claims, slices = (json.loads((folder / f"{each}.json").read_text()) for each in ("claims", "slices"))
+    for document in (*claims, *slices):
+        document |= {"apiVersion": "resource.k8s.io/v1"}
+    for document, kind in [(each, "ResourceClaim") for each in claims] + [(each, "ResourceSlice") for each in slices]:
+        document["kind"] = kind
+    objects = claim_objects((kept(each), "kept") for each in (*claims, *slices))
+    whole = case(name)
+    of_pod = objects.known(whole.pod, "team", SETTINGS)
+    found, expected = given_gpus(whole.pod, of_pod.claims, of_pod.pools, SETTINGS), whole.given
+    assert (found.containers, found.allocation, found.shared_with) == (
+        expected.containers,
+        expected.allocation,
+        expected.shared_with,
+    )
+    assert str(found.problem) == str(expected.problem)
+
+
+@pytest.mark.parametrize("version", ["resource.k8s.io/v1beta1", "example.com/v1", None])
+@pytest.mark.parametrize("kind", CLAIM_KINDS)
+def test_objects_about_claims_of_another_version_are_not_kept(kind: str, version: str | None) -> None:
+    assert kept({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": CLAIMED}) is None
+
+
 MEMBERS = (
     *("name", "metadata", "spec", "status", "containers", "env", "value", "labels", "annotations", "conditions"),
     *("volumeMounts", "webhooks", "rules", "template", "command", "args", "taints", "clientConfig", "resources"),
+    *("devices", "requests", "exactly", "allocation", "results", "reservedFor", "pool", "attributes", "config"),
 )
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
@@ -268,4 +365,5 @@ values = st.recursive(
 
 @given(kind=st.sampled_from(KINDS), document=st.dictionaries(st.sampled_from(["metadata", "spec", "status"]), values))
 def test_nothing_in_an_object_makes_it_fail(kind: str, document: dict[str, Any]) -> None:
-    list(reduced([{"apiVersion": "v1", "kind": kind, **document}]))
+    version = kept_claims.VERSION if kind in CLAIM_KINDS else "v1"
+    list(reduced([{"apiVersion": version, "kind": kind, **document}]))

@@ -1,103 +1,22 @@
-"""``gpu-topology explain`` at an API server: a stand-in that has some objects and refuses the rest."""
+"""``gpu-topology explain`` at an API server."""
 
-import json
-import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.agent.looks import nowhere
-from tests.claims.cases import CASES
-from tests.cli.command import Done, gpu_topology
+from tests.cli.stand_in_cluster import RESOURCE, SLICES, Cluster, add_claim_case, add_pod, add_topology
 from tests.explain.situations import H20, injected, on
-from tests.pods import Manifest, pod
+from tests.pods import pod
 from tests.state.test_detected import deployment
-from tests.topology import machines
 from webhook.model.lease import micro_time
-from webhook.topology.document import format_topology
 
 CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 GROUP = {"gpu.topology/group": "serving"}
 SCHEDULERS = "/apis/apps/v1/deployments app.kubernetes.io/component=hami-scheduler"
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/gpu-topology-webhook"
 REGISTER = "".join(f"{H20[index]},10,97871,100,NVIDIA-NVIDIA H20,0,true,{index},hami-core:" for index in range(8))
-
-
-class Cluster:
-    """Objects by their paths; ``None`` is forbidden, and what is not there does not exist."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, Any] = {"/version": {"gitVersion": "v1.33.2"}}
-        self.asked: list[str] = []
-        self.kubeconfig = Path()
-
-    def explain(self, name: str = "team-a/train", *options: str) -> Done:
-        return gpu_topology("explain", name, "--kubeconfig", self.kubeconfig, *options)
-
-    def answer(self, target: str) -> tuple[int, Any]:
-        self.asked.append(target)
-        parts = urlsplit(target)
-        selector = parse_qs(parts.query).get("labelSelector", [""])[0]
-        key = f"{parts.path} {selector}".rstrip()
-        if key not in self.objects:
-            return (200, {"items": []}) if selector else (404, missing(key))
-        found = self.objects[key]
-        return (403, {"kind": "Status", "message": "you may not"}) if found is None else (200, found)
-
-
-def missing(key: str) -> dict[str, Any]:
-    """What the API server says of an object that is not there."""
-    return {"kind": "Status", "message": f"{key} not found", "details": {"kind": key.split("/")[-2]}}
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """An API server without pods."""
-    made = Cluster()
-
-    class Server(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            code, document = made.answer(self.path)
-            body = json.dumps(document).encode()
-            self.send_response(code)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        made.kubeconfig = tmp_path / "kubeconfig"
-        made.kubeconfig.write_text(json.dumps(nowhere(f"http://127.0.0.1:{server.server_address[1]}")))
-        yield made
-        server.shutdown()
-        thread.join()
-
-
-def add_pod(cluster: Cluster, manifest: Manifest) -> None:
-    cluster.objects["/api/v1/namespaces/team-a/pods/train"] = manifest
-    cluster.objects["/api/v1/namespaces/team-a"] = {
-        "metadata": {"name": "team-a", "labels": {"gpu.topology/injection": "enabled"}}
-    }
-
-
-def add_topology(cluster: Cluster, *, minutes_ago: int) -> None:
-    """What the agent of h20-node-1 published, and its Lease."""
-    metadata = {"name": "gpu-topology-h20-node-1", "namespace": "gpu-topology-system"}
-    config_map = {"metadata": metadata, "data": {"topology.json": format_topology(machines.h20())}}
-    cluster.objects["/api/v1/configmaps gpu.topology/node=h20-node-1"] = {"items": [config_map]}
-    renewed = micro_time(datetime.now(UTC) - timedelta(minutes=minutes_ago))
-    path = "/apis/coordination.k8s.io/v1/namespaces/gpu-topology-system/leases/gpu-topology-h20-node-1"
-    cluster.objects[path] = {"metadata": metadata, "spec": {"renewTime": renewed}}
 
 
 def test_the_name_of_a_node_that_several_claim_does_not_move_the_terminal(cluster: Cluster) -> None:
@@ -395,33 +314,8 @@ def test_of_a_pod_with_a_node_device_classes_are_not_asked_for(cluster: Cluster)
     assert CLASSES not in cluster.asked
 
 
-RESOURCE = "/apis/resource.k8s.io/v1"
 TRAIN_CLAIM = f"{RESOURCE}/namespaces/team/resourceclaims/train-gpus-00001"
 TEMPLATE = f"{RESOURCE}/namespaces/team/resourceclaimtemplates"
-SLICES = f"{RESOURCE}/resourceslices"
-
-
-def add_claim_case(cluster: Cluster, name: str, *, node: str = "a100-bridged") -> str:
-    """The pod of a captured case on its node, with its claims and slices; returns its name for ``explain``."""
-    folder = CASES / name
-    found = json.loads((folder / "pod.json").read_text())
-    found["spec"]["nodeName"] = node
-    cluster.objects[f"/api/v1/namespaces/team/pods/{found['metadata']['name']}"] = found
-    cluster.objects["/api/v1/namespaces/team"] = {
-        "metadata": {"name": "team", "labels": {"gpu.topology/injection": "enabled"}}
-    }
-    for claim in json.loads((folder / "claims.json").read_text()):
-        cluster.objects[f"{RESOURCE}/namespaces/team/resourceclaims/{claim['metadata']['name']}"] = claim
-    cluster.objects[SLICES] = {"items": json.loads((folder / "slices.json").read_text())}
-    return f"team/{found['metadata']['name']}"
-
-
-@pytest.fixture
-def claims_enabled(tmp_path: Path) -> tuple[str, str]:
-    """The options for a configuration that has claims looked at."""
-    path = tmp_path / "config.yaml"
-    path.write_text("claims: {enabled: true}\n")
-    return "--config", str(path)
 
 
 def test_claims_are_read_with_the_slices_of_the_node(cluster: Cluster, claims_enabled: tuple[str, str]) -> None:

@@ -15,6 +15,7 @@ from webhook.cli.snapshot.read import from_files
 from webhook.cli.snapshot.saved import check_target, files_of, write
 from webhook.manifest.documents import read_yaml
 from webhook.model.errors import GpuTopologyError, ManifestError
+from webhook.state.claims import load_claims
 
 CONTEXTS = {
     "current-context": "lab",
@@ -99,3 +100,26 @@ def test_a_key_that_stands_twice_in_json_is_refused_too(tmp_path: Path) -> None:
     path.write_text('{"a": 1, "a": 2}')
     with pytest.raises(ManifestError, match="duplicate key"):
         read_yaml(path)
+
+
+def test_claims_of_a_saved_state_are_where_the_other_commands_look_for_them(tmp_path: Path) -> None:
+    cluster = Cluster()
+    for fault in FAULTS:
+        if fault.name.startswith(("claim", "template", "device", "half of")):
+            fault.make(cluster)
+    read = from_files([listed(cluster)], None, None, None)
+    write(tmp_path / "state", files_of(read))
+    found = load_claims(tmp_path / "state")
+    assert {name for _, name in found.claims} == {name for _, name in read.snapshot.claims.claims}
+    assert ("team-a", "linked") in found.templates
+    assert len(found.slices) > 1
+    again = from_files([], tmp_path / "state", None, None)
+    assert analyze(again.snapshot) == analyze(read.snapshot)
+
+
+def test_a_list_that_is_nested_too_deep_is_a_sentence(tmp_path: Path) -> None:
+    deep = '{"a":' * 100_000 + "1" + "}" * 100_000
+    (tmp_path / "objects").mkdir()
+    (tmp_path / "objects" / "node.yaml").write_text(f'{{"kind": "NodeList", "items": [{deep}]}}')
+    with pytest.raises(ManifestError, match="nested too deep"):
+        from_files([], tmp_path, None, None)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.cli.explain.wanted import POD, NoNameError, parse_wanted
-from webhook.cli.explain.workloads import label_selector
+from webhook.cli.cluster.wanted import POD, NoNameError, parse_wanted
+from webhook.cli.cluster.workloads import label_selector
 from webhook.model.errors import FormatError
 
 

@@ -55,8 +55,8 @@ from tests.cluster.managed import make_secret
 from tests.server.conftest import until
 from webhook.config import CertificateSettings
 from webhook.kube import certificates
+from webhook.kube.access import find_access
 from webhook.kube.certificates import CertificateRequests
-from webhook.kube.kubeconfig import Kubeconfig
 from webhook.kube.service_account import ServiceAccount
 from webhook.kube.session import Session
 from webhook.model import names
@@ -201,7 +201,7 @@ def connect(cluster: Cluster, tmp_path: Path) -> Any:
     """Makes a replica in a Pod of its own, by default as the administrator and with the files of a Pod."""
 
     def make(kubeconfig: Path | None = None) -> Driven:
-        access = Kubeconfig(kubeconfig) if kubeconfig else as_pod(cluster.control_plane, tmp_path)
+        access = find_access(kubeconfig) if kubeconfig else as_pod(cluster.control_plane, tmp_path)
 
         def connected() -> CertificateRequests:
             session = Session(access, user_agent=names.WEBHOOK_USER_AGENT, seconds=certificates.SECONDS)

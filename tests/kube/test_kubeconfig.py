@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook.kube.kubeconfig import current_namespace
+from webhook.kube.contexts import Context
+from webhook.kube.kubeconfig_files import namespace_of
 from webhook.model.errors import ConfigError
 
 LAB = {"name": "lab", "context": {"namespace": "team-a"}}
@@ -15,12 +16,12 @@ LAB = {"name": "lab", "context": {"namespace": "team-a"}}
 def test_a_name_that_is_no_text_is_that_of_another_context(tmp_path: Path, odd: object) -> None:
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump({"contexts": [{**LAB, "name": odd}, LAB], "current-context": "lab"}))
-    assert current_namespace(path) == "team-a"
-    with pytest.raises(ConfigError, match=r'there is no context "gone"; the contexts there are: .*, lab'):
-        current_namespace(path, "gone")
+    assert namespace_of(Context((path,))) == "team-a"
+    with pytest.raises(ConfigError, match=r'there is no context "gone"; the contexts there are: lab'):
+        namespace_of(Context((path,), "gone"))
 
 
 def test_a_current_context_that_is_no_text_is_none(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump({"contexts": [LAB], "current-context": ["lab"]}))
-    assert current_namespace(path) == "default"
+    assert namespace_of(Context((path,))) == "default"

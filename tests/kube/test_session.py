@@ -21,8 +21,8 @@ from certs.issue import issue
 from tests.kube.access import ToldAccess
 from tests.kube.conftest import Run
 from tests.kube.stand_in import POD, Line, Received, StandIn, Turn, always, kubeconfig, serving, status
+from webhook.kube.access import find_access
 from webhook.kube.credentials import STALE_TIMES, Credentials
-from webhook.kube.kubeconfig import Kubeconfig
 from webhook.kube.pods import LivePods
 from webhook.kube.session import Session, connect
 from webhook.model.errors import ConfigError, PodsUnreadable
@@ -409,7 +409,7 @@ def test_a_renewal_that_hangs_is_not_waited_for(run: Run, turned: Turned) -> Non
 def test_a_kubeconfig_whose_token_file_is_replaced_is_read_again(run: Run, tmp_path: Path) -> None:
     token = tmp_path / "rotated"
     token.write_text("first")
-    found = Kubeconfig(kubeconfig(tmp_path / "k", "https://127.0.0.1:1", user={"tokenFile": str(token)}))
+    found = find_access(kubeconfig(tmp_path / "k", "https://127.0.0.1:1", user={"tokenFile": str(token)}))
 
     async def test() -> None:
         assert await found.authorization() == "Bearer first"

@@ -18,7 +18,7 @@ from webhook.topology.document import format_topology, parse_topology
 from webhook.topology.model import MigMode, NodeTopology
 from webhook.topology.nccl.writer import format_nccl_topology
 
-EVENTS_NAMESPACE = "default"
+EVENTS_NAMESPACE = names.DEFAULT_NAMESPACE
 """For objects without a namespace: kubernetes pkg/apis/core/validation/events.go."""
 
 Object = dict[str, Any]

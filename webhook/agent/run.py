@@ -21,6 +21,7 @@ from webhook.agent.rounds import Agent, Clock
 from webhook.discovery.discover import discover
 from webhook.endpoints import serve
 from webhook.kube.api_server import ApiServer, connect_objects
+from webhook.kube.contexts import Where
 from webhook.log import take_over_logging
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
@@ -38,7 +39,7 @@ class AgentSettings:
     """Seconds between two discoveries."""
     root: Path
     """Where ``/sys`` and ``/proc`` are."""
-    kubeconfig: Path | None
+    kubeconfig: Where
     """None: this program runs as a pod."""
     host: str
     port: int

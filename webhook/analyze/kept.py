@@ -5,12 +5,13 @@ Every object is reduced to these fields before it is looked at, whether it comes
 nodes are kept as they are.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from webhook.analyze.kept_claims import CLAIM, SLICE, TEMPLATE, kept_claim, kept_slice, kept_template
 from webhook.analyze.kept_pod import kept_pod
-from webhook.analyze.kept_text import kept_annotations, part, parts, texts
+from webhook.analyze.kept_text import kept_annotations, part, parts, texts, words
 from webhook.model import names
 from webhook.model.errors import FormatError
 from webhook.topology.document import parse_topology
@@ -138,7 +139,7 @@ def _registration(document: Mapping[str, Any]) -> Object:
 def _webhook(webhook: Mapping[str, Any]) -> Object:
     service = part(part(webhook, "clientConfig"), "service")
     wanted = ("operations", "apiGroups", "resources")
-    rules = [{key: list(_words(rule, key)) for key in wanted if key in rule} for rule in parts(webhook, "rules")]
+    rules = [{key: list(words(rule, key)) for key in wanted if key in rule} for rule in parts(webhook, "rules")]
     found: Object = {key: webhook[key] for key in ("name", "reinvocationPolicy") if isinstance(webhook.get(key), str)}
     found["clientConfig"] = {"service": texts(part(webhook, "clientConfig"), "service")} if service else {}
     found["rules"] = rules
@@ -163,7 +164,7 @@ def _certificates(document: Mapping[str, Any]) -> Object:
     found = [
         {key: each[key] for key in wanted if isinstance(each.get(key), str)} for each in parts(document, "certificates")
     ]
-    return {"metadata": _metadata(document), "places": list(_words(document, "places")), "certificates": found}
+    return {"metadata": _metadata(document), "places": list(words(document, "places")), "certificates": found}
 
 
 def _snapshot(document: Mapping[str, Any]) -> Object:
@@ -172,12 +173,7 @@ def _snapshot(document: Mapping[str, Any]) -> Object:
         {key: each[key] for key in ("what", "problem") if isinstance(each.get(key), str)}
         for each in parts(document, "unread")
     ]
-    return {"metadata": _metadata(document), **found, "read": list(_words(document, "read")), "unread": unread}
-
-
-def _words(document: Mapping[str, Any], key: str) -> Iterator[str]:
-    found = document.get(key)
-    return (word for word in (found if isinstance(found, list) else ()) if isinstance(word, str))
+    return {"metadata": _metadata(document), **found, "read": list(words(document, "read")), "unread": unread}
 
 
 _READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Object | None]]] = MappingProxyType(
@@ -190,6 +186,9 @@ _READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Object | None]]] = Ma
         "Deployment": _deployment,
         "MutatingWebhookConfiguration": _registration,
         "DeviceClass": _device_class,
+        CLAIM: kept_claim,
+        TEMPLATE: kept_template,
+        SLICE: kept_slice,
         CERTIFICATES: _certificates,
         SNAPSHOT: _snapshot,
     }

@@ -1,6 +1,6 @@
 """Parts of objects that may be anything: what is not of the type that Kubernetes has there is not there."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.model import names
@@ -32,6 +32,17 @@ def parts(document: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 def texts(document: Mapping[str, Any], key: str) -> dict[str, str]:
     """The members of a mapping in a mapping that are texts."""
     return {name: value for name, value in part(document, key).items() if isinstance(value, str)}
+
+
+def words(document: Mapping[str, Any], key: str) -> Iterator[str]:
+    """The texts of a list in a mapping."""
+    found = document.get(key)
+    return (word for word in (found if isinstance(found, list) else ()) if isinstance(word, str))
+
+
+def only(found: Mapping[str, Any], kind: type, *keys: str) -> dict[str, Any]:
+    """These members of a mapping, as far as they are of this type; a truth value is no number."""
+    return {key: found[key] for key in keys if type(found.get(key)) is kind}
 
 
 def is_kept_variable(name: str) -> bool:

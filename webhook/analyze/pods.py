@@ -1,17 +1,20 @@
 """What ``explain`` finds of every pod with GPUs, injected or not."""
 
-import enum
 from collections.abc import Iterator
 from itertools import islice
 
 import msgspec
 
-from webhook.analyze.diagnosis import Diagnosis, Holder, Severity, error, info
+from webhook.analyze.diagnosis import Diagnosis, Holder, Severity, error
 from webhook.analyze.snapshot import KnownPod, Snapshot
-from webhook.catalogue.cluster_findings import CLAIMS_NOT_JUDGED, POD_MALFORMED
-from webhook.catalogue.links import GPUS_NOT_KNOWN, NO_GPU_OF_A_NODE, NOT_BOUND, NOT_SCHEDULED
+from webhook.catalogue.claims import CLAIM_WAITS, COUNT_AWAITS_CLAIM, SEE_RESOURCE_CLAIMS, TEMPLATE_ASKS
+from webhook.catalogue.cluster_findings import POD_MALFORMED
+from webhook.catalogue.links import GPUS_NOT_KNOWN, NO_GPU_OF_A_NODE, NOT_BOUND, NOT_SCHEDULED, VALUES_NOT_COMPARED
 from webhook.catalogue.opting import BAD_OPTION
-from webhook.explain.evidence import Evidence, Reading, containers_with_env_from, group_of
+from webhook.claims.asked import claimed_by_specs
+from webhook.claims.known import KnownClaims
+from webhook.claims.pod import used_entries
+from webhook.explain.evidence import Evidence, Reading, containers_with_env_from, group_of, policy_for
 from webhook.explain.explain import explain
 from webhook.explain.findings import Finding, Reach, Report, Verdict
 from webhook.explain.opting import INJECTED, OPTED_IN
@@ -24,7 +27,22 @@ from webhook.request.claims import read_claims
 from webhook.request.resources import read_requests
 from webhook.resolve.node import Sources
 
-_NOT_YET = frozenset(entry.code for entry in (NOT_SCHEDULED, NO_GPU_OF_A_NODE, GPUS_NOT_KNOWN, NOT_BOUND))
+_NOT_YET = frozenset(
+    entry.code
+    for entry in (
+        NOT_SCHEDULED,
+        NO_GPU_OF_A_NODE,
+        GPUS_NOT_KNOWN,
+        NOT_BOUND,
+        CLAIM_WAITS,
+        TEMPLATE_ASKS,
+        COUNT_AWAITS_CLAIM,
+    )
+)
+_FOLLOWS = frozenset(
+    entry.code for entry in (SEE_RESOURCE_CLAIMS, NO_GPU_OF_A_NODE, GPUS_NOT_KNOWN, VALUES_NOT_COMPARED)
+)
+"""What is not known of a pod where it is not known which GPUs its claims gave."""
 _GROUP = names.GROUP.encode()
 _PEERS, _ELSEWHERE = 128, 8
 """Of the pods of a group: on the node of a pod, where the kubelet runs 110 by default, and on others."""
@@ -55,31 +73,19 @@ def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
 
 def _findings(snapshot: Snapshot, known: KnownPod, around: "_Surroundings") -> Iterator[Diagnosis]:
     pod = known.pod
-    asks = _asks(snapshot, pod)
-    if asks is _Asks.NOT:
+    claims = snapshot.claims.of(pod, known.namespace) if pod.has_claims else KnownClaims()
+    if not _asks_for_gpus(snapshot, pod, claims):
         return
     holder = holder_of(known, pod)
-    if asks is _Asks.BY_CLAIMS:
-        yield info(holder, CLAIMS_NOT_JUDGED.say())
-        return
-    report = explain(_evidence(snapshot, known, pod, around))
+    report = explain(_evidence(snapshot, known, pod, claims, around))
     for finding in report.findings:
         severity = _severity(finding)
         if severity is not None and not _is_idle(finding, report):
             yield Diagnosis(severity, finding.code, holder, finding.evidence, finding.remedy)
 
 
-class _Asks(enum.Enum):
-    """How a pod asks for GPUs."""
-
-    NOT = enum.auto()
-    BY_COUNT = enum.auto()
-    BY_CLAIMS = enum.auto()
-    """Alone: what it got stands in the claims."""
-
-
-def _asks(snapshot: Snapshot, pod: Pod) -> _Asks:
-    """How a pod asks for GPUs, as far as that can be read.
+def _asks_for_gpus(snapshot: Snapshot, pod: Pod, claims: KnownClaims) -> bool:
+    """Whether a pod asks for GPUs, or for what may be GPUs.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -87,10 +93,14 @@ def _asks(snapshot: Snapshot, pod: Pod) -> _Asks:
     try:
         requests = read_requests(pod, snapshot.policy.resources, snapshot.policy.default_count)
     except Refused:
-        return _Asks.BY_COUNT
+        return True
     if requests.mig or any(container.request for container in requests.containers):
-        return _Asks.BY_COUNT
-    return _Asks.NOT if read_claims(pod, requests) is None else _Asks.BY_CLAIMS
+        return True
+    found = read_claims(pod, requests)
+    if found is None:
+        return False
+    by_class = set(found.names) - used_entries(pod)
+    return found.of_hami or bool(by_class or claimed_by_specs(pod, claims.specs(pod), snapshot.policy.claims))
 
 
 def holder_of(known: KnownPod, pod: Pod) -> Holder:
@@ -115,10 +125,15 @@ def _owner(pod: Pod) -> str:
 
 
 def _is_idle(finding: Finding, report: Report) -> bool:
-    """Whether a finding is in order as it is: a pod without a node has no GPUs yet, and a slice loses no links."""
+    """Whether a finding is in order as it is, or follows from another.
+
+    A pod without a node has no GPUs yet, a slice loses no links, and of claims it is said by itself what is wrong.
+    """
     loses_nothing = report.reach is Reach.NOTHING_TO_JOIN
     if finding.verdict is Verdict.UNKNOWN:
-        return loses_nothing or (not report.node and finding.code in _NOT_YET)
+        is_said_of_claims = any(each.code == SEE_RESOURCE_CLAIMS.code for each in report.findings)
+        is_open = (not report.node and finding.code in _NOT_YET) or (is_said_of_claims and finding.code in _FOLLOWS)
+        return loses_nothing or is_open
     return loses_nothing and finding.condition in (OPTED_IN, INJECTED) and finding.code != BAD_OPTION.code
 
 
@@ -159,9 +174,10 @@ class _Surroundings:
         return self._looked_at[1]
 
 
-def _evidence(snapshot: Snapshot, known: KnownPod, pod: Pod, around: _Surroundings) -> Evidence:
+def _evidence(snapshot: Snapshot, known: KnownPod, pod: Pod, claims: KnownClaims, around: _Surroundings) -> Evidence:
     """As ``explain`` has it of one pod; whose Bindings reach the webhook is a finding of the cluster, not of a pod."""
-    namespace, policy, node = snapshot.namespace(known.namespace), snapshot.policy, known.node
+    namespace, node = snapshot.namespace(known.namespace), known.node
+    policy = policy_for(pod, snapshot.policy, is_configured=snapshot.setting.is_configured)
     group = group_of(pod, namespace, policy)
     sources, facts = around.sources(node), snapshot.facts
     if (pod.spec or PodSpec()).node_name:  # its own status tells whether claims served it
@@ -172,6 +188,7 @@ def _evidence(snapshot: Snapshot, known: KnownPod, pod: Pod, around: _Surroundin
         policy=policy,
         cluster=facts,
         sources=sources,
+        claims=claims if policy.claims.enabled else KnownClaims(),
         node=node,
         others=around.others(known, group) if group else None,
         env_from=containers_with_env_from(known.document),

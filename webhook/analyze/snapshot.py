@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from webhook.analyze.certificates import Certificates, read_certificates
+from webhook.analyze.claims import NO_CLAIMS, ClusterClaims, read_claims
 from webhook.analyze.kept import CERTIFICATES, SNAPSHOT, Object, identity
 from webhook.analyze.node import AgentLeases, ClusterNode, read_nodes
 from webhook.config import AdmitPolicy
@@ -26,7 +27,6 @@ from webhook.state.detected import claimed_resources, hami_version, scheduler_ac
 from webhook.state.registered import namespace_of
 from webhook.topology.model import NodeTopology
 
-DEFAULT_NAMESPACE = "default"
 _ENDED = ("Succeeded", "Failed")
 _POD = msgspec.json.Decoder(Pod)
 
@@ -82,6 +82,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     schedulers: tuple[Object, ...] = ()
     """Deployments of HAMi's schedulers."""
     certificates: tuple[Certificates, ...] = ()
+    claims: ClusterClaims = NO_CLAIMS
     planner: PlannerSigns = NO_SIGNS
     facts: ClusterFacts = ClusterFacts()
     read: frozenset[str] = frozenset()
@@ -137,6 +138,9 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
     registrations = tuple(sorted(by_kind.get("MutatingWebhookConfiguration", ()), key=lambda found: identity(found)[1]))
     schedulers = tuple(by_kind.get("Deployment", ()))
     read = frozenset(about.get("read", ()))
+    unread = tuple(
+        Unread(fitted(each.get("what", "")), fitted(each.get("problem", ""))) for each in about.get("unread", ())
+    )
     of_agents = AgentLeases(found=leases, are_all="Lease" in read, at=at)
     planner = _planner(registrations, leases, setting, read, at)
     return Snapshot(
@@ -146,12 +150,11 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
         registrations=registrations,
         schedulers=schedulers,
         certificates=tuple(map(read_certificates, by_kind.get(CERTIFICATES, ()))),
+        claims=read_claims(by_kind, setting.policy.claims, read, {each.what: each.problem for each in unread}),
         planner=planner,
         facts=_facts(schedulers, by_kind.get("DeviceClass"), about.get("kubernetes"), planner, setting.facts, read),
         read=read,
-        unread=tuple(
-            Unread(fitted(each.get("what", "")), fitted(each.get("problem", ""))) for each in about.get("unread", ())
-        ),
+        unread=unread,
         at=at,
         setting=setting,
     )
@@ -172,14 +175,14 @@ def known_pod(document: Object) -> KnownPod:
     Raises:
         ManifestError: a field has another type than in a pod.
     """
-    document["metadata"].setdefault("namespace", DEFAULT_NAMESPACE)
+    document["metadata"].setdefault("namespace", names.DEFAULT_NAMESPACE)
     text = msgspec.json.encode(document)
     try:
         pod = _POD.decode(text)
     except msgspec.MsgspecError as error:
         raise ManifestError(f"pod {'/'.join(identity(document))}: {shape_problem(error)}") from None
     phase = pod.status.phase if pod.status else None
-    namespace = (pod.metadata.namespace if pod.metadata else None) or DEFAULT_NAMESPACE
+    namespace = (pod.metadata.namespace if pod.metadata else None) or names.DEFAULT_NAMESPACE
     return KnownPod(text, intern(namespace), pod.display_name, intern(node_of(pod)), phase in _ENDED)
 
 

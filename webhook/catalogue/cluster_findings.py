@@ -49,12 +49,6 @@ SWITCH_GROUP_NOT_WHOLE = Entry(
     "Give slices nodes of their own, for example with a node selector",
     _CARDS,
 )
-CLAIMS_NOT_JUDGED = Entry(
-    "GT245",
-    "the pod gets devices by resource claims, which are not read here",
-    "Ask gpu-topology explain about the pod",
-    "analyze.md#limits-and-cost",
-)
 BETTER_CARDS_ARE_FREE = Entry(
     "GT336",
     "the pod has {given} of node {given_node} ({given_link}), and {cards} of node {node} ({link}) are free",

@@ -44,6 +44,12 @@ class KnownClaims(msgspec.Struct, frozen=True, kw_only=True):
                 found[entry] = claim.spec if claim else None
         return found
 
+    def under(self, others: "KnownClaims") -> "KnownClaims":
+        """These, with the claims and templates of others, which count more."""
+        return msgspec.structs.replace(
+            self, claims={**self.claims, **others.claims}, templates={**self.templates, **others.templates}
+        )
+
 
 def claim_title(name: str) -> str:
     """How messages call a ResourceClaim."""

@@ -1,16 +1,30 @@
-"""``gpu-topology bind``: what the webhook would write onto a pod that goes to a node, without a cluster."""
+"""``gpu-topology bind``: what the webhook would write onto a pod that goes to a node."""
 
 import enum
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from webhook.cli.complaint import complain
+from webhook.cli.kubeconfig import (
+    ContextOption,
+    KubeconfigOption,
+    namespace_of_context,
+    refuse_cluster,
+    wanted_cluster,
+)
+from webhook.model.names import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
+    from webhook.claims.known import KnownClaims
+    from webhook.cli.cluster.asking import Cluster
+    from webhook.config import AdmitPolicy
+    from webhook.kube.contexts import Context
     from webhook.model.binding import Binding, BindOutcome
-    from webhook.model.pod import Pod
+    from webhook.model.pod import Namespace, Pod
     from webhook.resolve.node import Sources
 
 
@@ -21,10 +35,29 @@ class Output(enum.StrEnum):
     JSON = "json"
 
 
+class _Found(NamedTuple):
+    """A pod, and whom to ask about the rest."""
+
+    pod: "Pod"
+    source: str
+    """How messages call it."""
+    namespace: "Namespace"
+    node: "Callable[[str], Sources]"
+    """What is known of a node."""
+    claims: "Callable[[str], KnownClaims]"
+    """What is known of its claims, and of the devices of a node."""
+
+
 def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
+    pod: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[POD | NAMESPACE/POD]", help="A pod of the cluster; of a workload, deploy/train, the newest."
+        ),
+    ] = None,
     file: Annotated[
-        str, typer.Option("--file", "-f", metavar="FILE", help="Manifest of an injected pod; - reads stdin.")
-    ],
+        str | None, typer.Option("--file", "-f", metavar="FILE", help="Manifest of an injected pod; - reads stdin.")
+    ] = None,
     node: Annotated[str, typer.Option(metavar="NODE", help="Where it goes; without, the node of its allocation.")] = "",
     state: Annotated[
         Path | None,
@@ -33,43 +66,38 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     topology: Annotated[
         str | None, typer.Option(metavar="FILE", help="Topology of the node, in any form that 'topology show' reads.")
     ] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file.")] = None,
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="For a pod that names none.")
-    ] = "default",
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAMESPACE",
+            help="For a pod that names none; without, that of the cluster's context, or default.",
+        ),
+    ] = "",
     output: Annotated[
         Output, typer.Option("--output", "-o", help="yaml: the Binding; json: the outcome.")
     ] = Output.YAML,
 ) -> None:
     """Print the Binding as the webhook would change it; of a pod that has its node, as it was changed.
 
+    The pod is one of a cluster, by its name, or one of a file; with --kubeconfig or --context what is around it is
+    that of the cluster as it is now. Nothing is changed there.
     Warnings and refusals go to stderr. A refused Binding ends with exit code 1.
     """
-    from webhook.bind.binding import begin, finish
-    from webhook.claims.given import NOTHING_GIVEN, given_gpus
-    from webhook.cli.inputs import namespace_in, read_claims, read_pod_file, read_settings, read_state
+    from webhook.cli.inputs import read_settings
     from webhook.cli.topology.source import sources_in
-    from webhook.model.binding import BIND_SENTENCES, Binding, BindOutcome, Target
+    from webhook.model.binding import BIND_SENTENCES
     from webhook.model.outcome import Kind
-    from webhook.model.pod import Metadata
 
     _, policy = read_settings(config)
-    pod, source, claims = read_pod_file(file, namespace, policy)
-    known = read_state(state)
-    target = node or _allocated_node(pod, source)
-    metadata = pod.metadata or Metadata()
-    of_namespace = metadata.namespace or namespace
-    binding = Binding(Metadata(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid), Target(target))
-    given = NOTHING_GIVEN
-    if policy.claims.enabled:
-        of_pod = read_claims(state, policy.claims).joined(claims).known(pod, of_namespace, policy.claims)
-        given = given_gpus(pod, of_pod.claims, of_pod.pools, policy.claims, node=target)
-    begun = begin(_unbound(pod), binding, namespace_in(known, of_namespace), policy, given)
-    if isinstance(begun, BindOutcome):
-        outcome = begun
-    else:
-        sources = sources_in(topology, target) if topology else known.node(target) if known else _nothing()
-        outcome = finish(begun, policy, sources)
+    with _found(pod, file, state, (kubeconfig, context), namespace, policy) as found:
+        target = node or _allocated_node(found.pod, found.source)
+        nodes = (lambda name: sources_in(topology, name)) if topology else found.node
+        binding, outcome = _outcome(found, target, nodes, policy)
     for warning in outcome.warnings:
         complain(f"warning: {warning}")
     if output is Output.JSON:
@@ -81,6 +109,113 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     if not outcome.allowed:
         complain(f"refused: {outcome.message}")
         raise typer.Exit(1)
+
+
+@contextmanager
+def _found(
+    name: str | None,
+    file: str | None,
+    state: Path | None,
+    where: tuple[Path | None, str],
+    namespace: str,
+    policy: "AdmitPolicy",
+) -> "Iterator[_Found]":
+    """The pod, and what is around it, until the end of the block."""
+    if (name is None) == (file is None):
+        raise typer.BadParameter("expected either POD or --file", param_hint="POD")
+    if file is not None and (state is not None or where == (None, "")):
+        refuse_cluster(*where, "give either a state directory or a cluster")
+        yield _in_files(file, state, namespace or DEFAULT_NAMESPACE, policy)
+        return
+    if state is not None:
+        raise typer.BadParameter("a pod of the cluster needs none: give --file", param_hint="--state")
+    from webhook.cli.cluster.asking import opened
+
+    cluster = wanted_cluster(*where)
+    with opened(cluster) as asked:
+        if file is not None:
+            yield _file_in_cluster(asked, file, namespace or namespace_of_context(cluster), policy)
+        else:
+            yield _in_cluster(asked, name or "", namespace, cluster, policy)
+
+
+def _in_files(file: str, state: Path | None, namespace: str, policy: "AdmitPolicy") -> _Found:
+    from webhook.cli.inputs import namespace_in, read_claims, read_pod_file, read_state
+
+    pod, source, own = read_pod_file(file, namespace, policy)
+    known, place = read_state(state), _namespace(pod)
+
+    def claims(_node: str) -> "KnownClaims":
+        return read_claims(state, policy.claims).joined(own).known(pod, place, policy.claims)
+
+    return _Found(pod, source, namespace_in(known, place), known.node if known else _nothing, claims)
+
+
+def _file_in_cluster(cluster: "Cluster", file: str, namespace: str, policy: "AdmitPolicy") -> _Found:
+    from webhook.cli.inputs import read_pod_file
+
+    pod, source, own = read_pod_file(file, namespace, policy)
+    found = _around(cluster, pod, source, policy)
+
+    def claims(node: str) -> "KnownClaims":
+        return found.claims(node).under(own.known(pod, _namespace(pod), policy.claims))
+
+    return found._replace(claims=claims)
+
+
+def _in_cluster(
+    cluster: "Cluster", name: str, namespace: str, where: "Context | None", policy: "AdmitPolicy"
+) -> _Found:
+    from webhook.cli.cluster.wanted import NoNameError, parse_wanted
+    from webhook.cli.cluster.workloads import find_pod
+    from webhook.cli.explain.known import read_pod
+    from webhook.manifest.pods import to_json
+
+    try:
+        wanted = parse_wanted(name, namespace)
+    except NoNameError as error:
+        raise typer.BadParameter(str(error), param_hint="POD") from None
+    if not wanted.namespace:
+        wanted = wanted._replace(namespace=namespace_of_context(where))
+    source = f"{wanted.kind.word} {wanted.namespace}/{wanted.name}"
+    return _around(cluster, read_pod(to_json(find_pod(cluster, wanted), source), source), source, policy)
+
+
+def _around(cluster: "Cluster", pod: "Pod", source: str, policy: "AdmitPolicy") -> _Found:
+    from webhook.cli.cluster.claims import read_claims
+    from webhook.cli.cluster.facts import read_namespace
+    from webhook.cli.cluster.node import read_node
+
+    place = _namespace(pod)
+    return _Found(
+        pod,
+        source,
+        read_namespace(cluster, place)[0],
+        lambda name: read_node(cluster, name)[0],
+        lambda node: read_claims(cluster, pod, place, policy.claims, node),
+    )
+
+
+def _namespace(pod: "Pod") -> str:
+    return (pod.metadata.namespace if pod.metadata else None) or DEFAULT_NAMESPACE
+
+
+def _outcome(
+    found: _Found, target: str, nodes: "Callable[[str], Sources]", policy: "AdmitPolicy"
+) -> "tuple[Binding, BindOutcome]":
+    """The Binding as the scheduler would send it, and what the webhook would make of it."""
+    from webhook.bind.binding import begin, finish
+    from webhook.claims.given import NOTHING_GIVEN, given_gpus
+    from webhook.model.binding import Binding, BindOutcome, Target
+    from webhook.model.pod import Metadata
+
+    pod, metadata, given = found.pod, found.pod.metadata or Metadata(), NOTHING_GIVEN
+    binding = Binding(Metadata(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid), Target(target))
+    if policy.claims.enabled:
+        of_pod = found.claims(target)
+        given = given_gpus(pod, of_pod.claims, of_pod.pools, policy.claims, node=target)
+    begun = begin(_unbound(pod), binding, found.namespace, policy, given)
+    return binding, begun if isinstance(begun, BindOutcome) else finish(begun, policy, nodes(target))
 
 
 def _unbound(pod: "Pod") -> "Pod":
@@ -104,7 +239,7 @@ def _allocated_node(pod: "Pod", source: str) -> str:
     raise FormatError(source, expected=f"an annotation that names the node ({keys})", found="none", fix="Give --node")
 
 
-def _nothing() -> "Sources":
+def _nothing(_node: str) -> "Sources":
     from webhook.resolve.node import Sources
 
     return Sources()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from webhook.cli.complaint import complain
+from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, wanted_cluster
 from webhook.model import names
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ _T = TypeVar("_T")
 ATTEMPTS = 5
 ConfigOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Configuration file, for the names and lifetimes.")
-]
-KubeconfigOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
 ]
 NamespaceOption = Annotated[
     str,
@@ -48,7 +46,12 @@ class Format(StrEnum):
 
 
 @certs.command()
-def init(config: ConfigOption = None, kubeconfig: KubeconfigOption = None, namespace: NamespaceOption = "") -> None:
+def init(
+    config: ConfigOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
+    namespace: NamespaceOption = "",
+) -> None:
     """Make the Secret if it is not there or not usable, and let the webhook configuration name its authority."""
     from uuid import uuid4
 
@@ -79,13 +82,14 @@ def init(config: ConfigOption = None, kubeconfig: KubeconfigOption = None, names
             return
         raise GpuTopologyError(f"Secret {spec.namespace}/{spec.secret}: others write it all the time. Try again")
 
-    _in_cluster(install, config, kubeconfig, namespace)
+    _in_cluster(install, config, (kubeconfig, context), namespace)
 
 
 @certs.command()
 def rotate(
     config: ConfigOption = None,
     kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
     namespace: NamespaceOption = "",
     authority: Annotated[bool, typer.Option("--authority", help="Replace the authority too, with an overlap.")] = False,
 ) -> None:
@@ -105,7 +109,7 @@ def rotate(
         patch = {"metadata": {"annotations": {spec.marks.rotate: wish}}}
         await server.send(Patch(Kind.SECRET, spec.secret, patch, PatchType.MERGE))
 
-    _in_cluster(ask_for_it, config, kubeconfig, namespace)
+    _in_cluster(ask_for_it, config, (kubeconfig, context), namespace)
     typer.echo(f"asked for a new {'authority' if authority else 'certificate'}: the leader of the replicas makes it")
 
 
@@ -113,6 +117,7 @@ def rotate(
 def show(
     config: ConfigOption = None,
     kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
     namespace: NamespaceOption = "",
     tls: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Look at the files of this directory instead.")
@@ -135,26 +140,25 @@ def show(
         registration = read_registration(found, spec) if found is not None else None
         return describe(read_stored(secret.found, spec), registration, spec, secret.at)
 
-    _print(_in_cluster(look, config, kubeconfig, namespace), output)
+    _print(_in_cluster(look, config, (kubeconfig, context), namespace), output)
 
 
 def _in_cluster(
     work: "Callable[[ApiServer, CertificateSpec], Awaitable[_T]]",
     config: Path | None,
-    kubeconfig: Path | None,
+    cluster: tuple[Path | None, str],
     namespace: str,
 ) -> "_T":
     """What ``work`` returns, given a connection to the API server, and what the certificates should be like."""
     import asyncio
 
     from webhook.cli.inputs import read_settings
-    from webhook.cli.kubeconfig import usual_kubeconfig
     from webhook.kube.certificates import SECONDS, CertificateRequests
     from webhook.kube.session import connect
     from webhook.server.certificates import MARKS, spec_of
 
     settings, _ = read_settings(config)
-    session = connect(kubeconfig or usual_kubeconfig(), user_agent=names.WEBHOOK_USER_AGENT, seconds=SECONDS)
+    session = connect(wanted_cluster(*cluster), user_agent=names.WEBHOOK_USER_AGENT, seconds=SECONDS)
 
     def requests(where: str) -> CertificateRequests:
         return CertificateRequests(session, namespace=where, field_manager=MARKS.field_manager)

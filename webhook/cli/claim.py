@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from webhook.cli.complaint import complain
+from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
 from webhook.cli.topology.asked import Gpus, MinBandwidth, RequireNvlink, check_bandwidth
-from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
+from webhook.cli.topology.source import File, Node, State, check_source, one_source, read_nodes, read_source
 
 if TYPE_CHECKING:
+    from webhook.kube.contexts import Context
     from webhook.model.version import Version
     from webhook.topology.model import NodeTopology
 
@@ -38,11 +40,12 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     min_bandwidth: MinBandwidth = 0.0,
     file: File = None,
     state: State = None,
-    kubeconfig: Annotated[Path | None, typer.Option(metavar="FILE", help="Of a cluster: all of its nodes.")] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
     node: Node = None,
     node_pool: Annotated[
         str | None,
-        typer.Option(metavar="KEY=VALUE", help="With --kubeconfig: only GPUs of nodes with this label."),
+        typer.Option(metavar="KEY=VALUE", help="Of a cluster: only GPUs of nodes with this label."),
     ] = None,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Of the template: linked-gpus-COUNT.")] = None,
     namespace: Annotated[str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Of the template.")] = "",
@@ -84,7 +87,7 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         device_class=_named("--device-class", device_class, _NAME_LENGTH),
     )
     check_version(_version(kubernetes_version))
-    topologies, wanted = _sources(file, state, kubeconfig, node, node_pool)
+    topologies, wanted = _sources(file, state, one_source(kubeconfig, context, file, state), node, node_pool)
     request = Request(count=gpus, constraints=Constraints(require_nvlink=require_nvlink, min_bandwidth=min_bandwidth))
     chosen = [topology for each, topology in topologies.items() if wanted is None or each in wanted]
     print_notes(chosen)
@@ -105,13 +108,11 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
 
 
 def _sources(
-    file: str | None, state: Path | None, kubeconfig: Path | None, node: str | None, pool: str | None
+    file: str | None, state: Path | None, cluster: "Context | None", node: str | None, pool: str | None
 ) -> "_Sources":
     check_source(file, state)
-    if kubeconfig is not None:
-        if file is not None or state is not None:
-            raise typer.BadParameter("give either a cluster or files", param_hint="--kubeconfig")
-        return _in_cluster(kubeconfig, node, pool)
+    if cluster is not None:
+        return _in_cluster(cluster, node, pool)
     if pool is not None:
         raise typer.BadParameter("labels of nodes are known only with --kubeconfig", param_hint="--node-pool")
     if state is not None:
@@ -148,14 +149,14 @@ def _one(nodes: "dict[str, NodeTopology]", node: str | None) -> frozenset[str] |
     return frozenset([node])
 
 
-def _in_cluster(kubeconfig: Path, node: str | None, pool: str | None) -> "_Sources":
+def _in_cluster(cluster: "Context", node: str | None, pool: str | None) -> "_Sources":
     from webhook.cli.topology.live import read_world
     from webhook.model.errors import GpuTopologyError
 
     match = _LABEL.fullmatch(pool) if pool is not None else None
     if pool is not None and match is None:
         raise typer.BadParameter("expected a label such as pool=training", param_hint="--node-pool")
-    world = read_world(kubeconfig)
+    world = read_world(cluster)
     topologies = {name: each.topology for name, each in world.nodes.items() if each.topology}
     wanted = _one(topologies, node)
     if pool is None:

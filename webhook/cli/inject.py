@@ -1,22 +1,31 @@
-"""``gpu-topology inject``: what the webhook would do to a workload, without a cluster."""
+"""``gpu-topology inject``: what the webhook would do to a workload."""
 
 import difflib
 import enum
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from webhook.cli.complaint import complain
+from webhook.cli.kubeconfig import (
+    ContextOption,
+    KubeconfigOption,
+    named_cluster,
+    namespace_of_context,
+    refuse_cluster,
+)
 from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION, ManifestFile
 from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
+from webhook.model.names import DEFAULT_NAMESPACE
 from webhook.printable import printable
 
 if TYPE_CHECKING:
-    from webhook.config import AdmitPolicy
-    from webhook.manifest.claims import ClaimObjects
-    from webhook.workload import Injection
+    from webhook.config import AdmitPolicy, Config
+    from webhook.kube.contexts import Context
+    from webhook.workload import ClaimSpecs, Injection, Surroundings
 
     Done = tuple[ManifestFile, Injection]
 
@@ -39,39 +48,45 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
         typer.Option(metavar="DIR", help="State directory: namespaces/*.yaml, claims/*.yaml, cluster.yaml."),
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file.")] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="For manifests that name none.")
-    ] = "default",
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAMESPACE",
+            help="For manifests that name none; without, that of the cluster's context, or default.",
+        ),
+    ] = "",
     hami_version: Annotated[str, HAMI_OPTION] = "",
     kubernetes_version: Annotated[str, KUBERNETES_OPTION] = "",
     output: Annotated[
         Output, typer.Option("--output", "-o", help="yaml (JSON stays JSON), patch (JSON) or diff.")
     ] = Output.YAML,
 ) -> None:
-    """Print workloads as the webhook would change them.
+    """Print workloads as the webhook would change them; with --kubeconfig or --context in that cluster, as it is now.
 
     Warnings, notes and refusals go to stderr. A refused pod ends with exit code 1 and nothing on stdout.
     """
-    from webhook.cli.inputs import read_claims, read_settings, read_state
+    from webhook.cli.inputs import read_settings
     from webhook.cli.manifests import read_files
     from webhook.cli.versions import given_versions, overruled
-    from webhook.workload import inject_manifest
     from webhook.workload.versions import unknown_versions, version_note
 
+    if state is not None:
+        refuse_cluster(kubeconfig, context, "give either a state directory or a cluster")
+    cluster = named_cluster(kubeconfig, context)
     given = given_versions(hami_version, kubernetes_version)
-    _, policy = read_settings(config)
-    policy, known = overruled(policy, given), read_state(state)
-    manifests = list(read_files(file, recursive=recursive))
-    claims = _claims(manifests, policy, namespace, read_claims(state, policy.claims))
-    done = []
-    for manifest in manifests:
-        injection = inject_manifest(
-            manifest.text, manifest.source, policy, known, default_namespace=namespace, claims=claims
-        )
-        done.append((manifest, injection))
+    settings, policy = read_settings(config)
+    policy = overruled(policy, given)
+    files = list(read_files(file, recursive=recursive))
+    namespace = namespace or (namespace_of_context(cluster) if cluster else DEFAULT_NAMESPACE)
+    with _surroundings(state, cluster, settings, policy) as (known, claims):
+        done = list(zip(files, _injected(files, policy, known, claims, namespace), strict=True))
+        facts = (known.cluster() if known else given).overruled_by(policy.versions)
     for line in _notes(done):
         complain(line)
-    facts = (known.cluster() if known else given).overruled_by(policy.versions)
     dependent = frozenset[str]().union(*(injection.version_dependent for _, injection in done))
     if note := version_note(unknown_versions(facts), dependent):
         complain(note)
@@ -80,19 +95,43 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     typer.echo(_encoded(_render(output, done)), nl=False)
 
 
-def _claims(
-    manifests: "Sequence[ManifestFile]", policy: "AdmitPolicy", namespace: str, known: "ClaimObjects"
-) -> "ClaimObjects":
-    """What the state directory and all files say about claims: a template may stand beside its workload or before."""
+@contextmanager
+def _surroundings(
+    state: Path | None, cluster: "Context | None", settings: "Config", policy: "AdmitPolicy"
+) -> "Iterator[tuple[Surroundings | None, ClaimSpecs]]":
+    """What is known of the cluster, and of claims, until the end of the block."""
+    from webhook.cli.inputs import read_claims, read_state
+
+    if cluster is None:
+        yield read_state(state), read_claims(state, policy.claims)
+        return
+    from webhook.cli.cluster.asking import opened
+    from webhook.cli.cluster.surroundings import ClusterSurroundings
+
+    with opened(cluster) as asked:
+        found = ClusterSurroundings(asked, settings, policy)
+        yield found, found
+
+
+def _injected(
+    files: "Sequence[ManifestFile]",
+    policy: "AdmitPolicy",
+    known: "Surroundings | None",
+    claims: "ClaimSpecs",
+    namespace: str,
+) -> "Iterator[Injection]":
+    """What becomes of each file. A template of claims may stand in another file than its workload."""
     from webhook.manifest.claims import claim_objects
     from webhook.manifest.manifest import Manifest
+    from webhook.workload import FirstOf, inject
 
-    if not policy.claims.enabled or len(manifests) == 1:  # of one file it is read with its pods
-        return known
-    documents = [
-        (document.value, file.source) for file in manifests for document in Manifest(file.text, file.source).documents
-    ]
-    return known.joined(claim_objects(documents, namespace))
+    manifests = (Manifest(file.text, file.source) for file in files)
+    if policy.claims.enabled and len(files) > 1:  # of one file they are read with its pods
+        read = list(manifests)
+        documents = [(document.value, manifest.source) for manifest in read for document in manifest.documents]
+        manifests, claims = (each for each in read), FirstOf(claim_objects(documents, namespace), claims)
+    for manifest in manifests:
+        yield inject(manifest, policy, known, default_namespace=namespace, claims=claims)
 
 
 def _notes(done: "Sequence[Done]") -> Iterator[str]:

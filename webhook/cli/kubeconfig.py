@@ -1,24 +1,72 @@
-"""Where the kubeconfig is when none is given."""
+"""Which cluster a command is about: ``--kubeconfig`` and ``--context``, and what kubectl does without them."""
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from webhook.model.names import DEFAULT_NAMESPACE
+
+if TYPE_CHECKING:
+    from webhook.kube.contexts import Context
+
+KubeconfigOption = Annotated[
+    Path | None, typer.Option("--kubeconfig", metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
+]
+"""Of commands that are about a cluster in any case, and of those that are if it is given."""
+ContextOption = Annotated[
+    str, typer.Option("--context", metavar="NAME", help="Of the kubeconfig; without, the current one.")
+]
 
 
-def usual_kubeconfig() -> Path | None:
-    """Where kubectl looks: the first file of ``KUBECONFIG``, the pod's own account (``None``), ``~/.kube/config``.
+def named_cluster(kubeconfig: Path | None, context: str = "") -> "Context | None":
+    """The cluster that the options name; None if neither is given.
+
+    Raises:
+        ConfigError: only a context is given, and there is no kubeconfig.
+    """
+    return wanted_cluster(kubeconfig, context) if kubeconfig is not None or context else None
+
+
+def wanted_cluster(kubeconfig: Path | None, context: str = "") -> "Context | None":
+    """The cluster that the options name, else that of kubectl; None: the one in which this runs as a pod.
+
+    Raises:
+        ConfigError: there is no kubeconfig.
+    """
+    from webhook.kube.contexts import Context
+
+    return Context((kubeconfig,), context) if kubeconfig is not None else usual_kubeconfig(context)
+
+
+def refuse_cluster(kubeconfig: Path | None, context: str, why: str) -> None:
+    """Raises BadParameter if one of the options is given."""
+    for option, value in (("--kubeconfig", kubeconfig), ("--context", context)):
+        if value:
+            raise typer.BadParameter(why, param_hint=option)
+
+
+def usual_kubeconfig(context: str = "") -> "Context | None":
+    """Where kubectl looks: the files of ``KUBECONFIG``, the pod's own account (``None``), ``~/.kube/config``.
+
+    Args:
+        context: Of the files; empty for the current one. A pod's own account has none.
 
     Raises:
         ConfigError: there is none of them.
     """
+    from webhook.kube.contexts import Context
+    from webhook.kube.kubeconfig_files import exists
+
     named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    found = next((path for path in named if path.exists()), None)
-    if found is not None:
-        return found
-    if not named and "KUBERNETES_SERVICE_HOST" in os.environ:
+    if any(map(exists, named)):
+        return Context(tuple(dict.fromkeys(filter(exists, named))), context)
+    if not named and not context and "KUBERNETES_SERVICE_HOST" in os.environ:
         return None
     usual = Path(os.environ.get("HOME", "/")) / ".kube" / "config"
-    if not named and usual.exists():
-        return usual
+    if not named and exists(usual):
+        return Context((usual,), context)
     from webhook.model.errors import ConfigError, shorten
 
     if named:
@@ -28,24 +76,24 @@ def usual_kubeconfig() -> Path | None:
     raise ConfigError(f"no kubeconfig: {said}. Give --kubeconfig FILE")
 
 
-def namespace_of_context(kubeconfig: Path | None, context: str = "") -> str:
+def namespace_of_context(cluster: "Context | Path | None") -> str:
     """The namespace in which kubectl would look; in a pod its own.
 
     Args:
-        kubeconfig: The file; ``None`` for the cluster in which this runs as a pod.
-        context: Of the kubeconfig; empty for the current one.
+        cluster: The context, or a file for its current context; ``None`` for the cluster in which this runs as a pod.
 
     Raises:
         GpuTopologyError: the kubeconfig cannot be read, or has no such context.
     """
-    if kubeconfig is not None:
-        from webhook.kube.kubeconfig import current_namespace
+    if cluster is not None:
+        from webhook.kube.contexts import Context
+        from webhook.kube.kubeconfig_files import namespace_of
 
-        return current_namespace(kubeconfig, context)
+        return namespace_of(Context((cluster,)) if isinstance(cluster, Path) else cluster)
     from webhook.kube.service_account import DIRECTORY
 
     try:
         own = (DIRECTORY / "namespace").read_text(encoding="utf-8").strip()
     except OSError:
         own = ""
-    return own or "default"
+    return own or DEFAULT_NAMESPACE

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from webhook.cli.complaint import complain
+from webhook.cli.kubeconfig import ContextOption, named_cluster
 from webhook.model import names
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def release(
         ),
     ] = "",
     kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
 ) -> None:
     """Open the gate of every waiting pod, and remove the planner's pins from pods without a node.
 
@@ -130,7 +132,7 @@ def release(
     from webhook.planner.pause import pause
     from webhook.planner.release import Release, merged
 
-    session = connect(kubeconfig, user_agent=names.PLANNER_USER_AGENT, seconds=SECONDS)
+    session = connect(named_cluster(kubeconfig, context), user_agent=names.PLANNER_USER_AGENT, seconds=SECONDS)
 
     async def release_all() -> "list[Released]":
         try:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, wanted_cluster
+
 state = typer.Typer(name="state", no_args_is_help=True, help="A cluster as files.")
 
 
@@ -16,9 +18,8 @@ def _group() -> None:
 @state.command()
 def save(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; it is made if it is not there.")],
-    kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
-    ] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Write into a directory with files; those of an earlier state go.")
@@ -28,12 +29,11 @@ def save(
 
     Values of most environment variables, commands, images and annotations of others are left out; Secrets too.
     """
-    from webhook.cli.kubeconfig import usual_kubeconfig
     from webhook.cli.snapshot.read import from_cluster
     from webhook.cli.snapshot.saved import check_target, files_of, kinds, write
 
     check_target(directory, force=force)
-    read = from_cluster(kubeconfig or usual_kubeconfig(), None, config)
+    read = from_cluster(wanted_cluster(kubeconfig, context), None, config)
     files = files_of(read)
     for folder, number in kinds(files).items():
         typer.echo(f"{folder}: {number} file{'' if number == 1 else 's'}")

@@ -103,6 +103,28 @@ def group_of(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> str:
         return ""
 
 
+def policy_for(pod: Pod, policy: AdmitPolicy, *, is_configured: bool) -> AdmitPolicy:
+    """The configuration for a pod: where it is not known, claims are looked at that a webhook has looked at.
+
+    Args:
+        pod: The pod.
+        policy: The configuration.
+        is_configured: Whether it is that of the cluster, and not all defaults for want of it.
+    """
+    if is_configured or policy.claims.enabled or not _was_given_claims(pod):
+        return policy
+    return msgspec.structs.replace(policy, claims=msgspec.structs.replace(policy.claims, enabled=True))
+
+
+def _was_given_claims(pod: Pod) -> bool:
+    """Whether a webhook with claims enabled has bound or prepared the pod, whatever is configured here."""
+    if names.CLAIMED_GPUS in pod.annotations:
+        return True
+    spec = pod.spec or PodSpec()
+    containers = spec.containers or ()
+    return any(variable.name == names.REMAP_PROFILE for container in containers for variable in container.env or ())
+
+
 class _Container(Fields):
     name: str
     env_from: list[msgspec.Raw] | None = None

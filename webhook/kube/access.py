@@ -4,6 +4,7 @@ import ssl
 from pathlib import Path
 from typing import Protocol
 
+from webhook.kube.contexts import Context, Where
 from webhook.kube.service_account import ServiceAccount
 from webhook.model.errors import ConfigError
 
@@ -33,25 +34,25 @@ class Access(Protocol):
         """
 
 
-def find_access(kubeconfig: Path | None, context: str = "") -> Access:
+def find_access(where: Where) -> Access:
     """What a kubeconfig says or, without one, what the cluster tells a program that runs in it as a pod.
 
     Args:
-        kubeconfig: The file.
-        context: Which of its contexts; empty for the current one.
+        where: Which cluster.
 
     Raises:
         ConfigError: there is no such configuration, or it cannot be used.
         ManifestError: the kubeconfig cannot be read.
     """
-    if kubeconfig is None:
+    if where is None:
         return ServiceAccount()
+    context = Context((where,)) if isinstance(where, Path) else where
     # The official client knows exec plugins and OIDC. It takes 45 MiB, which a pod of the cluster does without.
     try:
         from webhook.kube.kubeconfig import Kubeconfig  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         raise ConfigError(
-            f"{kubeconfig}: a kubeconfig needs the Python package {missing.name}, which the image does not have. "
+            f"{context.source}: a kubeconfig needs the Python package {missing.name}, which the image does not have. "
             "Run this where gpu-topology is installed with pip"
         ) from None
-    return Kubeconfig(kubeconfig, context)
+    return Kubeconfig(context)

@@ -1,12 +1,12 @@
 """Single objects of the API server, as JSON objects: what was sent, never models of it."""
 
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
+from webhook.kube.contexts import Where
 from webhook.kube.errors import ApiRefused, Conflict, Malformed, NotFound
 from webhook.kube.session import APPLY, JSON, MERGE, Session, connect
 from webhook.kube.status import failure
@@ -222,7 +222,7 @@ class ApiServer:
             raise Malformed(f"{what}: expected an object from the API server, found something else") from None
 
 
-def connect_objects(kubeconfig: Path | None, *, user_agent: str, context: str = "") -> ApiServer:
+def connect_objects(where: Where, *, user_agent: str) -> ApiServer:
     """The API server that a kubeconfig names or, without one, that of the cluster in which this program runs as a pod.
 
     Nothing is sent yet.
@@ -231,7 +231,7 @@ def connect_objects(kubeconfig: Path | None, *, user_agent: str, context: str = 
         ConfigError: there is no such configuration, or it cannot be used.
         ManifestError: the kubeconfig cannot be read.
     """
-    return ApiServer(connect(kubeconfig, user_agent=user_agent, seconds=SECONDS, context=context))
+    return ApiServer(connect(where, user_agent=user_agent, seconds=SECONDS))
 
 
 def _core(namespace: str, resource: str, name: str = "") -> str:

@@ -1,16 +1,12 @@
 """One object as it is at this moment: a GET that names no resourceVersion, so that no cache answers it."""
 
-import re
-
 from webhook.kube.errors import ApiError, ApiServerAway, Malformed, NotFound
 from webhook.kube.session import JSON, Session
 from webhook.kube.status import failure
+from webhook.model.object_names import OBJECT
 
 OBJECT_BYTES = 4 * 1024 * 1024
 """More than an object may have: etcd refuses requests above 1.5 MiB (etcd server/embed/config.go)."""
-NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-"""k8s.io/apimachinery, pkg/util/validation: IsDNS1123Subdomain. Whatever is asked for with such a name stays within its
-path and selector."""
 
 _LATER = "The scheduler tries again"
 _UNKNOWN = "The API server does not know the webhook: its token has ended or is another cluster's"
@@ -32,7 +28,7 @@ async def get_namespaced(
     Raises:
         ApiError: no answer in time, or none that an object can be taken from.
     """
-    if not NAME.fullmatch(namespace) or not NAME.fullmatch(name):
+    if not OBJECT.fullmatch(namespace) or not OBJECT.fullmatch(name):
         return None
     what = f"get {kind} {namespace}/{name}"
     document = await get_object(session, what, f"{api}/namespaces/{namespace}/{kind}s/{name}", deadline=deadline)

@@ -1,16 +1,12 @@
 """A namespace as it is at this moment, for when the mirror may be a moment behind."""
 
-import re
-
 from webhook.kube.errors import ApiError
 from webhook.kube.live import get_object
 from webhook.kube.resources import NAMESPACES
 from webhook.kube.session import Session
 from webhook.kube.versioned import VersionedObject, read_versioned
 from webhook.model.errors import StateUnknown
-
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-"""k8s.io/apimachinery, pkg/util/validation: IsDNS1123Label. Such a name stays within its path."""
+from webhook.model.object_names import NAMESPACE
 
 
 class LiveNamespaces:
@@ -25,7 +21,7 @@ class LiveNamespaces:
         Raises:
             StateUnknown: the API server does not say.
         """
-        if not _NAME.fullmatch(name):
+        if not NAMESPACE.fullmatch(name):
             return None
         what, path = f"get namespace {name}", f"{NAMESPACES.path}/{name}"
         try:

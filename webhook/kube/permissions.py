@@ -115,7 +115,7 @@ EXPLAIN = (
 )
 """What ``gpu-topology explain`` does, as the person who calls it; without what is not allowed it says less. The Leases
 are those of agents, and the planner's in the namespace that the MutatingWebhookConfiguration names. Claims, templates
-and slices are asked for where the configuration has claims looked at."""
+and slices are asked for where the configuration has claims looked at. ``inject`` and ``bind`` read parts of it."""
 
 ANALYZE = (
     Permission(Scope.CLUSTER, "", "pods", ("list",)),
@@ -126,9 +126,12 @@ ANALYZE = (
     Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
     Permission(Scope.CLUSTER, "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("list",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "deviceclasses", ("list",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaims", ("list",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaimtemplates", ("list",)),
+    Permission(Scope.CLUSTER, "resource.k8s.io", "resourceslices", ("list",)),
     Permission(Scope.OWN_NAMESPACE, "", "secrets", ("get",), ("gpu-topology-webhook-tls",)),
 )
 """What ``gpu-topology analyze`` and ``gpu-topology state save`` do, as the person who calls them. Without pods there
 is no answer; what else is not allowed is a finding. Of the Secret only the certificates are looked at, which are
-public. With ``analyze -n NAMESPACE`` pods are listed in that namespace alone, and that namespace is got instead of all
-listed."""
+public. With ``analyze -n NAMESPACE`` pods, claims and templates are listed in that namespace alone, and that namespace
+is got instead of all listed."""

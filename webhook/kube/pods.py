@@ -7,11 +7,12 @@ from urllib.parse import quote
 import msgspec
 
 from webhook.kube.errors import ApiError, Malformed
-from webhook.kube.live import NAME, get_namespaced, with_fix
+from webhook.kube.live import get_namespaced, with_fix
 from webhook.kube.session import Session
 from webhook.kube.status import failure
 from webhook.model import names
 from webhook.model.errors import PodsUnreadable
+from webhook.model.object_names import OBJECT
 
 PAGE_BYTES = 16 * 1024 * 1024
 PAGE_PODS = 500
@@ -62,7 +63,7 @@ class LivePods:
         Raises:
             PodsUnreadable: as above.
         """
-        if not _LABEL_VALUE.fullmatch(group) or not NAME.fullmatch(namespace) or not NAME.fullmatch(node):
+        if not _LABEL_VALUE.fullmatch(group) or not OBJECT.fullmatch(namespace) or not OBJECT.fullmatch(node):
             return []
         what = f"list pods of group {group} on node {node} in {namespace}"
         running = f"spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed"  # others have given theirs back

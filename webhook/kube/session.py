@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -11,6 +10,7 @@ from yarl import URL
 
 from webhook.kube.access import Access, find_access
 from webhook.kube.connector import Connector
+from webhook.kube.contexts import Where
 from webhook.kube.credentials import Credentials
 from webhook.kube.errors import AnswerTooLong, ApiServerAway
 from webhook.kube.status import Answer, failure
@@ -209,7 +209,7 @@ class Session:
         return ApiServerAway(printable(f"{what}: {self._access.url} gives no answer: {words}"))
 
 
-def connect(kubeconfig: Path | None, *, user_agent: str, seconds: float, context: str = "") -> Session:
+def connect(where: Where, *, user_agent: str, seconds: float) -> Session:
     """The API server that a kubeconfig names or, without one, that of the cluster in which this program runs as a pod.
 
     Nothing is sent yet.
@@ -218,7 +218,7 @@ def connect(kubeconfig: Path | None, *, user_agent: str, seconds: float, context
         ConfigError: there is no such configuration, or it cannot be used.
         ManifestError: the kubeconfig cannot be read.
     """
-    return Session(find_access(kubeconfig, context), user_agent=user_agent, seconds=seconds)
+    return Session(find_access(where), user_agent=user_agent, seconds=seconds)
 
 
 def checked_url(access: Access) -> str:

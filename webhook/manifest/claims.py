@@ -22,6 +22,7 @@ from webhook.config import ClaimSettings
 from webhook.manifest.pods import to_json
 from webhook.manifest.templates import ManifestObject, find_objects
 from webhook.model.errors import FormatError
+from webhook.model.names import DEFAULT_NAMESPACE
 from webhook.model.pod import Pod
 
 API = "resource.k8s.io/v1"
@@ -84,7 +85,7 @@ class ClaimObjects(msgspec.Struct, frozen=True, kw_only=True):
 NO_OBJECTS = ClaimObjects()
 
 
-def claim_objects(documents: Iterable[tuple[Any, str]], default_namespace: str = "default") -> ClaimObjects:
+def claim_objects(documents: Iterable[tuple[Any, str]], default_namespace: str = DEFAULT_NAMESPACE) -> ClaimObjects:
     """The objects about claims among documents; others are passed over.
 
     Args:

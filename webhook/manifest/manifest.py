@@ -54,7 +54,8 @@ class Manifest:
             ManifestError: it is neither YAML nor JSON; the text says where.
         """
         self._pieces: list[str | Document] = []
-        self._source = source
+        self.source = source
+        """What messages call it."""
         self._yaml = 0
         for part in split(text):
             self._pieces.append(part.lead)
@@ -93,17 +94,17 @@ class Manifest:
         self._yaml += len(part.body)
         if self._yaml > MAX_YAML:
             raise problem or ManifestError(
-                f"{self._source}: expected at most {MAX_YAML // 1024**2} MiB of YAML, found more. "
+                f"{self.source}: expected at most {MAX_YAML // 1024**2} MiB of YAML, found more. "
                 "Give JSON, which is read a hundred times faster (kubectl get -o json), or fewer objects"
             )
         try:
-            values = parse_yaml(part.body, self._source, line=part.line, ignores_tags=True)
+            values = parse_yaml(part.body, self.source, line=part.line, ignores_tags=True)
         except ManifestError as error:
             raise (problem if problem and _looks_like_json(part.body) else error) from None
         if len(values) > 1:
-            raise ManifestError(f"{self._source} line {part.line}: expected lines of their own between documents (---)")
+            raise ManifestError(f"{self.source} line {part.line}: expected lines of their own between documents (---)")
         self._pieces.extend(
-            Document(value, part.body, is_json=False, source=self._source, line=part.line) for value in values
+            Document(value, part.body, is_json=False, source=self.source, line=part.line) for value in values
         )
         if not values:
             self._pieces.append(part.body)
@@ -111,12 +112,10 @@ class Manifest:
     def _read_json(self, part: Part) -> None:
         pieces: list[str | Document] = []
         before = 0
-        for value, start, end, line in read_json(part.body, self._source, part.line):
+        for value, start, end, line in read_json(part.body, self.source, part.line):
             pieces.append(part.body[before:start])
             text = part.body[start:end]
-            pieces.append(
-                text if value is None else Document(value, text, is_json=True, source=self._source, line=line)
-            )
+            pieces.append(text if value is None else Document(value, text, is_json=True, source=self.source, line=line))
             before = end
         self._pieces.extend([*pieces, part.body[before:]])
 

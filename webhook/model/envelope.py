@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from webhook.model.errors import GpuTopologyError, shorten
+from webhook.model.object_names import NAMESPACE
 from webhook.model.pod import Fields
 from webhook.printable import fitted
 
@@ -14,9 +15,6 @@ API_VERSION = "admission.k8s.io/v1"
 KIND = "AdmissionReview"
 PODS_PATH = "/mutate/pods"
 BINDINGS_PATH = "/mutate/bindings"
-NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-"""apimachinery pkg/util/validation, IsDNS1123Label. The namespace of a review exists, so its name is one: the admission
-plugin NamespaceLifecycle comes before webhooks (apiserver pkg/server/plugins.go)."""
 _UID = re.compile(r"[0-9A-Za-z._:-]{1,128}")
 """The API server sends a UUID (apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go)."""
 _TOO_DEEP = "request body: expected an AdmissionReview, found JSON that is nested too deep"
@@ -165,6 +163,8 @@ def _check_names(request: AnyRequest[Any]) -> None:
     """
     if not _UID.fullmatch(request.uid):
         raise MalformedReview(f"request.uid: expected a UUID, found {shorten(request.uid)}")
+    # The namespace exists: the admission plugin NamespaceLifecycle comes before webhooks (apiserver
+    # pkg/server/plugins.go).
     if not NAMESPACE.fullmatch(request.namespace):
         found = shorten(request.namespace)
         raise MalformedReview(f"request.namespace: expected the name of a namespace, found {found}")

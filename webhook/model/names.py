@@ -116,6 +116,7 @@ HAMI_DEVICE_CLASS = "hami-core-gpu.project-hami.io"
 # A DeviceClass without a name of its own for an extended resource has this one: k8s.io/api resource/v1 types.go.
 CLASS_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
 DEFAULT_SCHEDULER = "default-scheduler"
+DEFAULT_NAMESPACE = "default"
 HAMI_DEVICE_CORDON = "hami.io/device-cordon"
 HAMI_SCHEDULER_POLICY = "hami.io/gpu-scheduler-policy"
 HAMI_DEVICES_ALLOCATED = "hami.io/vgpu-devices-allocated"

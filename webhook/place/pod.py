@@ -93,7 +93,7 @@ class _Metadata(Fields):
     name: str
     uid: str
     resource_version: str
-    namespace: str = "default"
+    namespace: str = names.DEFAULT_NAMESPACE
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     creation_timestamp: str | None = None

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 import uvloop
@@ -18,6 +17,7 @@ from prometheus_client.core import Metric
 from webhook import __version__
 from webhook.endpoints import Endpoints, serve
 from webhook.heartbeat import Heartbeat
+from webhook.kube.contexts import Where
 from webhook.kube.leader_lease import LeaderLease
 from webhook.kube.pod_events import Fate, PodEvents
 from webhook.kube.pod_patches import PodPatches
@@ -57,7 +57,7 @@ class PlannerSettings:
     """``binding.topologyMaxAgeSeconds``."""
     pod_name: str
     """Of this replica, where it is one of a Deployment."""
-    kubeconfig: Path | None
+    kubeconfig: Where
     """None: this program runs as a pod."""
     host: str
     port: int

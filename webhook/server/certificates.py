@@ -18,6 +18,7 @@ from certs.log import CertificateLog
 from certs.served import Served
 from certs.spec import CertificateSpec, Marks, Pace
 from webhook.config import CertificateSettings, Config
+from webhook.kube.contexts import Where
 from webhook.log import Log
 from webhook.model import names
 from webhook.model.errors import ConfigError, GpuTopologyError
@@ -93,7 +94,7 @@ def from_files(config: Config, directory: Path, log: Log) -> Certificates:
 
 
 def managed(
-    config: Config, *, kubeconfig: Path | None, namespace: str, log: Log, environment: Mapping[str, str] = os.environ
+    config: Config, *, kubeconfig: Where, namespace: str, log: Log, environment: Mapping[str, str] = os.environ
 ) -> Certificates:
     """A certificate that this replica and its like keep in a Secret of the cluster.
 

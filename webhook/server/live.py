@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 
 from webhook.claims.slices import Pools
 from webhook.config import AdmitPolicy
 from webhook.kube.claims import LiveClaims
+from webhook.kube.contexts import Where
 from webhook.kube.pod_events import Fate, PodEvents, PodReference
 from webhook.kube.pods import LivePods
 from webhook.kube.session import connect
@@ -35,7 +35,7 @@ class LiveCluster:
         ManifestError: the kubeconfig cannot be read.
     """
 
-    def __init__(self, kubeconfig: Path | None, *, seconds: float) -> None:
+    def __init__(self, kubeconfig: Where, *, seconds: float) -> None:
         self._session = connect(kubeconfig, user_agent=names.WEBHOOK_USER_AGENT, seconds=seconds)
         self._events = PodEvents(self._session)
         self._releases = PodEvents(self._session, action=_RELEASE)

@@ -11,8 +11,6 @@ from webhook.model import names
 from webhook.model.errors import ManifestError, PodsUnreadable
 from webhook.model.pod import Pod
 
-DEFAULT_NAMESPACE = "default"
-
 _T = TypeVar("_T")
 
 
@@ -108,4 +106,4 @@ def _read(path: Path) -> Iterator[tuple[bytes, Pod]]:
 
 
 def _namespace(pod: Pod) -> str:
-    return (pod.metadata.namespace if pod.metadata else None) or DEFAULT_NAMESPACE
+    return (pod.metadata.namespace if pod.metadata else None) or names.DEFAULT_NAMESPACE

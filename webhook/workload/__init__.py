@@ -1,27 +1,29 @@
 """A manifest of any workload kind, put through the admission core as if the API server had sent its pods."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import jsonpatch
 import msgspec
 
 from webhook.admit.admission import admit
 from webhook.admit.allocated import Nodes, unknown_nodes
+from webhook.claims.objects import ClaimSpec
 from webhook.config import AdmitPolicy
-from webhook.manifest.claims import NO_OBJECTS, ClaimObjects, claim_objects
+from webhook.manifest.claims import NO_OBJECTS, claim_objects
 from webhook.manifest.manifest import Manifest
 from webhook.manifest.pods import decode_pod, to_json
 from webhook.manifest.templates import Template, find_objects, find_templates
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
+from webhook.model.names import DEFAULT_NAMESPACE
 from webhook.model.outcome import SENTENCES, Kind, Outcome
 from webhook.model.patch import Operation
 from webhook.model.pod import Namespace, Pod
 from webhook.model.review import encode_patch
-from webhook.state.directory import DirectoryState
+from webhook.resolve.node import Sources
 from webhook.workload.advice import SAYS_HOW_TO_ASK, how_to_ask, misplaced_options, pods_made_elsewhere
 from webhook.workload.versions import depends_on_versions
 
@@ -105,40 +107,73 @@ class Injection(msgspec.Struct, frozen=True):
         yield from self.elsewhere
 
 
+class Surroundings(Protocol):
+    """What is known of the cluster to which a manifest goes."""
+
+    def namespace(self, name: str) -> Namespace:
+        """The namespace; one with ``known`` unset if there is none."""
+
+    def cluster(self) -> ClusterFacts:
+        """Versions of HAMi and Kubernetes, as far as they are known."""
+
+    def node(self, name: str) -> Sources:
+        """What is known of the GPUs of a node; empty if nothing is."""
+
+
+class ClaimSpecs(Protocol):
+    """What is known of the resource claims of pods."""
+
+    def specs(self, pod: Pod, namespace: str) -> Mapping[str, ClaimSpec | None]:
+        """What the claims of a pod ask for, by entries of ``spec.resourceClaims``; ``None`` where it is not known."""
+
+
 def inject_manifest(
     text: str,
     source: str,
     policy: AdmitPolicy,
-    state: DirectoryState | None,
+    state: Surroundings | None,
     *,
-    default_namespace: str = "default",
-    claims: ClaimObjects = NO_OBJECTS,
+    default_namespace: str = DEFAULT_NAMESPACE,
 ) -> Injection:
-    """Decide about each pod template of ``text`` and apply the patches to it.
-
-    Args:
-        text: YAML or JSON documents.
-        source: What messages call them.
-        policy: The configuration.
-        state: Namespaces and versions; without it every namespace counts as opted in, with no permissions.
-        default_namespace: For documents that name none.
-        claims: What is known of resource claims beside those of ``text``.
+    """What :func:`inject` makes of a text.
 
     Raises:
         ManifestError: ``text`` is not YAML, or a pod template has a field of another type than in a pod.
-        FormatError: ``text`` has a ResourceClaim or a template that cannot be read, and the configuration has claims
+        FormatError: as :func:`inject`.
+    """
+    return inject(Manifest(text, source), policy, state, default_namespace=default_namespace)
+
+
+def inject(
+    manifest: Manifest,
+    policy: AdmitPolicy,
+    state: Surroundings | None,
+    *,
+    default_namespace: str = DEFAULT_NAMESPACE,
+    claims: ClaimSpecs = NO_OBJECTS,
+) -> Injection:
+    """Decide about each pod template of a manifest and apply the patches to it.
+
+    Args:
+        manifest: YAML or JSON documents.
+        policy: The configuration.
+        state: Namespaces and versions; without it every namespace counts as opted in, with no permissions.
+        default_namespace: For documents that name none.
+        claims: What is known of resource claims beside those of the manifest.
+
+    Raises:
+        ManifestError: a pod template has a field of another type than in a pod.
+        FormatError: there is a ResourceClaim or a template that cannot be read, and the configuration has claims
             looked at.
     """
-    manifest = Manifest(text, source)
-    documents = manifest.documents
+    documents, source = manifest.documents, manifest.source
     templates = [(index, found) for index, document in enumerate(documents) for found in find_templates(document.value)]
+    own = NO_OBJECTS
     if policy.claims.enabled:
         own = claim_objects(((document.value, source) for document in documents), default_namespace)
-        claims = claims.joined(own)
+    both = FirstOf(own, claims)
     injected = [
-        _inject(
-            index, template, source, policy, state, default_namespace, claims=claims, tries_versions=number < _TRIED
-        )
+        _inject(index, template, source, policy, state, default_namespace, claims=both, tries_versions=number < _TRIED)
         for number, (index, template) in enumerate(templates)
     ]
     changes: dict[int, list[Injected]] = {}
@@ -149,6 +184,20 @@ def inject_manifest(
     objects = [found for document in documents for found in find_objects(document.value)]
     elsewhere = [note for found in objects for note in pods_made_elsewhere(found)]
     return Injection(len(documents), injected, after, manifest.is_json, elsewhere)
+
+
+class FirstOf(NamedTuple):
+    """:class:`ClaimSpecs` of a manifest, and what is known besides."""
+
+    own: ClaimSpecs
+    others: ClaimSpecs
+
+    def specs(self, pod: Pod, namespace: str) -> Mapping[str, ClaimSpec | None]:
+        """Those of the manifest count more. The others are only asked where it leaves something open."""
+        own = self.own.specs(pod, namespace)
+        if None not in own.values():
+            return own
+        return {**self.others.specs(pod, namespace), **{entry: spec for entry, spec in own.items() if spec}}
 
 
 def apply_in_place(document: Any, operations: list[Operation]) -> Any:
@@ -182,10 +231,10 @@ def _inject(  # noqa: PLR0913 - where a pod stands, and what a decision is made 
     template: Template,
     source: str,
     policy: AdmitPolicy,
-    state: DirectoryState | None,
+    state: Surroundings | None,
     default_namespace: str,
     *,
-    claims: ClaimObjects,
+    claims: ClaimSpecs,
     tries_versions: bool,
 ) -> Injected:
     label = _label(template)

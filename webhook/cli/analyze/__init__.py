@@ -8,6 +8,13 @@ import typer
 
 from webhook.analyze.diagnosis import Severity
 from webhook.cli.complaint import complain
+from webhook.cli.kubeconfig import (
+    ContextOption,
+    KubeconfigOption,
+    namespace_of_context,
+    refuse_cluster,
+    wanted_cluster,
+)
 from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION
 from webhook.cli.topology.output import UNMET
 from webhook.model.errors import GpuTopologyError
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
 
     from webhook.cli.manifests import ManifestFile
     from webhook.cli.snapshot.read import ReadSnapshot
+    from webhook.kube.contexts import Context
 
 UNREADABLE = 2
 
@@ -45,9 +53,8 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     state: Annotated[
         Path | None, typer.Option(metavar="DIR", help="State directory, such as 'state save' writes.")
     ] = None,
-    kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
-    ] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
     output: Annotated[Format, typer.Option("--output", "-o", help="table, json or sarif.")] = Format.TABLE,
     fail_on: Annotated[
@@ -64,14 +71,15 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
 
     if namespace is not None and all_namespaces:
         raise typer.BadParameter("give either a namespace or all of them", param_hint="--all-namespaces")
-    if kubeconfig is not None and state is not None:
-        raise typer.BadParameter("give either a state directory or a cluster", param_hint="--kubeconfig")
+    if state is not None:
+        refuse_cluster(kubeconfig, context, "give either a state directory or a cluster")
     try:
         files = _Files(file, recursive, state)
-        if kubeconfig is None and (file is not None or state is not None):
+        if kubeconfig is None and not context and (file is not None or state is not None):
             wanted, read = namespace, _read_files(files, namespace, config)
         else:
-            wanted, read = _read_cluster(files, kubeconfig, config, namespace, everywhere=all_namespaces)
+            cluster = wanted_cluster(kubeconfig, context)
+            wanted, read = _read_cluster(files, cluster, config, namespace, everywhere=all_namespaces)
         found = judge(read.snapshot, namespace=wanted)
     except GpuTopologyError as error:
         complain(f"gpu-topology: {error}")
@@ -105,12 +113,10 @@ def _read_files(files: _Files, namespace: str | None, config: Path | None) -> "R
 
 
 def _read_cluster(
-    files: _Files, kubeconfig: Path | None, config: Path | None, namespace: str | None, *, everywhere: bool
+    files: _Files, cluster: "Context | None", config: Path | None, namespace: str | None, *, everywhere: bool
 ) -> "tuple[str | None, ReadSnapshot]":
     """The namespace whose pods are judged (None: all), and the snapshot."""
-    from webhook.cli.kubeconfig import namespace_of_context, usual_kubeconfig
     from webhook.cli.snapshot.read import from_cluster
 
-    where = kubeconfig or usual_kubeconfig()
-    wanted = None if everywhere else namespace or namespace_of_context(where)
-    return wanted, from_cluster(where, wanted, config, files=files.read())
+    wanted = None if everywhere else namespace or namespace_of_context(cluster)
+    return wanted, from_cluster(cluster, wanted, config, files=files.read())

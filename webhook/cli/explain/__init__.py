@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from webhook.cli.kubeconfig import usual_kubeconfig
+from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, refuse_cluster, wanted_cluster
 from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION, STANDARD_INPUT
 from webhook.cli.topology.output import UNMET, Output
 from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
 
 if TYPE_CHECKING:
+    from webhook.cli.cluster.wanted import Wanted
     from webhook.cli.explain.known import Known
-    from webhook.cli.explain.wanted import Wanted
 
 
 class _Files(NamedTuple):
@@ -53,10 +53,8 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     topology: Annotated[
         str | None, typer.Option(metavar="FILE", help="Topology of the node, in any form that 'topology show' reads.")
     ] = None,
-    kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
-    ] = None,
-    context: Annotated[str, typer.Option(metavar="NAME", help="Of the kubeconfig; without, the current one.")] = "",
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
     hami_version: Annotated[str, HAMI_OPTION] = "",
     kubernetes_version: Annotated[str, KUBERNETES_OPTION] = "",
@@ -91,7 +89,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
 
 
 def _parse_name(text: str | None, namespace: str) -> "Wanted | None":
-    from webhook.cli.explain.wanted import NoNameError, parse_wanted
+    from webhook.cli.cluster.wanted import NoNameError, parse_wanted
 
     if text is None:
         return None
@@ -105,20 +103,18 @@ def _look(
     wanted: "Wanted | None", files: _Files, state: Path | None, where: _Where, registration: str
 ) -> AbstractContextManager["Known"]:
     """Where the pod is to be found: in files, or in a cluster."""
-    from webhook.cli.explain.wanted import POD
+    from webhook.cli.cluster.wanted import POD
+    from webhook.model.names import DEFAULT_NAMESPACE
 
     in_files = files.named is not None or state is not None
     if in_files:
-        for option, value in (("--kubeconfig", where.kubeconfig), ("--context", where.context)):
-            if value:
-                raise typer.BadParameter("give either files or a cluster", param_hint=option)
+        refuse_cluster(where.kubeconfig, where.context, "give either files or a cluster")
         if wanted and wanted.kind is not POD:
             raise typer.BadParameter("only in a cluster the pods of a workload can be found", param_hint="POD")
     if files.named is None and wanted is None:
         raise typer.BadParameter("expected POD or --file", param_hint="POD")
     if in_files:
         from webhook.cli.explain.files import known_from_files
-        from webhook.cli.explain.known import DEFAULT_NAMESPACE
         from webhook.cli.manifests import read_files
 
         given = None if files.named is None else list(read_files(files.named, recursive=files.recursive))
@@ -129,7 +125,7 @@ def _look(
     from webhook.cli.explain.cluster import known_from_cluster
     from webhook.cli.kubeconfig import namespace_of_context
 
-    kubeconfig = where.kubeconfig or usual_kubeconfig()
+    cluster = wanted_cluster(where.kubeconfig, where.context)
     if not wanted.namespace:
-        wanted = wanted._replace(namespace=namespace_of_context(kubeconfig, where.context))
-    return known_from_cluster(wanted, kubeconfig, registration=registration, context=where.context)
+        wanted = wanted._replace(namespace=namespace_of_context(cluster))
+    return known_from_cluster(wanted, cluster, registration=registration)

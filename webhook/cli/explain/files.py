@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from webhook.claims.known import KnownClaims
-from webhook.cli.explain.known import DEFAULT_NAMESPACE, Known, read_pod
+from webhook.cli.explain.known import Known, read_pod
 from webhook.cli.inputs import read_claims
 from webhook.cli.manifests import ManifestFile
 from webhook.config import ClaimSettings
@@ -67,7 +67,7 @@ def known_from_files(wanted: tuple[str, str] | None, files: Sequence[ManifestFil
 
 def _claims(pod: Pod, documents: _Documents, state: Path | None, settings: ClaimSettings) -> KnownClaims:
     """What the state directory and the files with the pod say about its claims."""
-    found = read_claims(state, settings).joined(claim_objects(documents, DEFAULT_NAMESPACE))
+    found = read_claims(state, settings).joined(claim_objects(documents, names.DEFAULT_NAMESPACE))
     return found.known(pod, _key(pod)[0], settings)
 
 

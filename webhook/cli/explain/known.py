@@ -10,16 +10,22 @@ import msgspec
 from webhook.claims.known import KnownClaims
 from webhook.cli.manifests import STANDARD_INPUT
 from webhook.config import AdmitPolicy, ClaimSettings
-from webhook.explain.evidence import BindingReviews, Evidence, Reading, containers_with_env_from, group_of, node_of
+from webhook.explain.evidence import (
+    BindingReviews,
+    Evidence,
+    Reading,
+    containers_with_env_from,
+    group_of,
+    node_of,
+    policy_for,
+)
 from webhook.explain.standing import NO_SIGNS, PlannerSigns, standing_of
 from webhook.manifest.pods import decode_pod, in_namespace
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
-from webhook.model.pod import Namespace, Pod, PodSpec
+from webhook.model.pod import Namespace, Pod
 from webhook.printable import printable
 from webhook.resolve.node import Sources
-
-DEFAULT_NAMESPACE = "default"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +59,7 @@ def read_pod(document: bytes, source: str) -> Pod:
     Raises:
         ManifestError: a field has another type than in a pod, or a text is none.
     """
-    return in_namespace(decode_pod(document, source), DEFAULT_NAMESPACE)
+    return in_namespace(decode_pod(document, source), names.DEFAULT_NAMESPACE)
 
 
 def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str | None, is_configured: bool) -> Evidence:
@@ -69,8 +75,7 @@ def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str |
     Raises:
         GpuTopologyError: a topology cannot be read.
     """
-    if not is_configured and _was_given_claims(known.pod):
-        policy = msgspec.structs.replace(policy, claims=msgspec.structs.replace(policy.claims, enabled=True))
+    policy = policy_for(known.pod, policy, is_configured=is_configured)
     where = node or node_of(known.pod)
     group = group_of(known.pod, known.namespace, policy)
     others, group_problem = known.group(group) if group else (None, "")
@@ -96,15 +101,6 @@ def evidence_of(known: Known, policy: AdmitPolicy, *, node: str, topology: str |
         planner=known.planner,
         asked_at=known.asked_at,
     )
-
-
-def _was_given_claims(pod: Pod) -> bool:
-    """Whether a webhook with claims enabled has bound or prepared the pod, whatever is configured here."""
-    if names.CLAIMED_GPUS in pod.annotations:
-        return True
-    spec = pod.spec or PodSpec()
-    containers = spec.containers or ()
-    return any(variable.name == names.REMAP_PROFILE for container in containers for variable in container.env or ())
 
 
 def _look(known: Known, node: str, topology: str | None) -> tuple[Sources, Reading]:

@@ -6,16 +6,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
 
 from webhook.analyze.installation import CONFIGURATION
 from webhook.analyze.kept import SNAPSHOT, Object, identity
+from webhook.analyze.kept_claims import CLAIM, SLICE, TEMPLATE, VERSION
 from webhook.cli.snapshot.documents import Documents
 from webhook.config import CertificateSettings
 from webhook.kube import api_server, resources
+from webhook.kube.contexts import Where
 from webhook.kube.errors import ApiError, ApiRefused, NotFound
 from webhook.kube.pages import pages
 from webhook.kube.session import Session, connect
@@ -57,6 +58,8 @@ _EVERYWHERE = (
     ),
     _Collection("DeviceClass", "resource.k8s.io/v1", "/apis/resource.k8s.io/v1/deviceclasses"),
 )
+_CLAIMS_API = "/apis/resource.k8s.io/v1"
+_SLICES = _Collection(SLICE, VERSION, f"{_CLAIMS_API}/resourceslices")
 _NAMESPACES = _Collection("Namespace", "v1", "/api/v1/namespaces")
 
 
@@ -70,13 +73,13 @@ class _Found:
         self.unread.append({"what": what, "problem": str(problem)})
 
 
-def read_cluster(kubeconfig: Path | None, namespace: str | None, certificates: CertificateSettings) -> Documents:
+def read_cluster(kubeconfig: Where, namespace: str | None, certificates: CertificateSettings) -> Documents:
     """What there is at this moment, reduced to what is kept.
 
     What may not be read besides pods is left out, and said in the document of kind ``ClusterSnapshot``.
 
     Args:
-        kubeconfig: Of the cluster; None: the one in which this program runs as a pod.
+        kubeconfig: Which cluster.
         namespace: Whose pods are read; None: those of all namespaces.
         certificates: How the webhook's registration and Secret are called.
 
@@ -86,7 +89,7 @@ def read_cluster(kubeconfig: Path | None, namespace: str | None, certificates: C
     return asyncio.run(_read(kubeconfig, namespace, certificates))
 
 
-async def _read(kubeconfig: Path | None, namespace: str | None, certificates: CertificateSettings) -> Documents:
+async def _read(kubeconfig: Where, namespace: str | None, certificates: CertificateSettings) -> Documents:
     session = connect(kubeconfig, user_agent=names.ANALYZE_USER_AGENT, seconds=api_server.SECONDS)
     found = _Found()
     try:
@@ -95,6 +98,7 @@ async def _read(kubeconfig: Path | None, namespace: str | None, certificates: Ce
         await _pods(session, namespace, found)
         for collection in _EVERYWHERE:
             await _wanted(session, collection, found)
+        await _claims(session, namespace, found)
         await _of_the_webhook(session, certificates, found)
     finally:
         await session.close()
@@ -127,6 +131,14 @@ async def _pods(session: Session, namespace: str | None, found: _Found) -> None:
         where = f" in namespace {namespace}" if namespace else ". With -n NAMESPACE those of one namespace are enough"
         fix = f". Have the permission to list pods{where}" if error.status == _FORBIDDEN else ""
         raise GpuTopologyError(f"{error}{fix}") from None
+
+
+async def _claims(session: Session, namespace: str | None, found: _Found) -> None:
+    """ResourceClaims and templates, which pods of the same namespace name, and the devices that drivers publish."""
+    place = f"/namespaces/{quote(namespace, safe='')}" if namespace is not None else ""
+    for kind, resource in ((CLAIM, "resourceclaims"), (TEMPLATE, "resourceclaimtemplates")):
+        await _wanted(session, _Collection(kind, VERSION, f"{_CLAIMS_API}{place}/{resource}"), found)
+    await _wanted(session, _SLICES, found)
 
 
 async def _wanted(session: Session, collection: _Collection, found: _Found) -> None:

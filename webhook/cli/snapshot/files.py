@@ -19,6 +19,8 @@ from webhook.state.directory import load_directory
 from webhook.state.nodes import load_nodes
 from webhook.topology.model import NodeTopology
 
+CLAIMS = "claims"
+"""Folder of a state directory with what is known of claims, which other commands read too."""
 OBJECTS = "objects"
 """Folder of a state directory with what is known of a cluster beside its pods, namespaces and topologies."""
 
@@ -66,21 +68,38 @@ def _parts(file: ManifestFile) -> Iterator[Sequence[Any]]:
 def _as_list(text: str) -> _List | None:
     try:
         found = msgspec.json.decode(text, type=_List)
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     return found if found.kind.endswith("List") else None
 
 
 def _read_state(state: Path) -> FromFiles:
     found = FromFiles(facts=load_directory(state).cluster())
-    for folder in ("namespaces", "pods", OBJECTS):
+    for folder in ("namespaces", "pods", CLAIMS, OBJECTS):
         for path in sorted((state / folder).glob("*.yaml")):
-            # YAML has dates, which are texts in Kubernetes.
-            documents = [msgspec.json.decode(to_json(each, str(path))) for each in read_yaml(path)]
-            _add(found, documents, str(path), were_kept=folder == OBJECTS)
+            for documents in _parts_of_state(path):
+                _add(found, documents, str(path), were_kept=folder == OBJECTS)
     if not any(each["kind"] == SNAPSHOT for each in found.documents.others):  # which has them as ConfigMaps
         return replace(found, topologies=load_nodes(state))
     return found
+
+
+def _parts_of_state(path: Path) -> Iterator[Sequence[Any]]:
+    """The documents of a file; those of a list in JSON, as ``state save`` writes them, one by one."""
+    listed = _as_list(_json_text(path))
+    for item in listed.items if listed else ():
+        yield [{"kind": "List", "items": [msgspec.json.decode(item)]}]
+    if listed is None:  # YAML has dates, which are texts in Kubernetes
+        yield [msgspec.json.decode(to_json(each, str(path))) for each in read_yaml(path)]
+
+
+def _json_text(path: Path) -> str:
+    """The text of a file that may be JSON; empty for others, and for what cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return text if text.startswith("{") else ""
 
 
 def _add(found: FromFiles, documents: Sequence[Any], source: str, *, were_kept: bool = False) -> None:

@@ -8,6 +8,7 @@ from webhook.analyze.snapshot import Setting, Snapshot, read_snapshot
 from webhook.cli.inputs import read_settings
 from webhook.cli.manifests import ManifestFile
 from webhook.cli.snapshot.documents import Documents
+from webhook.kube.contexts import Where
 from webhook.model.errors import GpuTopologyError
 
 
@@ -22,12 +23,12 @@ class ReadSnapshot:
 
 
 def from_cluster(
-    kubeconfig: Path | None, namespace: str | None, config: Path | None, *, files: Iterable[ManifestFile] = ()
+    kubeconfig: Where, namespace: str | None, config: Path | None, *, files: Iterable[ManifestFile] = ()
 ) -> ReadSnapshot:
     """A cluster as it is now.
 
     Args:
-        kubeconfig: Of the cluster; None: the one in which this program runs as a pod.
+        kubeconfig: Which cluster.
         namespace: Whose pods are read; None: those of all.
         config: The configuration of the webhook.
         files: Manifests; the cluster is as if these objects were there, or were like that.

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from webhook.analyze.kept import Object, identity
-from webhook.cli.snapshot.files import OBJECTS
+from webhook.analyze.kept_claims import KINDS
+from webhook.cli.snapshot.files import CLAIMS, OBJECTS
 from webhook.cli.snapshot.read import ReadSnapshot
 from webhook.model.errors import GpuTopologyError
 from webhook.model.node_names import fitted
@@ -20,7 +21,14 @@ from webhook.topology.document import format_topology
 
 _NAME_LIMIT = 200
 """Of a file without its ending; systems allow 255 bytes."""
-_PATTERNS = ("pods/*.yaml", "namespaces/*.yaml", "nodes/*.json", f"{OBJECTS}/*.yaml", "cluster.yaml")
+_PATTERNS = (
+    "pods/*.yaml",
+    "namespaces/*.yaml",
+    "nodes/*.json",
+    f"{CLAIMS}/*.yaml",
+    f"{OBJECTS}/*.yaml",
+    "cluster.yaml",
+)
 
 
 def check_target(directory: Path, *, force: bool) -> None:
@@ -47,7 +55,8 @@ def files_of(read: ReadSnapshot) -> dict[str, bytes]:
         else:
             others.setdefault(document["kind"], []).append(document)
     for kind, found in others.items():
-        files[f"{OBJECTS}/{kind.lower()}.yaml"] = _json({"apiVersion": "v1", "kind": "List", "items": found})
+        folder = CLAIMS if kind in KINDS else OBJECTS
+        files[f"{folder}/{kind.lower()}.yaml"] = _json({"apiVersion": "v1", "kind": "List", "items": found})
     for node in read.snapshot.nodes.values():
         if node.published:
             topology = format_topology(node.published.topology, indent=1)

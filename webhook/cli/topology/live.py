@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
@@ -10,6 +9,7 @@ from webhook.cli.complaint import complain
 from webhook.config import BindingSettings
 from webhook.kube import resources
 from webhook.kube.api_server import SECONDS
+from webhook.kube.contexts import Where
 from webhook.kube.errors import ApiError, ApiRefused, Malformed
 from webhook.kube.pages import pages
 from webhook.kube.resources import Resource
@@ -41,23 +41,23 @@ class _Object(msgspec.Struct):
 _OBJECT = msgspec.json.Decoder(_Object)
 
 
-def read_world(kubeconfig: Path) -> World:
+def read_world(where: Where) -> World:
     """What there is at this moment.
 
     ConfigMaps and Leases of agents that may not be read are left out, with a note on standard error: then HAMi's
     annotations tell of links.
 
     Args:
-        kubeconfig: Of the cluster.
+        where: Which cluster.
 
     Raises:
         GpuTopologyError: the API server cannot be asked, or its pods and nodes may not be listed.
     """
-    return asyncio.run(_read(kubeconfig))
+    return asyncio.run(_read(where))
 
 
-async def _read(kubeconfig: Path) -> World:
-    session = connect(kubeconfig, user_agent=names.EXPLAIN_USER_AGENT, seconds=SECONDS)
+async def _read(where: Where) -> World:
+    session = connect(where, user_agent=names.EXPLAIN_USER_AGENT, seconds=SECONDS)
     try:
         nodes = await _needed(session, resources.WHOLE_NODES)
         pods = await _needed(session, resources.PODS)

@@ -2,21 +2,22 @@
 
 import enum
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from webhook.cli.complaint import complain
+from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
 from webhook.cli.topology.asked import Gpus, MinBandwidth, RequireNvlink, check_bandwidth
 from webhook.cli.topology.notes import print_notes
 from webhook.cli.topology.output import UNMET, Output
-from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
+from webhook.cli.topology.source import File, Node, State, check_source, one_source, read_nodes, read_source
 from webhook.model.choices import NodePolicy
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from webhook.kube.contexts import Context
     from webhook.topology.model import NodeTopology
     from webhook.topology.planning.plan import PlanRequest
     from webhook.topology.selection.request import Request
@@ -39,9 +40,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     gpus: Gpus,
     file: File = None,
     state: State = None,
-    kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Of a cluster: which of its free GPUs the job would get now.")
-    ] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
     node: Node = None,
     busy: Annotated[
         list[str] | None,
@@ -82,13 +82,12 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         "--network-bandwidth": network_bandwidth,
     }
     check_source(file, state)
-    if kubeconfig is not None and (file is not None or state is not None):
-        raise typer.BadParameter("give either a cluster or files", param_hint="--kubeconfig")
+    cluster = one_source(kubeconfig, context, file, state)
     check_bandwidth("--min-bandwidth", min_bandwidth, zero=True)
     if network_bandwidth is not None:
         check_bandwidth("--network-bandwidth", network_bandwidth, zero=False)
     constraints = Constraints(require_nvlink=require_nvlink, min_bandwidth=min_bandwidth, same_numa=same_numa)
-    if kubeconfig is None and (state is None or node is not None):
+    if cluster is None and (state is None or node is not None):
         _refuse("this is for several nodes: --state without --node", over_nodes)
         from webhook.topology.selection.request import Policy, Request
 
@@ -108,10 +107,10 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         min_gpus_per_node=min_gpus_per_node or 1,
         network_bandwidth=network_bandwidth,
     )
-    if kubeconfig is not None:
+    if cluster is not None:
         if policy in (GpuPolicy.FIRST_FIT, GpuPolicy.PACK):
             raise typer.BadParameter("in a cluster best-fit and spread choose the GPUs", param_hint="--policy")
-        _plan_in_cluster(kubeconfig, node or "", policy or GpuPolicy.BEST_FIT, asked, busy or [], output)
+        _plan_in_cluster(cluster, node or "", policy or GpuPolicy.BEST_FIT, asked, busy or [], output)
     elif state is not None:
         _refuse("on several nodes best-fit chooses the GPUs; see --node-policy", {"--policy": policy})
         topologies = list(read_nodes(state).values())
@@ -198,7 +197,7 @@ def _plan_on_several(
 
 
 def _plan_in_cluster(
-    kubeconfig: Path, node: str, policy: GpuPolicy, request: "PlanRequest", busy: Sequence[str], output: Output
+    cluster: "Context", node: str, policy: GpuPolicy, request: "PlanRequest", busy: Sequence[str], output: Output
 ) -> None:
     from webhook.cli.topology.live import read_world
     from webhook.cli.topology.plan_document import plan_document
@@ -207,7 +206,7 @@ def _plan_in_cluster(
     from webhook.place.survey import Job, survey, take
     from webhook.topology.selection.request import Policy
 
-    world = read_world(kubeconfig)
+    world = read_world(cluster)
     known = {name: each.topology for name, each in world.nodes.items() if each.topology}
     if node and node not in world.nodes:
         raise GpuTopologyError(f"there is no node {node} in this cluster")

@@ -1,15 +1,16 @@
 """``gpu-topology topology show``: the matrix of a node, or a picture of it."""
 
 import enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from webhook.cli.complaint import complain
-from webhook.cli.topology.source import File, Node, State
+from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
+from webhook.cli.topology.source import File, Node, State, one_source
 
 if TYPE_CHECKING:
+    from webhook.kube.contexts import Context
     from webhook.topology.model import NodeTopology
     from webhook.topology.sets import GpuSet
 
@@ -25,9 +26,8 @@ class Output(enum.StrEnum):
 def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     file: File = None,
     state: State = None,
-    kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Of a cluster: the node that --node names, as it is now.")
-    ] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
     node: Node = None,
     gpus: Annotated[
         str | None, typer.Option(metavar="INDICES", help="A set of GPUs to mark and to judge, such as 0,3.")
@@ -37,6 +37,7 @@ def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
 ) -> None:
     """Show how the GPUs of a node are joined: this machine's, a file's, a state directory's, or a cluster's.
 
+    Of a cluster, which --kubeconfig or --context names, it is the node that --node names, as it is now.
     On a terminal in colours and within its width. Elsewhere the words of nvidia-smi topo -m; what is wrong with the
     node goes to stderr.
     Ends with exit code 1 if the node has no GPU.
@@ -49,7 +50,8 @@ def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     if output is not Output.TEXT and bandwidth:
         raise typer.BadParameter("only text shows bandwidths", param_hint="--bandwidth")
     indices = parse_indices(gpus)
-    topology = _of_cluster(kubeconfig, file, state, node) if kubeconfig else read_source(file, state, node)
+    cluster = one_source(kubeconfig, context, file, state)
+    topology = _of_cluster(cluster, node) if cluster else read_source(file, state, node)
     if not topology.gpus and not topology.lost:
         raise GpuTopologyError(f"node {topology.node}: {topology.problem or 'it has no GPU'}")
     if output is Output.JSON:
@@ -67,14 +69,12 @@ def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         _print_text(topology, chosen, bandwidth=bandwidth)
 
 
-def _of_cluster(kubeconfig: Path, file: str | None, state: Path | None, node: str | None) -> "NodeTopology":
-    if file is not None or state is not None:
-        raise typer.BadParameter("give either a cluster or files", param_hint="--kubeconfig")
+def _of_cluster(cluster: "Context", node: str | None) -> "NodeTopology":
     if node is None:
         raise typer.BadParameter("expected the name of a node of the cluster", param_hint="--node")
     from webhook.cli.topology.cluster_node import node_of_cluster
 
-    return node_of_cluster(kubeconfig, node)
+    return node_of_cluster(cluster, node)
 
 
 def parse_indices(text: str | None) -> list[int]:

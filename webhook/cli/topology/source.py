@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from webhook.cli.kubeconfig import named_cluster, refuse_cluster
 from webhook.cli.manifests import STANDARD_INPUT
 
 if TYPE_CHECKING:
+    from webhook.kube.contexts import Context
     from webhook.resolve.node import Sources
     from webhook.topology.model import NodeTopology
 
@@ -60,6 +62,17 @@ def check_source(file: str | None, state: Path | None) -> None:
     """Raises BadParameter if both are given."""
     if file is not None and state is not None:
         raise typer.BadParameter("give either --file or --state", param_hint="--file")
+
+
+def one_source(kubeconfig: Path | None, context: str, file: str | None, state: Path | None) -> "Context | None":
+    """The cluster, if one is named.
+
+    Raises:
+        BadParameter: files are named too.
+    """
+    if file is not None or state is not None:
+        refuse_cluster(kubeconfig, context, "give either a cluster or files")
+    return named_cluster(kubeconfig, context)
 
 
 def read_text(file: str, node: str | None) -> "NodeTopology":

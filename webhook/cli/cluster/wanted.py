@@ -1,15 +1,10 @@
 """Which pod ``explain`` is asked about, as its arguments name it."""
 
-import re
 from typing import NamedTuple
 
 from webhook.model.errors import GpuTopologyError, shorten
+from webhook.model.object_names import NAMESPACE, OBJECT
 from webhook.printable import printable
-
-_SEGMENT = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_NAMESPACE = re.compile(_SEGMENT)
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
-"""A namespace, and an object: k8s.io/apimachinery, pkg/util/validation."""
 
 
 class Kind(NamedTuple):
@@ -60,9 +55,9 @@ def parse_wanted(text: str, namespace: str) -> Wanted:
     before, slash, name = text.rpartition("/")
     kind = _WORDS.get(before, POD) if slash else POD
     in_front = before if slash and before not in _WORDS else ""
-    if not _NAME.fullmatch(name) or (in_front and not _NAMESPACE.fullmatch(in_front)) or (slash and not before):
+    if not OBJECT.fullmatch(name) or (in_front and not NAMESPACE.fullmatch(in_front)) or (slash and not before):
         raise NoNameError(f"expected POD, NAMESPACE/POD or KIND/NAME, found {shorten(text)}")
-    if namespace and not _NAMESPACE.fullmatch(namespace):
+    if namespace and not NAMESPACE.fullmatch(namespace):
         raise NoNameError(f"expected the name of a namespace, found {shorten(namespace)}")
     if in_front and namespace:
         raise NoNameError(f"{printable(text)} names a namespace. Leave it away, or the option --namespace")

@@ -1,12 +1,13 @@
-"""The pod of a workload: its newest, or the one that its template would make."""
+"""The pod that is asked about: itself, or of a workload its newest, or the one that its template would make."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from webhook.cli.cluster.asking import Cluster
+from webhook.cli.cluster.wanted import POD, Wanted
 from webhook.cli.complaint import complain
-from webhook.cli.explain.asking import Cluster
-from webhook.cli.explain.wanted import Wanted
 from webhook.kube.api_server import Object
+from webhook.kube.errors import NotFound
 from webhook.model.errors import FormatError, GpuTopologyError
 
 _OPERATORS: Mapping[str, Callable[[str, str], str]] = {
@@ -17,7 +18,32 @@ _OPERATORS: Mapping[str, Callable[[str, str], str]] = {
 }
 
 
-def pod_of_workload(cluster: Cluster, wanted: Wanted) -> Object:
+def find_pod(cluster: Cluster, wanted: Wanted) -> Object:
+    """The pod, with a note on standard error where a workload is named.
+
+    Raises:
+        GpuTopologyError: there is no such pod or workload, or it cannot be read.
+    """
+    try:
+        if wanted.kind is POD:
+            return cluster.ask(cluster.api.pod(wanted.namespace, wanted.name))
+        return _pod_of_workload(cluster, wanted)
+    except NotFound:
+        raise GpuTopologyError(_missing(cluster, wanted)) from None
+
+
+def _missing(cluster: Cluster, wanted: Wanted) -> str:
+    """What there is not: the pod, or its namespace already."""
+    try:
+        cluster.ask(cluster.api.namespace(wanted.namespace))
+    except NotFound:
+        return f"there is no namespace {wanted.namespace} in this cluster"
+    except GpuTopologyError:  # who may not read namespaces is told of the pod alone
+        pass
+    return f"there is no {wanted.kind.word} {wanted.namespace}/{wanted.name} in this cluster"
+
+
+def _pod_of_workload(cluster: Cluster, wanted: Wanted) -> Object:
     """The newest pod of a workload, with a note on standard error; without one what its template says.
 
     Raises:

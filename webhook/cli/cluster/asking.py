@@ -1,12 +1,15 @@
 """Questions to the API server, one after the other, and what becomes of those that it does not answer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from webhook.cli.complaint import complain
-from webhook.kube.api_server import ApiServer
+from webhook.kube.api_server import ApiServer, connect_objects
+from webhook.kube.contexts import Where
 from webhook.kube.errors import ApiRefused, NotFound
+from webhook.model import names
 from webhook.model.errors import GpuTopologyError
 from webhook.printable import printable
 
@@ -38,6 +41,21 @@ class Cluster:
             return await answer
 
         return self._runner.run(wait())
+
+
+@contextmanager
+def opened(where: Where) -> Iterator[Cluster]:
+    """The cluster, until the end of the block.
+
+    Raises:
+        GpuTopologyError: the kubeconfig cannot be used.
+    """
+    api = connect_objects(where, user_agent=names.EXPLAIN_USER_AGENT)
+    with asyncio.Runner() as runner:
+        try:
+            yield Cluster(api, runner)
+        finally:
+            runner.run(api.close())
 
 
 def attempt(ask: Callable[[], _T], otherwise: _T) -> tuple[_T, str]:

@@ -7,7 +7,7 @@ from webhook.claims.known import KnownClaims, claim_title, template_title
 from webhook.claims.objects import ResourceClaim, decode_claim, decode_slice, decode_template
 from webhook.claims.pod import MOST_CLAIMS, claim_names
 from webhook.claims.slices import Pools, SlicePart, slice_part
-from webhook.cli.explain.asking import NO_ANSWER, Cluster, attempt
+from webhook.cli.cluster.asking import NO_ANSWER, Cluster, attempt
 from webhook.config import ClaimSettings
 from webhook.kube.api_server import Object
 from webhook.manifest.pods import to_json

@@ -1,0 +1,206 @@
+"""``inject``, ``bind`` and ``topology show`` with what a cluster tells, in the place of a state directory."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.command import Done, gpu_topology
+from tests.cli.stand_in_cluster import RESOURCE, Cluster, add_claim_case, add_pod, add_topology
+from tests.explain.situations import H20, injected, on
+from tests.pods import pod
+from tests.state.test_detected import deployment
+from tests.topology import machines
+from webhook.model.lease import micro_time
+from webhook.model.node_names import node_label
+from webhook.topology.document import format_topology
+
+SCHEDULERS = "/apis/apps/v1/deployments app.kubernetes.io/component=hami-scheduler"
+NODE = "/api/v1/nodes/h20-node-1"
+OPTED_IN = {"gpu.topology/injection": "enabled"}
+
+
+def with_versions(cluster: Cluster) -> None:
+    cluster.objects[SCHEDULERS] = {"items": [deployment(image="registry/hami:v2.9.0")]}
+
+
+def with_namespace(cluster: Cluster, name: str, **labels: str) -> None:
+    cluster.objects[f"/api/v1/namespaces/{name}"] = {"metadata": {"name": name, "labels": labels}}
+
+
+def inject(cluster: Cluster, manifest: Any, *options: str) -> Done:
+    return gpu_topology("inject", "-f", "-", "--kubeconfig", cluster.kubeconfig, *options, stdin=json.dumps(manifest))
+
+
+def without_namespace(manifest: Any) -> Any:
+    metadata = {key: value for key, value in manifest["metadata"].items() if key != "namespace"}
+    return manifest | {"metadata": metadata}
+
+
+def test_a_manifest_is_injected_as_its_namespace_in_the_cluster_says(cluster: Cluster) -> None:
+    with_versions(cluster)
+    with_namespace(cluster, "team-a", **OPTED_IN)
+    done = inject(cluster, pod())
+    assert (done.code, done.err) == (0, "")
+    assert "gpu.topology/injected" in done.out
+    with_namespace(cluster, "team-a")
+    assert inject(cluster, pod()).err.startswith("skipped: Pod train: ")
+
+
+def test_the_versions_are_those_of_the_cluster(cluster: Cluster) -> None:
+    with_namespace(cluster, "team-a", **OPTED_IN)
+    assert "note: the version of HAMi is not known here" in inject(cluster, pod()).err
+    with_versions(cluster)
+    assert "not known" not in inject(cluster, pod()).err
+
+
+def test_a_manifest_without_a_namespace_goes_to_that_of_the_context(cluster: Cluster) -> None:
+    with_versions(cluster)
+    with_namespace(cluster, "team-b", **OPTED_IN)
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["contexts"].append({"name": "b", "context": config["contexts"][0]["context"] | {"namespace": "team-b"}})
+    cluster.kubeconfig.write_text(json.dumps(config))
+    assert inject(cluster, without_namespace(pod()), "--context", "b").err == ""
+    assert inject(cluster, without_namespace(pod())).err.startswith("gpu-topology: left out: get namespace default")
+    assert inject(cluster, without_namespace(pod()), "-n", "team-b").err == ""
+
+
+def test_what_may_not_be_read_is_left_out_of_an_injection_with_a_note(cluster: Cluster) -> None:
+    with_namespace(cluster, "team-a", **OPTED_IN)
+    cluster.objects[SCHEDULERS] = None
+    done = inject(cluster, pod())
+    assert done.code == 0
+    assert "left out: list Deployments of HAMi's scheduler: you may not (403)" in done.err
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_pod_waits_only_where_the_cluster_has_a_planner(cluster: Cluster, tmp_path: Path, *, alive: bool) -> None:
+    with_versions(cluster)
+    with_namespace(cluster, "team-a", **OPTED_IN)
+    registration = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/gpu-topology-webhook"
+    service = {"clientConfig": {"service": {"namespace": "system", "name": "gpu-topology-webhook"}}}
+    cluster.objects[registration] = {"webhooks": [{"name": "pods.gpu.topology", **service}]}
+    renewed = micro_time(datetime.now(UTC) - timedelta(minutes=0 if alive else 60))
+    lease = {"spec": {"holderIdentity": "x", "renewTime": renewed, "leaseDurationSeconds": 15}}
+    cluster.objects["/apis/coordination.k8s.io/v1/namespaces/system/leases/gpu-topology-place"] = lease
+    config = tmp_path / "config.yaml"
+    config.write_text("placement: {mode: 'on'}\n")
+    done = inject(cluster, pod(), "--config", str(config))
+    assert ("schedulingGates" in done.out) is alive
+
+
+def test_claims_of_a_manifest_are_those_of_the_cluster(cluster: Cluster, claims_enabled: tuple[str, str]) -> None:
+    with_versions(cluster)
+    name = add_claim_case(cluster, "first-available").partition("/")[2]
+    manifest = cluster.objects[f"/api/v1/namespaces/team/pods/{name}"]
+    done = inject(cluster, manifest, *claims_enabled)
+    assert done.code == 0, done.err
+    assert any(target.startswith(f"{RESOURCE}/namespaces/team/resourceclaims/") for target in cluster.asked)
+
+
+def test_a_cluster_and_a_state_directory_are_not_given_together(cluster: Cluster, tmp_path: Path) -> None:
+    assert inject(cluster, pod(), "--state", str(tmp_path)).code == 2
+    assert gpu_topology("bind", "-f", "-", "--state", tmp_path, "--context", "x").code == 2
+
+
+def bound(cluster: Cluster, *arguments: str, stdin: str = "") -> tuple[dict[str, Any], str]:
+    done = gpu_topology("bind", *arguments, "--kubeconfig", cluster.kubeconfig, "-o", "json", stdin=stdin)
+    assert done.out, done.err
+    outcome: dict[str, Any] = json.loads(done.out)
+    return outcome, done.err
+
+
+def test_a_pod_of_the_cluster_is_bound_with_what_its_node_publishes(cluster: Cluster) -> None:
+    add_pod(cluster, on(injected(pod()), "h20-node-1", [H20[0], H20[1]]))
+    add_topology(cluster, minutes_ago=1)
+    outcome, said = bound(cluster, "team-a/train")
+    assert (outcome["node"], outcome["link"]) == ("h20-node-1", "NVSwitch")
+    assert "left out: there is no node h20-node-1" in said
+    assert bound(cluster, "train", "-n", "team-a")[0] == outcome
+
+
+def test_of_another_node_nothing_is_known(cluster: Cluster) -> None:
+    add_pod(cluster, on(injected(pod()), "h20-node-1", [H20[0], H20[1]]))
+    add_topology(cluster, minutes_ago=1)
+    outcome, _ = bound(cluster, "team-a/train", "--node", "elsewhere")
+    assert outcome["link"] != "NVSwitch"
+
+
+def test_the_manifest_of_a_pod_is_bound_in_the_cluster(cluster: Cluster) -> None:
+    add_topology(cluster, minutes_ago=1)
+    with_namespace(cluster, "team-a", **OPTED_IN)
+    manifest = json.dumps(on(injected(pod()), "h20-node-1", [H20[0], H20[1]]))
+    assert bound(cluster, "-f", "-", stdin=manifest)[0]["link"] == "NVSwitch"
+
+
+def test_claims_of_a_pod_of_the_cluster_are_read_with_the_slices_of_its_node(
+    cluster: Cluster, claims_enabled: tuple[str, str]
+) -> None:
+    name = add_claim_case(cluster, "first-available")
+    outcome, _ = bound(cluster, name, "--node", "a100-bridged", *claims_enabled)
+    assert outcome["node"] == "a100-bridged"
+    assert f"{RESOURCE}/resourceslices?fieldSelector=spec.nodeName%3Da100-bridged&limit=500" in cluster.asked
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "expected either POD or --file"),
+        (["train", "-f", "-"], "expected either POD or --file"),
+        (["train", "--state", "."], "a pod of the cluster needs none"),
+        (["Team/Train"], "expected POD, NAMESPACE/POD or KIND/NAME"),
+    ],
+    ids=str,
+)
+def test_what_names_no_pod_or_two_is_wrong_usage(cluster: Cluster, arguments: list[str], said: str) -> None:
+    done = gpu_topology("bind", *arguments, "--kubeconfig", cluster.kubeconfig)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_a_pod_that_is_not_there_is_named(cluster: Cluster) -> None:
+    with_namespace(cluster, "team-a")
+    done = gpu_topology("bind", "team-a/train", "--kubeconfig", cluster.kubeconfig)
+    assert (done.code, done.err) == (1, "gpu-topology: there is no pod team-a/train in this cluster\n")
+
+
+@pytest.mark.parametrize("is_of_the_node", [True, False])
+def test_of_two_nodes_whose_names_make_one_label_each_is_shown_its_own(
+    cluster: Cluster, *, is_of_the_node: bool
+) -> None:
+    name = "node-1"
+    topology = replace(machines.h20(), node=name if is_of_the_node else "node-2")
+    owner = {"kind": "Node", "uid": "u"}
+    metadata = {"name": f"gpu-topology-{topology.node}", "namespace": "s", "ownerReferences": [owner]}
+    config_map = {"metadata": metadata, "data": {"topology.json": format_topology(topology)}}
+    cluster.objects[f"/api/v1/configmaps gpu.topology/node={node_label(name)}"] = {"items": [config_map]}
+    cluster.objects[f"/api/v1/nodes/{name}"] = {"metadata": {"name": name, "uid": "u"}}
+    done = gpu_topology("topology", "show", "--node", name, "--kubeconfig", cluster.kubeconfig)
+    assert done.code == (0 if is_of_the_node else 1), done.err
+    assert ("no agent has published its GPUs" in done.err) is not is_of_the_node
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["analyze", "-A"],
+        ["explain", "team-a/train"],
+        ["inject", "-f", "-"],
+        ["bind", "team-a/train"],
+        ["claim", "--gpus", "2", "--require-nvlink"],
+        ["topology", "show", "--node", "x"],
+        ["topology", "plan", "--gpus", "2"],
+        ["certs", "show"],
+        ["place", "release", "--all"],
+        ["state", "save", "/nowhere"],
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_every_command_takes_the_context_that_is_named(cluster: Cluster, command: list[str]) -> None:
+    done = gpu_topology(*command, "--kubeconfig", cluster.kubeconfig, "--context", "gone")
+    assert done.code in {1, 2}
+    assert 'there is no context "gone"' in done.err

@@ -1,0 +1,162 @@
+"""Kubeconfig files as kubectl merges them, and what one of their contexts says.
+
+https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from webhook.kube.contexts import Context
+from webhook.manifest.documents import read_yaml
+from webhook.model.errors import ConfigError, shorten
+from webhook.model.names import DEFAULT_NAMESPACE
+from webhook.printable import printable
+
+Object = dict[str, Any]
+
+_LISTS = {"contexts": "context", "clusters": "cluster", "users": "user"}
+_FILES = {
+    "clusters": ("certificate-authority",),
+    "users": ("client-certificate", "client-key", "tokenFile"),
+}
+"""The fields that name files, by lists."""
+_LISTED = 8
+"""Names that a message has room for."""
+
+
+def read_context(context: Context) -> Object:
+    """A kubeconfig with this context, its cluster and its user alone. Names of files in it are absolute.
+
+    Raises:
+        ConfigError: a file is no kubeconfig, or the context, its cluster or its user is not there.
+        ManifestError: a file cannot be read.
+    """
+    merged = _merged(context)
+    name = context.name or merged.current
+    if not name:
+        raise _unusable(context, "it has no current-context. Give --context NAME")
+    chosen = _named(merged, "contexts", name, context)
+    lists: Object = {"contexts": [{"name": name, "context": chosen}]}
+    for kind, member in (("clusters", "cluster"), ("users", "user")):
+        wanted = chosen.get(member)
+        if not wanted and kind == "users":
+            wanted, found = name, Object()  # the client wants a user in any case
+            chosen[member] = name
+        else:
+            found = _named(merged, kind, wanted, context)
+        lists[kind] = [{"name": wanted, member: found}]
+    if not isinstance(lists["clusters"][0]["cluster"].get("server"), str):
+        raise _unusable(context, f"cluster {shorten(chosen['cluster'])} names no server")
+    return {"apiVersion": "v1", "kind": "Config", "current-context": name} | lists
+
+
+def namespace_of(context: Context) -> str:
+    """The namespace that the context names, and ``default`` if it names none, as kubectl takes it.
+
+    Raises:
+        ConfigError: a file is no kubeconfig, or there is no such context.
+        ManifestError: a file cannot be read.
+    """
+    merged = _merged(context)
+    name = context.name or merged.current
+    if not context.name and name not in merged.lists["contexts"]:
+        return DEFAULT_NAMESPACE
+    namespace = _named(merged, "contexts", name, context).get("namespace")
+    return namespace if isinstance(namespace, str) and namespace else DEFAULT_NAMESPACE
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    current: str
+    lists: Mapping[str, Mapping[str, Object]]
+    """By the members of a kubeconfig, then by name."""
+
+
+def _merged(context: Context) -> _Merged:
+    """All files together: who names something first is believed, and nothing is mixed with what others say of it."""
+    lists: dict[str, dict[str, Object]] = {kind: {} for kind in _LISTS}
+    current = ""
+    for path in _there(context):
+        document = _read(path)
+        said = document.get("current-context")
+        current = current or (said if isinstance(said, str) else "")
+        for kind, found in lists.items():
+            for name, entry in _entries(document, kind, path):
+                found.setdefault(name, entry)
+    return _Merged(current, lists)
+
+
+def _there(context: Context) -> list[Path]:
+    return [path for path in context.files if len(context.files) == 1 or exists(path)]
+
+
+def exists(path: Path) -> bool:
+    """Whether something is there. What may not be looked at counts as there: reading it says what is wrong."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _read(path: Path) -> Object:
+    documents = read_yaml(path)
+    if len(documents) > 1:
+        raise ConfigError(f"{path}: expected a kubeconfig, found {len(documents)} documents")
+    document = documents[0] if documents else {}
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path}: expected a kubeconfig: it is no mapping")
+    return document
+
+
+def _entries(document: Object, kind: str, path: Path) -> Iterator[tuple[str, Object]]:
+    """Names and what they stand for, in one file.
+
+    Raises:
+        ConfigError: a name stands there twice, which kubectl refuses too.
+    """
+    listed, seen = document.get(kind), set[str]()
+    for each in listed if isinstance(listed, list) else ():
+        name = each.get("name") if isinstance(each, dict) else None
+        if not isinstance(name, str):
+            continue
+        if name in seen:
+            raise ConfigError(f"{path}: expected a kubeconfig: two of its {kind} are called {shorten(name)}")
+        seen.add(name)
+        entry = each.get(_LISTS[kind])
+        yield name, _absolute(entry, kind, path) if isinstance(entry, dict) else {}
+
+
+def _absolute(entry: Object, kind: str, path: Path) -> Object:
+    """The entry with the names of files as seen from the directory of the kubeconfig."""
+    found = {**entry}
+    for member in _FILES.get(kind, ()):
+        if isinstance(found.get(member), str) and found[member]:
+            found[member] = _from(path, found[member])
+    plugin = found.get("exec")
+    command = plugin.get("command") if isinstance(plugin, dict) else None
+    if isinstance(plugin, dict) and isinstance(command, str) and os.sep in command:  # else it is looked for in PATH
+        found["exec"] = {**plugin, "command": _from(path, command)}
+    return found
+
+
+def _from(kubeconfig: Path, name: str) -> str:
+    return os.path.normpath(Path.cwd() / kubeconfig.parent / name)
+
+
+def _named(merged: _Merged, kind: str, name: Any, context: Context) -> Object:
+    found = merged.lists[kind]
+    if isinstance(name, str) and name in found:
+        return {**found[name]}
+    listed = ", ".join([*found][:_LISTED]) + (f" and {len(found) - _LISTED} more" if len(found) > _LISTED else "")
+    what, there = _LISTS[kind], printable(listed) or "none"
+    raise _unusable(context, f"there is no {what} {shorten(name)}; the {kind} there are: {there}")
+
+
+def _unusable(context: Context, problem: str) -> ConfigError:
+    return ConfigError(f"{context.source}: expected a kubeconfig: {problem}")
