@@ -45,7 +45,7 @@ class Linked:
 
     def said_of(self, index: int) -> str:
         """What is wrong with the links of a card; empty if nothing is."""
-        label = f"GPU{index} "
+        label = f"GPU{index} has "
         return next((found.removeprefix(label) for found in self._health.findings if found.startswith(label)), "")
 
     def links(self) -> Iterator[Link]:
