@@ -10,13 +10,16 @@ from typing import Any
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 import pytest
 
+import webhook.discovery.counters
 import webhook.discovery.field_values
 import webhook.discovery.nvml
 from tests.nvml.machines import Machine, dgx1_v100, gb200_tray, h20, hgx_a100, l40s, write_machine
 from tests.nvml.stub import Play
 
 SOURCES = Path(webhook.discovery.nvml.__file__).parents[1]
-LOADERS = [Path(webhook.discovery.field_values.__file__), Path(webhook.discovery.nvml.__file__)]
+STARTERS = [Path(webhook.discovery.counters.__file__), Path(webhook.discovery.nvml.__file__)]
+"""The modules that may start NVML."""
+LOADERS = [STARTERS[0], Path(webhook.discovery.field_values.__file__), STARTERS[1]]
 """The modules that may load the bindings."""
 
 
@@ -171,9 +174,21 @@ def test_no_other_module_loads_the_bindings() -> None:
     assert sorted(importers) == LOADERS
 
 
-def test_only_one_module_starts_nvml() -> None:
+def test_only_two_modules_start_nvml() -> None:
     starters = [path for path in SOURCES.rglob("*.py") if "nvmlInit" in path.read_text()]
-    assert starters == [Path(webhook.discovery.nvml.__file__)]
+    assert sorted(starters) == STARTERS
+
+
+def test_utilisation_is_told_in_per_cent(play: Play) -> None:
+    play(gb200_tray().with_counters(0, busy=93))
+    pynvml.nvmlInit()
+    rates = pynvml.nvmlDeviceGetUtilizationRates(pynvml.nvmlDeviceGetHandleByIndex(0))
+    pynvml.nvmlShutdown()
+    assert (rates.gpu, rates.memory) == (93, 0)
+
+
+def test_a_gpu_may_have_no_utilisation(play: Play) -> None:
+    assert raised(h20(), play, "nvmlDeviceGetUtilizationRates") == 3
 
 
 def raised(machine: Machine, play: Play, function: str, *arguments: object) -> int:

@@ -2,6 +2,8 @@
  * A libnvidia-ml.so.1 that plays a machine. It stands where the NVIDIA driver's library would; all above it is real: the
  * Python bindings, and what calls them.
  *
+ * The number of calls of functions that need a started NVML is what nvml_stub_calls() gives.
+ *
  * The machine is described by the text file that the environment variable NVML_STUB_MACHINE names. It is read by each
  * nvmlInit that starts NVML, so that one process can play one machine after another. Without the variable no driver is
  * loaded (9). A file that cannot be read is an unknown error (999), and stderr says which line is wrong.
@@ -40,6 +42,7 @@
  *   gpu N field ID CODE                this field value has this error
  *   gpu N value ID SCOPE TYPE VALUE    this field value is VALUE, of a type: double, uint, ulong, ulonglong, slonglong,
  *                                      sint, ushort; of the type "new", which nvml.h does not have
+ *   gpu N utilization GPU MEMORY       per cent
  *   gpu N error FUNCTION CODE          this function returns this error for this GPU; * stands for all functions that
  *                                      take a handle
  *   gpu N lost                         there is not even a handle: GPU is lost (15)
@@ -60,7 +63,7 @@
 
 #define API __attribute__((visibility("default")))
 
-enum { MAX_GPUS = 64, MAX_LINKS = 36, MAX_WORDS = 128, MAX_ERRORS = 128, MAX_VALUES = 128, TEXT = 256 };
+enum { MAX_GPUS = 64, MAX_LINKS = 36, MAX_WORDS = 128, MAX_ERRORS = 128, MAX_VALUES = 512, TEXT = 256 };
 
 /* nvmlReturn_t */
 enum {
@@ -91,6 +94,10 @@ typedef struct {
 typedef struct {
     unsigned long long total, free, used;
 } memory_info;
+
+typedef struct {
+    unsigned int gpu, memory;
+} utilization;
 
 typedef struct {
     unsigned int field_id, scope_id;
@@ -132,7 +139,7 @@ struct c2c {
 
 struct gpu {
     char uuid[TEXT], bus[TEXT], name[TEXT];
-    int has_minor, has_numa, numa, has_capability, has_memory, has_mig, has_pcie, has_fabric, lost;
+    int has_minor, has_numa, numa, has_capability, has_memory, has_mig, has_pcie, has_fabric, has_utilization, lost;
     unsigned int minor, mig[2], pcie[2];
     int capability[2];
     unsigned long long memory;
@@ -143,6 +150,7 @@ struct gpu {
     unsigned int slot_end, value_count;
     field_value values[MAX_VALUES];
     fabric_info fabric;
+    utilization utilization;
 };
 
 struct error {
@@ -164,6 +172,7 @@ static struct {
 
 static unsigned int users;      /* nvmlInit calls without their nvmlShutdown */
 static unsigned int generation; /* of handles */
+static unsigned long calls;     /* of functions that need a started NVML */
 
 /* The description */
 
@@ -355,6 +364,8 @@ static int read_gpu(char *line)
         return gpu->has_mig = sscanf(text, "%u %u", &gpu->mig[0], &gpu->mig[1]) == 2;
     if (strcmp(key, "pcie") == 0)
         return gpu->has_pcie = sscanf(text, "%u %u", &gpu->pcie[0], &gpu->pcie[1]) == 2;
+    if (strcmp(key, "utilization") == 0)
+        return gpu->has_utilization = sscanf(text, "%u %u", &gpu->utilization.gpu, &gpu->utilization.memory) == 2;
     if (strcmp(key, "c2c") == 0)
         return read_c2c(gpu, text);
     if (strcmp(key, "fabric") == 0)
@@ -497,6 +508,7 @@ static int index_of(const struct gpu *gpu)
 
 #define STARTED()                                                                                                              \
     do {                                                                                                                       \
+        calls++;                                                                                                               \
         if (!users)                                                                                                            \
             return UNINITIALIZED;                                                                                              \
         nvml_return code_ = refusal(__func__, -1);                                                                             \
@@ -550,6 +562,11 @@ static void give_bus_id(const char *bus_id, pci_info *to)
 /* By this a test knows that it has the stub, and not a driver. */
 API void nvml_stub(void)
 {
+}
+
+API unsigned long nvml_stub_calls(void)
+{
+    return calls;
 }
 
 /* nvml.h: initialization, errors, the system */
@@ -689,6 +706,17 @@ API nvml_return nvmlDeviceGetMemoryInfo(nvml_device handle, memory_info *memory)
     if (!gpu->has_memory)
         return NOT_SUPPORTED;
     *memory = (memory_info){.total = gpu->memory, .free = gpu->memory, .used = 0};
+    return SUCCESS;
+}
+
+API nvml_return nvmlDeviceGetUtilizationRates(nvml_device handle, utilization *rates)
+{
+    GPU(gpu, handle);
+    if (!rates)
+        return INVALID_ARGUMENT;
+    if (!gpu->has_utilization)
+        return NOT_SUPPORTED;
+    *rates = gpu->utilization;
     return SUCCESS;
 }
 
