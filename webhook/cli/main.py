@@ -27,6 +27,7 @@ from webhook.cli import (
     remap,
     serve,
     state,
+    verify,
 )
 from webhook.cli.complaint import complain
 from webhook.cli.topology import topology
@@ -54,6 +55,7 @@ app.command(add_help_option=False, context_settings={"allow_extra_args": True, "
 app.add_typer(place.place)
 app.add_typer(topology)
 app.command()(claim.claim)
+app.command()(verify.verify)
 app.add_typer(certs.certs)
 app.add_typer(state.state)
 app.command()(demo.demo)
