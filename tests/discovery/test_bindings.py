@@ -10,13 +10,20 @@ from typing import Any
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 import pytest
 
+import webhook.discovery.counters
 import webhook.discovery.field_values
 import webhook.discovery.nvml
+import webhook.discovery.usage
 from tests.nvml.machines import Machine, dgx1_v100, gb200_tray, h20, hgx_a100, l40s, write_machine
 from tests.nvml.stub import Play
 
 SOURCES = Path(webhook.discovery.nvml.__file__).parents[1]
-LOADERS = [Path(webhook.discovery.field_values.__file__), Path(webhook.discovery.nvml.__file__)]
+STARTERS = [
+    Path(module.__file__ or "")
+    for module in (webhook.discovery.counters, webhook.discovery.nvml, webhook.discovery.usage)
+]
+"""The modules that may start NVML."""
+LOADERS = sorted([*STARTERS, Path(webhook.discovery.field_values.__file__)])
 """The modules that may load the bindings."""
 
 
@@ -153,6 +160,25 @@ def test_the_fabric_has_the_layout_of_nvml(handle: Any) -> None:
     assert bytes(info.clusterUuid).hex() == "5e3a91c470d24b6f8f15c2a9d4e60b37"
 
 
+def test_the_memory_information_has_the_layout_of_nvml(play: Play) -> None:
+    play(gb200_tray().with_card(0, lines=("used 1048576", "reserved 4096")))
+    pynvml.nvmlInit()
+    first = pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByIndex(0))
+    second = pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByIndex(0), pynvml.nvmlMemory_v2)
+    pynvml.nvmlShutdown()
+    assert (first.used, second.used, second.reserved) == (1048576 + 4096, 1048576, 4096)
+
+
+def test_processes_have_the_layout_of_nvml(play: Play) -> None:
+    play(gb200_tray().with_card(0, lines=("processes 3",)))
+    pynvml.nvmlInit()
+    handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+    found = [process.pid for process in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)]
+    none = pynvml.nvmlDeviceGetGraphicsRunningProcesses(handle)
+    pynvml.nvmlShutdown()
+    assert (found, none) == ([1000, 1001, 1002], [])
+
+
 def test_a_question_about_two_gpus_reaches_the_stub(handle: Any) -> None:
     assert pynvml.nvmlDeviceGetP2PStatus(handle, other(), 0) == 2
     assert pynvml.nvmlDeviceGetTopologyCommonAncestor(handle, other()) == 40
@@ -171,9 +197,21 @@ def test_no_other_module_loads_the_bindings() -> None:
     assert sorted(importers) == LOADERS
 
 
-def test_only_one_module_starts_nvml() -> None:
+def test_no_other_module_starts_nvml() -> None:
     starters = [path for path in SOURCES.rglob("*.py") if "nvmlInit" in path.read_text()]
-    assert starters == [Path(webhook.discovery.nvml.__file__)]
+    assert sorted(starters) == STARTERS
+
+
+def test_utilisation_is_told_in_per_cent(play: Play) -> None:
+    play(gb200_tray().with_counters(0, busy=93))
+    pynvml.nvmlInit()
+    rates = pynvml.nvmlDeviceGetUtilizationRates(pynvml.nvmlDeviceGetHandleByIndex(0))
+    pynvml.nvmlShutdown()
+    assert (rates.gpu, rates.memory) == (93, 0)
+
+
+def test_a_gpu_may_have_no_utilisation(play: Play) -> None:
+    assert raised(h20(), play, "nvmlDeviceGetUtilizationRates") == 3
 
 
 def raised(machine: Machine, play: Play, function: str, *arguments: object) -> int:

@@ -126,6 +126,22 @@ class Machine:
         """One function fails for one GPU."""
         return self.with_card(index, lines=(*self.cards[index].lines, f"error {function} {code}"))
 
+    def with_counters(
+        self,
+        index: int,
+        *,
+        nvlink_kib: tuple[int, int] | None = None,
+        pcie: tuple[int, int] | None = None,
+        busy: int = -1,
+    ) -> "Machine":
+        """One GPU has these counters, each sent and received: of every link in KiB, of PCIe in bytes; and per cent."""
+        card, lines = self.cards[index], []
+        for link in range(len(card.links)) if nvlink_kib else ():
+            lines += [f"value {138 + way} {link} ulonglong {kib}" for way, kib in enumerate(nvlink_kib or ())]
+        lines += [f"value {197 + way} 0 ulonglong {sent}" for way, sent in enumerate(pcie or ())]
+        lines += [f"utilization {busy} 0"] if busy >= 0 else []
+        return self.with_card(index, lines=(*card.lines, *lines))
+
     def with_lost(self, index: int) -> "Machine":
         """One GPU has fallen off the bus."""
         return self.with_card(index, lines=("lost",))

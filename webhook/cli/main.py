@@ -29,6 +29,7 @@ from webhook.cli import (
     serve,
     state,
     status,
+    verify,
 )
 from webhook.cli.complaint import complain
 from webhook.cli.topology import topology
@@ -57,6 +58,7 @@ app.command(add_help_option=False, context_settings={"allow_extra_args": True, "
 app.add_typer(place.place)
 app.add_typer(topology)
 app.command()(claim.claim)
+app.command()(verify.verify)
 app.add_typer(certs.certs)
 app.add_typer(state.state)
 app.command()(acceptance.acceptance)

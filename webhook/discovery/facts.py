@@ -57,6 +57,44 @@ class FieldValue:
         return self.value if isinstance(self.value, int) and self.value >= 0 else None
 
 
+class Direction(StrEnum):
+    """As the card sees it."""
+
+    TX = "tx"
+    """Sent."""
+    RX = "rx"
+    """Received."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByteCounter:
+    """A counter of the driver, as it stands."""
+
+    bytes: int
+    begins_anew_at: int
+    """The bytes after which its type has no room and it begins at 0: 2**32, 2**42 or more."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CardCounters:
+    """What one GPU says of its traffic since its driver was loaded. What it does not say is absent."""
+
+    index: int
+    uuid: str
+    nvlink: Mapping[tuple[Direction, int], ByteCounter] = field(default_factory=dict)
+    """Payload, by direction and the number of the link."""
+    pcie: Mapping[Direction, ByteCounter] = field(default_factory=dict)
+    """May begin anew more than once between two readings where the driver counts in 32 bits: 2**32 bytes are less than
+    a tenth of a second of PCIe 5."""
+    utilization: float | None = None
+    """Share of the driver's last sample period, 1/6 s to 1 s, in which a kernel ran, from 0 to 1: nvml.h."""
+
+    def nvlink_bytes(self, direction: Direction) -> int | None:
+        """The sum over all links; None if none of them says it."""
+        found = [counter.bytes for (told, _), counter in self.nvlink.items() if told is direction]
+        return sum(found) if found else None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinkFacts:
     """One NVLink of a GPU."""

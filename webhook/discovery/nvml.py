@@ -1,4 +1,4 @@
-"""What NVML says of the GPUs, as facts: the only module that starts NVML.
+"""What NVML says of the GPUs, as facts.
 
 Meanings of functions, fields and errors are those of ``nvml.h``; the Python bindings raise an error of NVML as
 ``pynvml.NVMLError``. Each reading starts and ends NVML, so that a driver can be unloaded in between.

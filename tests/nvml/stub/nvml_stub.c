@@ -2,6 +2,8 @@
  * A libnvidia-ml.so.1 that plays a machine. It stands where the NVIDIA driver's library would; all above it is real: the
  * Python bindings, and what calls them.
  *
+ * The number of calls of functions that need a started NVML is what nvml_stub_calls() gives.
+ *
  * The machine is described by the text file that the environment variable NVML_STUB_MACHINE names. It is read by each
  * nvmlInit that starts NVML, so that one process can play one machine after another. Without the variable no driver is
  * loaded (9). A file that cannot be read is an unknown error (999), and stderr says which line is wrong.
@@ -16,6 +18,8 @@
  *   error FUNCTION CODE                this function returns this error, for all GPUs; 13 stands for a symbol that an
  *                                      old driver does not have
  *   hang FUNCTION                      this function says so on stderr and never returns
+ *   traffic PATH                       a file of the stub of CUDA: two counters of 64 bits for each GPU, the bytes that its
+ *                                      links have sent and received; fields 138 and 139 give each link's part
  *   p2p ONE OTHER STATUS               two GPUs have this nvmlGpuP2PStatus_t, both ways; 0 unless said
  *   ancestor ONE OTHER LEVEL           and this nvmlGpuTopologyLevel_t; not supported (3) unless said
  *   gpu N uuid TEXT                    N counts from 0 without gaps; each of these lines creates the GPU
@@ -40,6 +44,10 @@
  *   gpu N field ID CODE                this field value has this error
  *   gpu N value ID SCOPE TYPE VALUE    this field value is VALUE, of a type: double, uint, ulong, ulonglong, slonglong,
  *                                      sint, ushort; of the type "new", which nvml.h does not have
+ *   gpu N utilization GPU MEMORY       per cent
+ *   gpu N used BYTES                   of its memory, without RESERVED; 0 unless said
+ *   gpu N reserved BYTES               that the driver keeps; the first form of the memory information counts it as used
+ *   gpu N processes NUMBER             with a context of CUDA on it; 0 unless said
  *   gpu N error FUNCTION CODE          this function returns this error for this GPU; * stands for all functions that
  *                                      take a handle
  *   gpu N lost                         there is not even a handle: GPU is lost (15)
@@ -60,7 +68,7 @@
 
 #define API __attribute__((visibility("default")))
 
-enum { MAX_GPUS = 64, MAX_LINKS = 36, MAX_WORDS = 128, MAX_ERRORS = 128, MAX_VALUES = 128, TEXT = 256 };
+enum { MAX_GPUS = 64, MAX_LINKS = 36, MAX_WORDS = 128, MAX_ERRORS = 128, MAX_VALUES = 512, TEXT = 256 };
 
 /* nvmlReturn_t */
 enum {
@@ -69,8 +77,8 @@ enum {
 };
 
 /* Field ids of nvml.h. */
-enum { NVLINK_LINK_COUNT = 91, NVLINK_GET_STATE = 165, C2C_LINK_COUNT = 170, C2C_LINK_GET_STATUS = 171,
-       C2C_LINK_GET_MAX_BW = 172 };
+enum { NVLINK_LINK_COUNT = 91, NVLINK_THROUGHPUT_DATA_TX = 138, NVLINK_THROUGHPUT_DATA_RX = 139, NVLINK_GET_STATE = 165,
+       C2C_LINK_COUNT = 170, C2C_LINK_GET_STATUS = 171, C2C_LINK_GET_MAX_BW = 172 };
 
 /* nvmlValueType_t */
 enum { DOUBLE = 0, UNSIGNED_INT = 1, UNSIGNED_LONG = 2, UNSIGNED_LONG_LONG = 3, SIGNED_LONG_LONG = 4, SIGNED_INT = 5,
@@ -91,6 +99,21 @@ typedef struct {
 typedef struct {
     unsigned long long total, free, used;
 } memory_info;
+
+typedef struct {
+    unsigned int version;
+    unsigned long long total, reserved, free, used;
+} memory_info_v2;
+
+typedef struct {
+    unsigned int pid;
+    unsigned long long used;
+    unsigned int gpu_instance, compute_instance;
+} process_info;
+
+typedef struct {
+    unsigned int gpu, memory;
+} utilization;
 
 typedef struct {
     unsigned int field_id, scope_id;
@@ -117,6 +140,8 @@ typedef struct {
 
 _Static_assert(sizeof(pci_info) == 68, "nvmlPciInfo_t");
 _Static_assert(sizeof(field_value) == 40, "nvmlFieldValue_t");
+_Static_assert(sizeof(memory_info_v2) == 40, "nvmlMemory_v2_t");
+_Static_assert(sizeof(process_info) == 24, "nvmlProcessInfo_v2_t");
 _Static_assert(sizeof(fabric_info) == 36, "nvmlGpuFabricInfo_v2_t");
 
 struct link {
@@ -132,10 +157,11 @@ struct c2c {
 
 struct gpu {
     char uuid[TEXT], bus[TEXT], name[TEXT];
-    int has_minor, has_numa, numa, has_capability, has_memory, has_mig, has_pcie, has_fabric, lost;
+    int has_minor, has_numa, numa, has_capability, has_memory, has_mig, has_pcie, has_fabric, has_utilization, lost;
     unsigned int minor, mig[2], pcie[2];
     int capability[2];
-    unsigned long long memory;
+    unsigned long long memory, used, reserved;
+    unsigned int processes, number; /* number: in the machine, whichever GPUs are shown */
     unsigned long long words[MAX_WORDS];
     unsigned int word_count, c2c_count, link_end;
     struct c2c c2c[MAX_LINKS];
@@ -143,6 +169,7 @@ struct gpu {
     unsigned int slot_end, value_count;
     field_value values[MAX_VALUES];
     fabric_info fabric;
+    utilization utilization;
 };
 
 struct error {
@@ -153,7 +180,7 @@ struct error {
 };
 
 static struct {
-    char driver[TEXT], hanging[TEXT];
+    char driver[TEXT], hanging[TEXT], traffic[4096];
     int cuda;
     unsigned int gpu_count, error_count;
     struct gpu gpus[MAX_GPUS];
@@ -164,6 +191,7 @@ static struct {
 
 static unsigned int users;      /* nvmlInit calls without their nvmlShutdown */
 static unsigned int generation; /* of handles */
+static unsigned long calls;     /* of functions that need a started NVML */
 
 /* The description */
 
@@ -335,6 +363,7 @@ static int read_gpu(char *line)
         machine.gpu_count++;
     struct gpu *gpu = &machine.gpus[index];
     char *text = rest_of(line, 3);
+    gpu->number = index;
     if (strcmp(key, "uuid") == 0)
         return copy_text(gpu->uuid, text), 1;
     if (strcmp(key, "bus") == 0)
@@ -355,6 +384,14 @@ static int read_gpu(char *line)
         return gpu->has_mig = sscanf(text, "%u %u", &gpu->mig[0], &gpu->mig[1]) == 2;
     if (strcmp(key, "pcie") == 0)
         return gpu->has_pcie = sscanf(text, "%u %u", &gpu->pcie[0], &gpu->pcie[1]) == 2;
+    if (strcmp(key, "used") == 0)
+        return sscanf(text, "%llu", &gpu->used) == 1;
+    if (strcmp(key, "reserved") == 0)
+        return sscanf(text, "%llu", &gpu->reserved) == 1;
+    if (strcmp(key, "processes") == 0)
+        return sscanf(text, "%u", &gpu->processes) == 1;
+    if (strcmp(key, "utilization") == 0)
+        return gpu->has_utilization = sscanf(text, "%u %u", &gpu->utilization.gpu, &gpu->utilization.memory) == 2;
     if (strcmp(key, "c2c") == 0)
         return read_c2c(gpu, text);
     if (strcmp(key, "fabric") == 0)
@@ -398,6 +435,8 @@ static int read_line(char *line)
         return copy_text(machine.driver, rest_of(line, 1)), 1;
     if (strcmp(key, "cuda") == 0)
         return sscanf(line, "cuda %d", &machine.cuda) == 1;
+    if (strcmp(key, "traffic") == 0)
+        return sscanf(line, "traffic %4095s", machine.traffic) == 1;
     if (strcmp(key, "hang") == 0)
         return copy_text(machine.hanging, rest_of(line, 1)), 1;
     if (strcmp(key, "error") == 0)
@@ -497,6 +536,7 @@ static int index_of(const struct gpu *gpu)
 
 #define STARTED()                                                                                                              \
     do {                                                                                                                       \
+        calls++;                                                                                                               \
         if (!users)                                                                                                            \
             return UNINITIALIZED;                                                                                              \
         nvml_return code_ = refusal(__func__, -1);                                                                             \
@@ -550,6 +590,11 @@ static void give_bus_id(const char *bus_id, pci_info *to)
 /* By this a test knows that it has the stub, and not a driver. */
 API void nvml_stub(void)
 {
+}
+
+API unsigned long nvml_stub_calls(void)
+{
+    return calls;
 }
 
 /* nvml.h: initialization, errors, the system */
@@ -688,7 +733,59 @@ API nvml_return nvmlDeviceGetMemoryInfo(nvml_device handle, memory_info *memory)
         return INVALID_ARGUMENT;
     if (!gpu->has_memory)
         return NOT_SUPPORTED;
-    *memory = (memory_info){.total = gpu->memory, .free = gpu->memory, .used = 0};
+    unsigned long long taken = gpu->used + gpu->reserved;
+    *memory = (memory_info){.total = gpu->memory, .free = gpu->memory - taken, .used = taken};
+    return SUCCESS;
+}
+
+API nvml_return nvmlDeviceGetMemoryInfo_v2(nvml_device handle, memory_info_v2 *memory)
+{
+    GPU(gpu, handle);
+    if (!memory)
+        return INVALID_ARGUMENT;
+    if (memory->version != (sizeof *memory | 2u << 24))
+        return VERSION_MISMATCH;
+    if (!gpu->has_memory)
+        return NOT_SUPPORTED;
+    memory->total = gpu->memory;
+    memory->used = gpu->used;
+    memory->reserved = gpu->reserved;
+    memory->free = gpu->memory - gpu->used - gpu->reserved;
+    return SUCCESS;
+}
+
+API nvml_return nvmlDeviceGetComputeRunningProcesses_v3(nvml_device handle, unsigned int *count, process_info *processes)
+{
+    GPU(gpu, handle);
+    if (!count)
+        return INVALID_ARGUMENT;
+    unsigned int room = *count;
+    *count = gpu->processes;
+    if (room < gpu->processes || (gpu->processes && !processes))
+        return INSUFFICIENT_SIZE;
+    for (unsigned int place = 0; place < gpu->processes; place++)
+        processes[place] = (process_info){.pid = 1000 + place, .used = gpu->used / gpu->processes};
+    return SUCCESS;
+}
+
+API nvml_return nvmlDeviceGetGraphicsRunningProcesses_v3(nvml_device handle, unsigned int *count, process_info *processes)
+{
+    GPU(gpu, handle);
+    (void)processes;
+    if (!count)
+        return INVALID_ARGUMENT;
+    *count = 0;
+    return SUCCESS;
+}
+
+API nvml_return nvmlDeviceGetUtilizationRates(nvml_device handle, utilization *rates)
+{
+    GPU(gpu, handle);
+    if (!rates)
+        return INVALID_ARGUMENT;
+    if (!gpu->has_utilization)
+        return NOT_SUPPORTED;
+    *rates = gpu->utilization;
     return SUCCESS;
 }
 
@@ -858,6 +955,24 @@ static nvml_return c2c_field(const struct gpu *gpu, unsigned int id, unsigned in
     return SUCCESS;
 }
 
+/* Each link has an equal part of what all have moved, in KiB. */
+static nvml_return link_traffic(const struct gpu *gpu, unsigned int id, unsigned int number, field_value *answer)
+{
+    unsigned long long counters[MAX_GPUS][2] = {{0}};
+    unsigned int links;
+    if (link_count(gpu, &links) || number >= gpu->link_end || !gpu->links[number].present)
+        return NOT_SUPPORTED;
+    FILE *file = fopen(machine.traffic, "rb");
+    if (file) {
+        if (fread(counters, 1, sizeof counters, file) != sizeof counters)
+            memset(counters, 0, sizeof counters);
+        fclose(file);
+    }
+    answer->value.ull = counters[gpu->number][id == NVLINK_THROUGHPUT_DATA_RX] / 1024 / links;
+    answer->value_type = UNSIGNED_LONG_LONG;
+    return SUCCESS;
+}
+
 static nvml_return field(struct gpu *gpu, field_value *answer)
 {
     unsigned int id = answer->field_id, scope = answer->scope_id;
@@ -873,6 +988,8 @@ static nvml_return field(struct gpu *gpu, field_value *answer)
     *answer = (field_value){.field_id = id, .scope_id = scope, .timestamp = TIMESTAMP, .value_type = UNSIGNED_INT};
     if (id == NVLINK_LINK_COUNT)
         return link_count(gpu, &answer->value.ui);
+    if (*machine.traffic && (id == NVLINK_THROUGHPUT_DATA_TX || id == NVLINK_THROUGHPUT_DATA_RX))
+        return link_traffic(gpu, id, scope, answer);
     if (gpu->capability[0] < 9)
         return NOT_SUPPORTED;
     if (id == NVLINK_GET_STATE)

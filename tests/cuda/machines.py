@@ -1,0 +1,114 @@
+"""Machines as CUDA and NCCL show them: what the stubs of both play, beside the same machine for NVML.
+
+Rates are those of the topology's model, unless a test says otherwise.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+from pathlib import Path
+
+from tests.nvml.machines import Machine, write_machine
+from webhook.discovery.discover import discover
+from webhook.topology.connections import Connections, PathType
+from webhook.topology.sets import assess
+
+STAGED = 9.0
+"""GB/s through the memory of the host."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """From one card to another."""
+
+    gbps: float
+    over: str = "pcie"
+    """``nvlink``; ``pcie``; ``half``: NVLink, whose counters rise by half of the bytes."""
+    access: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Cards with the ways between them. Cards are named by NVML's indices."""
+
+    machine: Machine
+    ways: dict[tuple[int, int], Way]
+    set_way: Way
+    order: tuple[int, ...]
+    """CUDA's: the fastest first, which here is the last."""
+    counters: bool = True
+    """Whether the driver counts bytes over NVLink."""
+    lines: tuple[str, ...] = ()
+    """More lines of the stub of CUDA: ``hang cuMemcpyPeerAsync 10``."""
+
+    def with_way(self, one: int, other: int, way: Way) -> "Bench":
+        """In one direction."""
+        return replace(self, ways={**self.ways, (one, other): way})
+
+    def with_ways(self, one: int, other: int, way: Way) -> "Bench":
+        """In both."""
+        return self.with_way(one, other, way).with_way(other, one, way)
+
+    def with_set(self, way: Way) -> "Bench":
+        """All-reduces are as fast as that, and go that way."""
+        return replace(self, set_way=way)
+
+    def with_lines(self, *lines: str) -> "Bench":
+        """More of what the stub understands."""
+        return replace(self, lines=(*self.lines, *lines))
+
+    def without_counters(self) -> "Bench":
+        """A driver that has none."""
+        return replace(self, counters=False)
+
+    def seeing(self, *cards: int) -> "Bench":
+        """CUDA sees these cards alone."""
+        return replace(self, order=cards)
+
+    def on(self, machine: Machine) -> "Bench":
+        """The same ways, while NVML shows something else."""
+        return replace(self, machine=machine)
+
+
+def bench(machine: Machine, directory: Path) -> Bench:
+    """All ways of a machine are as fast as its topology says, and NVLink carries what it should.
+
+    NVML must be played already: it tells the topology.
+    """
+    topology = discover(node=machine.name, root=directory)
+    connections, indices = Connections(topology), [gpu.index for gpu in topology.gpus]
+    ways = {}
+    for one, other in permutations(indices, 2):
+        found = connections.direct(one, other)
+        over = "nvlink" if found.type is PathType.NVL else "pcie"
+        ways[one, other] = Way(gbps=found.bandwidth, over=over)
+    together = assess(topology, indices, connections) if indices else None
+    over = "nvlink" if together and together.every_pair_has_nvlink else "pcie"
+    rate = together.ring_bandwidth if together else 1.0
+    return Bench(machine=machine, ways=ways, set_way=Way(gbps=rate, over=over), order=tuple(reversed(indices)))
+
+
+def write_bench(found: Bench, directory: Path) -> tuple[Path, Path]:
+    """Writes the descriptions of both stubs; gives NVML's and CUDA's."""
+    traffic = directory / "traffic"
+    counting = (f"traffic {traffic}",) if found.counters else ()
+    nvml = write_machine(found.machine.with_lines(*counting), directory)
+    cuda = directory / "cuda.txt"
+    cuda.write_text("".join(f"{line}\n" for line in description_of(found, traffic)), encoding="utf-8")
+    return nvml, cuda
+
+
+def description_of(found: Bench, traffic: Path) -> Sequence[str]:
+    """What the stub of CUDA reads."""
+    cards = found.machine.cards
+    return [
+        "version 12080",
+        f"traffic {traffic}",
+        "latency 2.5",
+        f"staged {STAGED}",
+        f"free {64 * 1024**3}",
+        f"set {found.set_way.gbps} {found.set_way.over}",
+        *(f"gpu {number} {card} {cards[card].uuid}" for number, card in enumerate(found.order)),
+        *(f"pair {one} {other} {way.gbps} {way.over} {int(way.access)}" for (one, other), way in found.ways.items()),
+        *found.lines,
+    ]

@@ -1,0 +1,123 @@
+/*
+ * A libnccl.so.2 above the stub of CUDA, which knows how fast an all-reduce is and which way it takes. Ranks of several
+ * processes do not meet: each is alone with what its own streams take.
+ */
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define API __attribute__((visibility("default")))
+
+enum { MAX_RANKS = 64, VERSION = 22703, FLOAT32 = 7, SUM = 0 };
+enum { SUCCESS = 0, UNHANDLED_CUDA_ERROR = 1, INVALID_ARGUMENT = 4, INVALID_USAGE = 5 };
+
+typedef int result;
+
+struct unique_id {
+    char bytes[128];
+};
+
+static int (*refusal)(const char *);
+static int (*all_reduce)(const int *, const uintptr_t *, int, double);
+
+static int rank_count, depth, queued;
+static int devices[MAX_RANKS];
+static uintptr_t streams[MAX_RANKS];
+static double bytes;
+
+static int find_cuda(void)
+{
+    void *cuda = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW);
+    if (!cuda)
+        return 0;
+    *(void **)&refusal = dlsym(cuda, "cuda_stub_refusal");
+    *(void **)&all_reduce = dlsym(cuda, "cuda_stub_all_reduce");
+    return refusal && all_reduce;
+}
+
+#define ALLOWED()                                                                                                              \
+    do {                                                                                                                       \
+        if (!refusal && !find_cuda())                                                                                          \
+            return UNHANDLED_CUDA_ERROR;                                                                                       \
+        result code_ = refusal(__func__);                                                                                      \
+        if (code_)                                                                                                             \
+            return code_;                                                                                                      \
+    } while (0)
+
+API result ncclGetVersion(int *version)
+{
+    *version = VERSION;
+    return SUCCESS;
+}
+
+API result ncclGetUniqueId(struct unique_id *id)
+{
+    memset(id, 0x42, sizeof *id);
+    return SUCCESS;
+}
+
+API result ncclCommInitAll(uintptr_t *communicators, int number, const int *ordinals)
+{
+    ALLOWED();
+    if (number < 1 || number > MAX_RANKS)
+        return INVALID_ARGUMENT;
+    for (int rank = 0; rank < number; rank++) {
+        devices[rank] = ordinals[rank];
+        communicators[rank] = (uintptr_t)(rank + 1);
+    }
+    rank_count = number;
+    return SUCCESS;
+}
+
+API result ncclCommInitRank(uintptr_t *communicator, int number, struct unique_id id, int rank)
+{
+    ALLOWED();
+    if (id.bytes[0] != 0x42 || id.bytes[127] != 0x42 || rank < 0 || rank >= number || number > MAX_RANKS)
+        return INVALID_ARGUMENT;
+    rank_count = 1;
+    devices[0] = 0;
+    *communicator = 1;
+    return SUCCESS;
+}
+
+API result ncclCommDestroy(uintptr_t communicator)
+{
+    ALLOWED();
+    return communicator ? SUCCESS : INVALID_ARGUMENT;
+}
+
+static result reduce(void)
+{
+    if (queued != rank_count)
+        return INVALID_USAGE;
+    queued = 0;
+    return all_reduce(devices, streams, rank_count, bytes) ? UNHANDLED_CUDA_ERROR : SUCCESS;
+}
+
+API result ncclAllReduce(const void *from, void *to, size_t number, int type, int operation, uintptr_t communicator,
+                         uintptr_t stream)
+{
+    ALLOWED();
+    if (!from || !to || type != FLOAT32 || operation != SUM || !communicator || communicator > (uintptr_t)rank_count)
+        return INVALID_ARGUMENT;
+    streams[communicator - 1] = stream;
+    bytes = (double)number * 4;
+    queued++;
+    return depth ? SUCCESS : reduce();
+}
+
+API result ncclGroupStart(void)
+{
+    ALLOWED();
+    depth++;
+    return SUCCESS;
+}
+
+API result ncclGroupEnd(void)
+{
+    ALLOWED();
+    return --depth ? SUCCESS : reduce();
+}

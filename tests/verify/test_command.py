@@ -1,0 +1,112 @@
+"""``gpu-topology verify`` in a process of its own."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.cli.command import ROOT, Done
+from tests.cuda.machines import Way
+from tests.cuda.stub import PlayBench
+from tests.nvml import machines
+from tests.verify.test_run import BenchOf, h100, two
+from webhook.verify.document import parse_report
+
+
+def verify(*arguments: str | Path) -> Done:
+    """The command, with the environment of this process, in which the stubs are."""
+    command = [sys.executable, "-m", "webhook", "verify", *map(str, arguments)]
+    done = subprocess.run(
+        command, capture_output=True, timeout=120, check=False, cwd=ROOT, env=os.environ | {"COLUMNS": "200"}
+    )
+    err = done.stderr.decode()
+    assert "Traceback" not in err, err
+    return Done(done.returncode, done.stdout.decode(), err)
+
+
+@pytest.fixture
+def healthy(bench_of: BenchOf, play_bench: PlayBench) -> Path:
+    return play_bench(h100(bench_of))
+
+
+def test_a_healthy_machine_ends_with_0_and_shows_a_matrix(healthy: Path) -> None:
+    done = verify("--root", healthy, "--samples", "2", "--node", "node-1")
+    assert (done.code, done.err) == (0, "")
+    rows = [line.split() for line in done.out.splitlines()]
+    assert rows[1:4] == [["GPU0", "GPU1"], ["GPU0", "X", "369.5"], ["GPU1", "369.5", "X"]]
+    assert "all-reduce of 2 GPUs: busbw 370.8 GB/s" in done.out
+
+
+def test_a_pair_without_nvlink_ends_with_1_and_is_marked(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(h100(bench_of).with_way(0, 1, Way(gbps=48.0)))
+    done = verify("--root", root, "--samples", "2")
+    assert done.code == 1
+    assert "! not-nvlink" in done.out
+    assert "GPU0 to GPU1: not-nvlink; measured 48.0 GB/s, expected 370.8 GB/s over NV18, NVLink moved 0.00" in done.out
+
+
+def test_nothing_to_measure_ends_with_2_and_one_sentence(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    machine = machines.hgx_h100()
+    root = play_bench(h100(bench_of).on(replace(machine, cards=machine.cards[:1])).seeing(0))
+    done = verify("--root", root)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "gpu-topology: there is one GPU here, and what is measured is the way between two\n"
+
+
+def test_a_report_is_saved_shown_and_compared(
+    healthy: Path, bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
+) -> None:
+    saved = tmp_path / "before.json"
+    assert verify("--root", healthy, "--samples", "2", "--save", saved).code == 0
+    root = play_bench(h100(bench_of).with_way(1, 0, Way(gbps=345.0, over="nvlink")))
+    done = verify("--root", root, "--samples", "2", "--against", saved, "-o", "json")
+    assert done.code == 1
+    assert parse_report(done.out.encode(), source="output").is_as_expected
+    assert "compared with the earlier report: 3 measurements, 1 became slower" in done.err
+    assert "GPU1 to GPU0: 369.5 GB/s before, 343.9 now (0.93)" in done.err
+
+
+def test_a_report_against_itself_has_nothing_slower(healthy: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "report.json"
+    verify("--root", healthy, "--samples", "2", "--save", saved)
+    done = verify("-f", saved, "--against", saved)
+    assert (done.code, done.err) == (0, "compared with the earlier report: 3 measurements, 0 became slower\n")
+
+
+def test_the_picture_has_a_cell_for_each_pair(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(h100(bench_of).with_way(0, 1, Way(gbps=48.0)))
+    picture = ElementTree.fromstring(verify("--root", root, "--samples", "2", "-o", "svg").out)  # noqa: S314 - our own
+    told = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}title")]
+    assert "GPU0 to GPU1: 48.0 GB/s, expected 370.8 GB/s, not-nvlink" in told
+    assert any((text or "").startswith("GPU1 to GPU0: 369.5") for text in told)
+
+
+def test_names_of_variables_are_told_and_values_are_not(healthy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCCL_SECRET_OF_MINE", "do-not-tell-1234")
+    done = verify("--root", healthy, "--samples", "1", "-o", "json")
+    assert '"NCCL_SECRET_OF_MINE"' in done.out
+    assert "do-not-tell-1234" not in done.out
+
+
+def test_a_file_that_is_no_report_says_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "pod.json").write_text('{"apiVersion": "v1", "kind": "Pod"}')
+    done = verify("-f", tmp_path / "pod.json")
+    assert done.code == 1
+    assert 'expected BandwidthReport of gpu.topology/v1, found "Pod of v1"' in done.err
+
+
+def test_a_report_that_cannot_be_written_is_an_error(healthy: Path, tmp_path: Path) -> None:
+    done = verify("--root", healthy, "--samples", "1", "--save", tmp_path / "none" / "report.json")
+    assert done.code == 1
+    assert "the report cannot be written: No such file or directory" in done.err
+
+
+def test_only_the_gpus_that_are_asked_for_are_measured(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(bench_of(machines.dgx1_v100()))
+    done = verify("--root", root, "--samples", "1", "--gpus", "0,3", "--no-all-reduce")
+    assert done.out.splitlines()[1].split() == ["GPU0", "GPU3"]
+    assert two(machines.dgx1_v100()).cards[1].uuid not in done.out

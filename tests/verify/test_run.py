@@ -1,0 +1,261 @@
+"""A machine is measured by a process of its own, against stand-ins for the driver and for NCCL."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from tests.cuda.machines import Bench, Way
+from tests.cuda.stub import PlayBench
+from tests.nvml import machines
+from tests.nvml.machines import Machine
+from webhook.verify.messages import Method
+from webhook.verify.report import BandwidthReport, Pair, Skipped, Verdict, Warn
+from webhook.verify.run import NothingToMeasure, Run, Wanted
+from webhook.verify.supervisor import Supervisor
+
+NOW = datetime(2026, 11, 23, 4, 0, tzinfo=UTC)
+QUICK = Method(copies=4, staged_copies=2, samples=3, warm_ups=1, latency_copies=10)
+
+BenchOf = Callable[[Machine], Bench]
+
+
+def measured(root: Path, **wanted: object) -> BandwidthReport:
+    asked = Wanted(node="node-1", root=root, method=QUICK, step_seconds=20.0)
+    asked = replace(asked, **wanted)  # type: ignore[arg-type]
+    with Supervisor() as supervisor:
+        return Run(supervisor, asked, lambda _: None).report(NOW)
+
+
+def pair(report: BandwidthReport, one: int, other: int) -> Pair:
+    uuids = {card.index: card.uuid for card in report.cards}
+    return next(each for each in report.pairs if (each.source, each.target) == (uuids[one], uuids[other]))
+
+
+def two(machine: Machine) -> Machine:
+    """The first two cards of a machine."""
+    return replace(machine, cards=machine.cards[:2])
+
+
+def h100(bench_of: BenchOf) -> Bench:
+    return bench_of(two(machines.hgx_h100()))
+
+
+def test_a_healthy_machine_with_switches_is_as_expected_in_every_pair(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(bench_of(machines.hgx_h100()))
+    report = measured(root)
+    assert len(report.pairs) == 56
+    assert report.is_as_expected
+    assert report.sets[0].verdict is Verdict.AS_EXPECTED
+    assert report.versions.nccl == "2.27.3"
+    found = pair(report, 0, 1)
+    assert (found.link, found.expected_gbps, found.warnings) == ("NV18", 370.8, [])
+    assert found.measured_gbps == pytest.approx(370.8, rel=0.01)
+    assert found.staged_gbps == pytest.approx(9.0, rel=0.01)
+    assert found.latency_us == pytest.approx(2.5, rel=0.01)
+    assert found.sent_bytes == pytest.approx(found.copied_bytes, rel=0.001)
+
+
+def test_pairs_of_a_hybrid_mesh_are_judged_by_the_links_that_they_have(
+    bench_of: BenchOf, play_bench: PlayBench
+) -> None:
+    root = play_bench(bench_of(machines.dgx1_v100()))
+    report = measured(root)
+    assert report.is_as_expected
+    assert [pair(report, 0, other).link for other in (1, 3, 5)] == ["NV1", "NV2", "SYS"]
+
+
+def test_a_slow_link_is_slower_and_the_others_are_not(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(bench_of(machines.dgx1_v100()).with_ways(0, 3, Way(gbps=17.5, over="nvlink")))
+    report = measured(root, all_reduce=False)
+    slow = [(one, other) for one, other in permutations(range(8), 2) if pair(report, one, other).verdict == "slower"]
+    assert slow == [(0, 3), (3, 0)]
+    assert pair(report, 0, 3).ratio == pytest.approx(17.5 / 40, rel=0.01)
+
+
+def test_a_pair_whose_bytes_take_pcie_has_no_nvlink(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(h100(bench_of).with_ways(0, 1, Way(gbps=48.0, over="pcie")).with_set(Way(gbps=40.0)))
+    report = measured(root)
+    assert pair(report, 0, 1).verdict is Verdict.NOT_NVLINK
+    assert report.sets[0].verdict is Verdict.NOT_NVLINK
+
+
+def test_a_rate_as_expected_is_not_believed_where_the_counters_stand_still(
+    bench_of: BenchOf, play_bench: PlayBench
+) -> None:
+    root = play_bench(bench_of(two(machines.dgx1_v100())).with_ways(0, 1, Way(gbps=24.0, over="pcie")))
+    assert pair(measured(root), 0, 1).verdict is Verdict.NOT_NVLINK
+
+
+def test_an_asymmetric_link_is_slower_in_one_direction(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(h100(bench_of).with_way(0, 1, Way(gbps=185.0, over="nvlink")))
+    report = measured(root)
+    assert pair(report, 0, 1).verdict is Verdict.SLOWER
+    assert pair(report, 1, 0).verdict is Verdict.AS_EXPECTED
+
+
+def test_counters_that_show_half_of_the_bytes_prove_nothing(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(h100(bench_of).with_ways(0, 1, Way(gbps=370.0, over="half")))
+    found = pair(measured(root), 0, 1)
+    assert (found.verdict, found.warnings) == (Verdict.UNKNOWN, [Warn.COUNTERS_DISAGREE])
+
+
+def test_without_peer_access_copies_go_through_the_host(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(h100(bench_of).with_ways(0, 1, Way(gbps=1.0, access=False)))
+    found = pair(measured(root), 0, 1)
+    assert (found.verdict, found.warnings, found.samples_gbps) == (
+        Verdict.NOT_NVLINK,
+        [Warn.NO_PEER_ACCESS],
+        found.staged_samples_gbps,
+    )
+
+
+def test_without_counters_a_rate_well_above_pcie_is_proof_enough(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(h100(bench_of).without_counters())
+    found = pair(measured(root), 0, 1)
+    assert (found.sent_bytes, found.verdict, found.warnings) == (None, Verdict.AS_EXPECTED, [Warn.NO_COUNTERS])
+
+
+def test_without_counters_one_old_link_cannot_be_told_from_pcie(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    machine = two(machines.dgx1_v100()).with_card(0, pcie=(4, 16)).with_card(1, pcie=(4, 16))
+    devices = tuple(replace(device, speed=machines.GEN4) for device in machine.devices)
+    root = play_bench(bench_of(replace(machine, devices=devices)).without_counters())
+    found = pair(measured(root), 0, 1)
+    assert (found.link, found.verdict) == ("NV1", Verdict.UNKNOWN)
+    assert Warn.WAY_UNPROVEN in found.warnings
+
+
+def test_a_machine_without_nvlink_is_as_expected(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(bench_of(two(machines.l40s())))
+    report = measured(root)
+    assert report.is_as_expected
+    assert pair(report, 0, 1).link == "PIX"
+
+
+def test_data_that_arrive_wrong_are_no_measurement(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(h100(bench_of).with_lines("corrupt 0 1"))
+    report = measured(root)
+    assert pair(report, 0, 1).warnings == [Warn.WRONG_DATA]
+    assert pair(report, 1, 0).verdict is Verdict.AS_EXPECTED
+
+
+def test_a_call_that_hangs_is_ended_and_the_rest_is_measured(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(h100(bench_of).with_lines("hang ncclCommInitAll 0"))
+    report = measured(root, step_seconds=4.0)
+    assert [(lost.reason, len(lost.cards)) for lost in report.skipped] == [(Skipped.TIMED_OUT, 2)]
+    assert len(report.pairs) == 2
+    assert not report.is_as_expected
+
+
+def test_after_three_steps_that_hang_the_rest_is_given_up(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(bench_of(machines.a100_pcie_bridged()).with_lines("hang cuMemcpyPeerAsync 0"))
+    report = measured(root, step_seconds=1.5)
+    reasons = [lost.reason for lost in report.skipped]
+    assert reasons[:3] == [Skipped.TIMED_OUT] * 3
+    assert set(reasons[3:]) == {Skipped.GIVEN_UP}
+
+
+def test_an_error_of_the_driver_in_the_middle_costs_one_pair(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(
+        bench_of(replace(machines.hgx_h100(), cards=machines.hgx_h100().cards[:3])).with_lines(
+            "error cuCtxEnablePeerAccess 711 5"
+        )
+    )
+    report = measured(root)
+    (lost,) = report.skipped
+    assert (lost.reason, lost.function, lost.code) == (Skipped.FAILED, "cuCtxEnablePeerAccess", 711)
+    assert len(report.pairs) == 5
+
+
+def test_cards_without_memory_for_a_copy_are_skipped(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(h100(bench_of).with_lines("free 1048576"))
+    report = measured(root)
+    assert {lost.reason for lost in report.skipped} == {Skipped.NO_MEMORY}
+    assert not report.is_as_expected
+
+
+def test_without_nccl_pairs_are_measured_and_sets_are_not(
+    bench_of: BenchOf, play_bench: PlayBench, cuda_without_nccl: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = play_bench(h100(bench_of))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(cuda_without_nccl))
+    report = measured(root)
+    assert (report.sets, report.warnings, report.versions.nccl) == ([], [Warn.NO_NCCL], None)
+    assert report.is_as_expected
+
+
+def test_a_card_that_others_use_is_left_alone_unless_forced(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    machine = replace(machines.hgx_h100(), cards=machines.hgx_h100().cards[:3])
+    used = machine.with_card(1, lines=("processes 2",))
+    root = play_bench(bench_of(machine).on(used))
+    report = measured(root)
+    assert [lost.reason for lost in report.skipped] == [Skipped.BUSY]
+    assert {each.source for each in report.pairs} == {machine.cards[0].uuid, machine.cards[2].uuid}
+    assert len(measured(root, force=True).pairs) == 6
+
+
+def test_memory_that_the_driver_keeps_for_itself_is_no_use(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    machine = two(machines.hgx_h100())
+    root = play_bench(bench_of(machine).on(machine.with_lines_of_each_card(f"reserved {700 * 1024**2}")))
+    assert measured(root).skipped == []
+
+
+def test_a_card_in_mig_mode_is_skipped(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    machine = replace(machines.hgx_h100(), cards=machines.hgx_h100().cards[:3])
+    root = play_bench(bench_of(machine).on(machine.with_mig(0)))
+    report = measured(root)
+    assert [lost.reason for lost in report.skipped] == [Skipped.MIG]
+    assert len(report.pairs) == 2
+
+
+def test_cards_are_joined_by_uuid_where_cuda_sees_only_some(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(bench_of(machines.dgx1_v100()).seeing(6, 3, 0))
+    report = measured(root)
+    assert [lost.reason for lost in report.skipped] == [Skipped.NOT_VISIBLE] * 5
+    assert [pair(report, one, other).link for one, other in ((0, 3), (0, 6), (3, 6))] == ["NV2", "SYS", "SYS"]
+    assert report.is_as_expected
+
+
+@pytest.mark.parametrize(
+    ("machine", "sentence"),
+    [
+        (machines.hgx_h100().without_gpus(), "this machine has no GPU to measure: the NVIDIA driver lists no GPU"),
+        (replace(machines.hgx_h100(), cards=machines.hgx_h100().cards[:1]), "there is one GPU here"),
+        (two(machines.hgx_h100()).with_mig(0), "1 of 2 GPUs can be measured, .*: GPUs in MIG mode have no NVLink"),
+        (two(machines.hgx_h100()).with_lines_of_each_card("processes 1"), "none of 2 .* --force measures all the same"),
+    ],
+    ids=["no GPU", "one GPU", "MIG", "busy"],
+)
+def test_where_there_is_no_pair_one_sentence_says_why(
+    bench_of: BenchOf, play_bench: PlayBench, machine: Machine, sentence: str
+) -> None:
+    root = play_bench(h100(bench_of).on(machine).seeing(*range(len(machine.cards))))
+    with pytest.raises(NothingToMeasure, match=sentence):
+        measured(root)
+
+
+def test_without_the_driver_one_sentence_says_so(
+    bench_of: BenchOf, play_bench: PlayBench, nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = play_bench(h100(bench_of))
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    (nothing / "libcuda.so.1").write_bytes(b"")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{nothing}:{nvml_library}")
+    with pytest.raises(NothingToMeasure, match=r"libcuda.so.1 is not here: .*NVIDIA_DRIVER_CAPABILITIES"):
+        measured(root)
+
+
+def test_a_driver_that_does_not_start_says_why(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(h100(bench_of).with_lines("error cuInit 802 0"))
+    with pytest.raises(NothingToMeasure, match=r"cuInit returned 802: .* fabric manager"):
+        measured(root)
+
+
+def test_a_driver_that_hangs_at_once_says_so(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(h100(bench_of).with_lines("hang cuInit 0"))
+    with pytest.raises(NothingToMeasure, match=r"CUDA gives no answer within 1.5 s \(step-timed-out\)"):
+        measured(root, step_seconds=1.5)

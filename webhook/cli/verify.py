@@ -1,0 +1,164 @@
+"""``gpu-topology verify``: measures what goes between the GPUs of this machine, and judges it."""
+
+import enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from webhook.cli.complaint import complain
+
+if TYPE_CHECKING:
+    from webhook.verify.report import BandwidthReport
+    from webhook.verify.run import Wanted
+
+WORSE, NOTHING = 1, 2
+"""Exit codes: something is not as expected; nothing was measured."""
+_MIB = 1024 * 1024
+
+
+class Output(enum.StrEnum):
+    """What to print."""
+
+    TABLE = "table"
+    JSON = "json"
+    SVG = "svg"
+
+
+def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", metavar="REPORT", help="Show a report; measure nothing.")
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option(metavar="REPORT", help="An earlier report: what became slower since.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(metavar="REPORT", help="Write the report there too, as JSON.")] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="table, json (BandwidthReport) or svg.")] = (
+        Output.TABLE
+    ),
+    gpus: Annotated[str | None, typer.Option(metavar="INDICES", help="GPUs to measure, such as 0,3; else all.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Measure GPUs too that other processes use.")] = False,
+    all_reduce: Annotated[bool, typer.Option(help="Measure an all-reduce too, with the NCCL that is here.")] = True,
+    size: Annotated[int, typer.Option(min=1, max=8192, metavar="MIB", help="Of one copy.")] = 256,
+    samples: Annotated[int, typer.Option(min=1, max=100, help="Of each measurement; the median counts.")] = 5,
+    step_seconds: Annotated[float, typer.Option(min=1, max=600, help="How long one measurement may take.")] = 60.0,
+    node: Annotated[
+        str | None, typer.Option(envvar="NODE_NAME", metavar="NODE", help="Name of the node, for the report.")
+    ] = None,
+    root: Annotated[Path, typer.Option(metavar="DIR", help="Where the host's /sys and /proc are.")] = Path("/"),
+) -> None:
+    """Measure how fast the GPUs here reach each other, and compare it with what their links should carry.
+
+    Uses libcuda.so.1 and libnccl.so.2 of the container that it runs in. No hardware has run it yet.
+
+    Ends with exit code 1 if something is not as expected or became slower, 2 if nothing can be measured.
+    """
+    from webhook.cli.topology.show import parse_indices
+    from webhook.verify.messages import Method
+    from webhook.verify.run import Wanted
+
+    earlier = _read(against) if against else None
+    if file:
+        report = _read(file)
+    else:
+        wanted = Wanted(
+            node=node or _name_of_machine(),
+            root=root,
+            gpus=tuple(parse_indices(gpus)),
+            force=force,
+            method=Method(copy_bytes=size * _MIB, samples=samples),
+            step_seconds=step_seconds,
+            all_reduce=all_reduce,
+        )
+        report = _measure(wanted)
+    if save:
+        _write(report, save)
+    _print(report, output)
+    slower = _compare(earlier, report) if earlier else False
+    if slower or not report.is_as_expected:
+        raise typer.Exit(WORSE)
+
+
+def _measure(wanted: "Wanted") -> "BandwidthReport":
+    from datetime import UTC, datetime
+
+    from webhook.verify.run import NothingToMeasure, Run
+    from webhook.verify.supervisor import Supervisor
+
+    try:
+        with Supervisor() as supervisor:
+            return Run(supervisor, wanted, _tell).report(datetime.now(UTC))
+    except NothingToMeasure as nothing:
+        complain(f"gpu-topology: {nothing}")
+        raise typer.Exit(NOTHING) from None
+
+
+def _tell(step: str) -> None:
+    import sys
+
+    if sys.stderr.isatty():
+        complain(f"measuring {step}")
+
+
+def _name_of_machine() -> str:
+    import platform
+
+    return platform.node() or "node"
+
+
+def _read(path: Path) -> "BandwidthReport":
+    from webhook.cli.topology.source import read_bytes
+    from webhook.verify.document import MAX_BYTES, parse_report
+
+    data, source = read_bytes(str(path), limit=MAX_BYTES)
+    return parse_report(data, source=source)
+
+
+def _write(report: "BandwidthReport", path: Path) -> None:
+    from webhook.model.errors import GpuTopologyError
+    from webhook.verify.document import format_report
+
+    try:
+        path.write_text(format_report(report), encoding="utf-8")
+    except OSError as error:
+        raise GpuTopologyError(f"{path}: the report cannot be written: {error.strerror}") from None
+
+
+def _print(report: "BandwidthReport", output: Output) -> None:
+    if output is Output.JSON:
+        from webhook.verify.document import format_report
+
+        typer.echo(format_report(report), nl=False)
+    elif output is Output.SVG:
+        from webhook.draw.heat import heat_matrix
+
+        typer.echo(heat_matrix(report), nl=False)
+    else:
+        _print_table(report)
+
+
+def _print_table(report: "BandwidthReport") -> None:
+    from webhook.cli.topology.colours import terminal
+    from webhook.draw.bandwidth import legend, lines, measured_matrix
+    from webhook.printable import printable
+
+    console = terminal()
+    typer.echo(f"GB/s from the GPU of the row to that of the column, node {printable(report.node)}")
+    if console:
+        console.print(measured_matrix(report, console.width))
+    else:
+        typer.echo(measured_matrix(report).plain)
+    for line in (legend(report), *lines(report)):
+        if line:
+            typer.echo(printable(line))
+
+
+def _compare(earlier: "BandwidthReport", report: "BandwidthReport") -> bool:
+    """Say what became slower, on standard error, where no format of the output is disturbed."""
+    from webhook.draw.bandwidth import comparison_lines
+    from webhook.verify.comparison import compare
+
+    found = compare(earlier, report)
+    for line in comparison_lines(found, report):
+        complain(line)
+    return bool(found.slower)

@@ -1,0 +1,151 @@
+"""What NVML says of the traffic of each GPU: bytes over NVLink and PCIe since its driver was loaded, and utilisation.
+
+NVLink's bytes are payload. Drivers have them in two forms, each for one link: in KiB (fields 138 and 139), and from
+NVLink 5 on in bytes (202 and 204); ``nvml.h`` calls the latter unsupported on earlier links. The scope ``UINT_MAX``
+stands for the sum of all links and is never asked for: not every library knows it, and one that does not may answer 0.
+
+Counters need no privilege: NVIDIA's dcgm-exporter reads them as another user than root, without capabilities.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
+
+from webhook.discovery.facts import ByteCounter, CardCounters, Direction, FieldValue, ValueType
+from webhook.discovery.field_values import read_fields
+
+_Handle = Any
+_Field = tuple[int, int]
+"""A field and its scope."""
+
+_LINK_COUNT = (pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT, 0)
+_IN_BYTES = {
+    pynvml.NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES: Direction.TX,
+    pynvml.NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES: Direction.RX,
+}
+_IN_KIB = {
+    pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX: Direction.TX,
+    pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX: Direction.RX,
+}
+_PCIE = {pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES: Direction.TX, pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES: Direction.RX}
+_UNITS = {**dict.fromkeys(_IN_BYTES, 1), **dict.fromkeys(_IN_KIB, 1024), **dict.fromkeys(_PCIE, 1)}
+"""Bytes that the number 1 stands for."""
+_BITS = {ValueType.UNSIGNED_INT: 32, ValueType.SIGNED_INT: 31, ValueType.UNSIGNED_SHORT: 16}
+_MOST_BITS = 64
+_ASKED_ANEW_AFTER = 40
+"""Readings after which fields are asked for again that had no answer: a link may have come up."""
+
+
+class CounterReader:
+    """Reads the counters of all GPUs. It remembers which fields each of them has, and asks for no others."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[_Field, ...]] = {}
+        """The fields that have a value, by UUID."""
+        self._readings = 0
+
+    def read(self) -> tuple[CardCounters, ...]:
+        """The counters now, of the GPUs that can be reached; none where NVML does not start.
+
+        It never raises an error of NVML. A GPU in MIG mode has no utilisation and no traffic over NVLink.
+        """
+        self._readings += 1
+        if self._readings % _ASKED_ANEW_AFTER == 0:
+            self._known.clear()
+        try:
+            pynvml.nvmlInit()
+        except pynvml.NVMLError:
+            return ()
+        try:
+            return tuple(self._read_cards())
+        finally:
+            with suppress(pynvml.NVMLError):
+                pynvml.nvmlShutdown()
+
+    def _read_cards(self) -> Iterable[CardCounters]:
+        try:
+            count = pynvml.nvmlDeviceGetCount()
+        except pynvml.NVMLError:
+            return
+        for index in range(count):
+            with suppress(pynvml.NVMLError, UnicodeDecodeError):  # one that is lost says nothing
+                yield self._read_card(index)
+
+    def _read_card(self, index: int) -> CardCounters:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        uuid = pynvml.nvmlDeviceGetUUID(handle)
+        counters = _counters(self._values(handle, uuid))
+        nvlink = {(way, link): counters[of, link] for of, link, way in _chosen_nvlink(counters)}
+        return CardCounters(
+            index=index,
+            uuid=uuid,
+            nvlink=nvlink,
+            pcie={way: counters[of, 0] for of, way in _PCIE.items() if (of, 0) in counters},
+            utilization=_read_utilization(handle),
+        )
+
+    def _values(self, handle: _Handle, uuid: str) -> tuple[FieldValue, ...]:
+        known = self._known.get(uuid)
+        fields = _fields(handle) if known is None else known
+        values = _read(handle, fields)
+        answered = {(value.field, value.scope) for value in values if value.unsigned is not None}
+        if known is None:
+            self._known[uuid] = tuple(field for field in fields if field in answered)
+        elif len(answered) < len(known):
+            del self._known[uuid]
+        return values
+
+
+def _fields(handle: _Handle) -> tuple[_Field, ...]:
+    """All that a GPU may have, for no more links than it says that it has."""
+    (count,) = _read(handle, (_LINK_COUNT,)) or (FieldValue(field=0),)
+    links = range(min(count.unsigned or 0, pynvml.NVML_NVLINK_MAX_LINKS))
+    return (*((of, 0) for of in _PCIE), *((of, link) for of in (*_IN_BYTES, *_IN_KIB) for link in links))
+
+
+def _read(handle: _Handle, fields: Sequence[_Field]) -> tuple[FieldValue, ...]:
+    """The values; none from a driver that has no fields.
+
+    Raises:
+        pynvml.NVMLError: the GPU is lost.
+    """
+    try:
+        return read_fields(handle, fields)
+    except pynvml.NVMLError as error:
+        if error.value == pynvml.NVML_ERROR_GPU_IS_LOST:
+            raise
+        return ()
+
+
+def _counters(values: Iterable[FieldValue]) -> dict[_Field, ByteCounter]:
+    """Those that have a value, in bytes."""
+    found = {}
+    for value in values:
+        number = value.unsigned
+        bits = _BITS.get(value.type, _MOST_BITS) if value.type else _MOST_BITS
+        # All ones stand for "not available" in NVML, and for no count that is worth a reading.
+        if number is not None and number < 2**bits - 1 and value.field in _UNITS:
+            unit = _UNITS[value.field]
+            found[value.field, value.scope] = ByteCounter(number * unit, 2**bits * unit)
+    return found
+
+
+def _chosen_nvlink(counters: Mapping[_Field, ByteCounter]) -> list[tuple[int, int, Direction]]:
+    """Field, link and direction of the form in which NVLink's bytes are told; bytes rather than KiB."""
+    for form in (_IN_BYTES, _IN_KIB):
+        found = [(of, link, form[of]) for of, link in counters if of in form]
+        if found:
+            return found
+    return []
+
+
+def _read_utilization(handle: _Handle) -> float | None:
+    try:
+        percent: int = pynvml.nvmlDeviceGetUtilizationRates(handle).gpu
+    except pynvml.NVMLError as error:
+        if error.value == pynvml.NVML_ERROR_GPU_IS_LOST:
+            raise
+        return None
+    return percent / 100.0 if percent <= 100 else None

@@ -1,0 +1,58 @@
+"""Who uses the GPUs: how many processes, and how much memory is taken."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CardUsage:
+    """What NVML says of the use of one GPU; None is what it does not say."""
+
+    uuid: str
+    processes: int | None = None
+    """With a context of CUDA or of graphics, in any container."""
+    used_bytes: int | None = None
+    """Of its memory; without what the driver keeps for itself, where the driver tells that apart."""
+
+
+def read_usage() -> tuple[CardUsage, ...]:
+    """The use of the GPUs that can be reached now; nothing where NVML does not start. It raises no error of NVML."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ()
+    found = []
+    try:
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            with suppress(pynvml.NVMLError, UnicodeDecodeError):  # one that is lost says nothing
+                found.append(_read_card(pynvml.nvmlDeviceGetHandleByIndex(index)))
+    except pynvml.NVMLError:
+        pass
+    finally:
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+    return tuple(found)
+
+
+def _read_card(handle: Any) -> CardUsage:
+    compute = _ask(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    graphics = _ask(pynvml.nvmlDeviceGetGraphicsRunningProcesses, handle)
+    told = [processes for processes in (compute, graphics) if processes is not None]
+    memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)  # v1 counts the driver's own as used
+    memory = memory or _ask(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    return CardUsage(
+        uuid=pynvml.nvmlDeviceGetUUID(handle),
+        processes=sum(map(len, told)) if told else None,
+        used_bytes=memory.used if memory else None,
+    )
+
+
+def _ask(call: Callable[..., Any], *arguments: object) -> Any:
+    try:
+        return call(*arguments)
+    except pynvml.NVMLError:
+        return None

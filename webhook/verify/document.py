@@ -1,0 +1,87 @@
+"""A BandwidthReport, written and read."""
+
+from typing import Any, NoReturn
+
+import msgspec
+
+from webhook.model import names
+from webhook.model.errors import FormatError
+from webhook.model.shape import shape_problem
+from webhook.verify.report import BandwidthReport, Pair
+
+API_VERSION = names.PREFIX + "v1"
+KIND = "BandwidthReport"
+MAX_BYTES = 16 * 1024 * 1024
+_DIGITS = 3
+"""Of numbers that are no whole ones: what is beyond them is noise."""
+
+
+def format_report(report: BandwidthReport) -> str:
+    """The JSON form; ``parse_report`` reads it back."""
+    document = {"apiVersion": API_VERSION, "kind": KIND} | msgspec.to_builtins(_rounded(msgspec.to_builtins(report)))
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def parse_report(data: bytes, *, source: str) -> BandwidthReport:
+    """Read the JSON form.
+
+    Args:
+        data: UTF-8.
+        source: How messages call it.
+
+    Raises:
+        FormatError: it is no BandwidthReport of v1, has more than 16 MiB, or contradicts itself.
+    """
+    if len(data) > MAX_BYTES:
+        raise FormatError(source, expected=f"at most {MAX_BYTES} bytes", found=f"{len(data)} bytes")
+    try:
+        head = msgspec.json.decode(data, type=_Head)
+        if (head.api_version, head.kind) != (API_VERSION, KIND):
+            found = f"{head.kind or 'no kind'} of {head.api_version or 'no version'}"
+            raise FormatError(source, expected=f"{KIND} of {API_VERSION}", found=found)
+        report = msgspec.json.decode(data, type=BandwidthReport)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(source, expected=f"a {KIND} in JSON", found=shape_problem(error)) from None
+    return _consistent(report, source)
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_rounded(entry) for entry in value]
+    return round(value, _DIGITS) if isinstance(value, float) else value
+
+
+def _consistent(report: BandwidthReport, source: str) -> BandwidthReport:
+    """What names cards names those of the report, each pair and each card once.
+
+    Raises:
+        FormatError: it does not.
+    """
+    known = [card.uuid for card in report.cards]
+    if len(set(known)) < len(known):
+        _fail(source, "cards", "each card once", "one twice")
+    pairs = [(pair.source, pair.target) for pair in report.pairs]
+    if len(set(pairs)) < len(pairs):
+        _fail(source, "pairs", "each pair once", "one twice")
+    for place, pair in enumerate(report.pairs):
+        _check_pair(pair, set(known), f"{source}: pairs[{place}]")
+    for place, found in enumerate(report.sets):
+        if not set(found.cards) <= set(known) or len(set(found.cards)) < len(found.cards):
+            _fail(source, f"sets[{place}]", "cards of the report, each once", ", ".join(found.cards))
+    return report
+
+
+def _check_pair(pair: Pair, known: set[str], source: str) -> None:
+    if pair.source == pair.target or not {pair.source, pair.target} <= known:
+        raise FormatError(source, expected="two cards of the report", found=f"{pair.source} and {pair.target}")
+
+
+def _fail(source: str, place: str, expected: str, found: str) -> NoReturn:
+    raise FormatError(f"{source}: {place}", expected=expected, found=found)

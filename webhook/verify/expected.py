@@ -1,0 +1,65 @@
+"""What the topology of a machine lets expect of its cards."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webhook.topology.connections import Connections, PathType
+from webhook.topology.model import Gpu, NodeTopology
+from webhook.topology.pcie import link_bandwidth
+from webhook.topology.sets import assess
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Of a pair, or of a set."""
+
+    link: str
+    """In the words of ``nvidia-smi topo -m`` for a pair, of ``gpu.topology/link`` for a set."""
+    gbps: float
+    """GB/s per direction of a pair; busbw of a set."""
+    over_nvlink: bool
+    pcie_gbps: float | None
+    """What the slowest slot lets through; None if nothing is known of it."""
+
+
+class Expectations:
+    """What to expect of the cards of a machine, by their UUIDs.
+
+    Args:
+        topology: Of the machine.
+    """
+
+    def __init__(self, topology: NodeTopology) -> None:
+        self._topology = topology
+        self._connections = Connections(topology)
+        self._gpus = {gpu.uuid: gpu for gpu in topology.gpus if gpu.uuid}
+
+    def pair(self, source: str, target: str) -> Expected | None:
+        """From one card to another, without a third one: copies are not routed. None if it is not known."""
+        ends = self._of((source, target))
+        if ends is None:
+            return None
+        one, other = ends
+        found = self._connections.direct(one.index, other.index)
+        over_nvlink = found.type is PathType.NVL
+        return Expected(found.word, found.bandwidth, over_nvlink, _pcie(ends)) if found.bandwidth else None
+
+    def set(self, cards: Sequence[str]) -> Expected | None:
+        """Of several cards together."""
+        members = self._of(cards)
+        if members is None:
+            return None
+        found = assess(self._topology, [gpu.index for gpu in members], self._connections)
+        if not found.ring_bandwidth:
+            return None
+        return Expected(found.link.value, found.ring_bandwidth, found.every_pair_has_nvlink, _pcie(members))
+
+    def _of(self, uuids: Sequence[str]) -> list[Gpu] | None:
+        found = [self._gpus[uuid] for uuid in uuids if uuid in self._gpus]
+        return found if len(found) == len(uuids) else None
+
+
+def _pcie(gpus: Sequence[Gpu]) -> float | None:
+    if any(gpu.pcie is None for gpu in gpus):
+        return None
+    return min(link_bandwidth(gpu.pcie) for gpu in gpus)

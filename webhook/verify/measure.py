@@ -1,0 +1,174 @@
+"""The measurements themselves: copies from card to card, and an all-reduce.
+
+As nvbandwidth does it: large copies between two events, a few samples thrown away first. No kernel holds the stream
+until all copies are queued: beside copies of 256 MiB the time to queue one is nothing.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from webhook.discovery.counters import CounterReader
+from webhook.discovery.facts import Direction
+from webhook.verify.cuda import WORD_BYTES, Card, Cuda
+from webhook.verify.library import CallFailed
+from webhook.verify.messages import Method, PairMeasured, SetMeasured
+from webhook.verify.moved import moved
+from webhook.verify.nccl import Nccl
+
+_PATTERN = 0x5A17C0DE
+INVALID_DEVICE = 101
+"""``CUDA_ERROR_INVALID_DEVICE``."""
+
+
+class Cards:
+    """The cards that CUDA sees, opened when they are first used and kept open.
+
+    Args:
+        cuda: The driver.
+    """
+
+    def __init__(self, cuda: Cuda) -> None:
+        self.cuda = cuda
+        self._ordinals = {uuid: ordinal for ordinal, uuid in enumerate(cuda.uuids())}
+        self._open: dict[str, Card] = {}
+
+    def card(self, uuid: str) -> Card:
+        """The card with that UUID.
+
+        Raises:
+            CallFailed: CUDA does not see it, or it cannot be opened.
+        """
+        if uuid not in self._ordinals:
+            raise CallFailed("cuDeviceGet", INVALID_DEVICE)
+        if uuid not in self._open:
+            self._open[uuid] = self.cuda.open(self._ordinals[uuid])
+        return self._open[uuid]
+
+
+@contextmanager
+def buffer(cuda: Cuda, card: Card, size: int) -> Iterator[int]:
+    """Memory of a card."""
+    address = cuda.allocate(card, size)
+    try:
+        yield address
+    finally:
+        cuda.free(card, address)
+
+
+def measure_pair(cards: Cards, source: str, target: str, method: Method) -> PairMeasured:
+    """Copies from one card to another, without peer access and, if the driver allows it, with it."""
+    cuda, of, to = cards.cuda, cards.card(source), cards.card(target)
+    with ExitStack() as stack:
+        sent, received = (stack.enter_context(buffer(cuda, card, method.copy_bytes)) for card in (of, to))
+        stream = stack.enter_context(cuda.stream(of))
+        way = _Way(cuda, (of, sent), (to, received), stream)
+        access = cuda.can_access(of, to)
+        cuda.disable_access(of, to)
+        watch = _Watch(source, target)
+        staged = way.rates(method, method.staged_copies)
+        if access:
+            cuda.enable_access(of, to)
+            watch = _Watch(source, target)
+        intact, direct = way.intact(method), way.rates(method, method.copies) if access else []
+        sent_bytes, received_bytes = watch.ended()
+        copies = method.copies if access else method.staged_copies
+        return PairMeasured(
+            peer_access=access,
+            rank=cuda.rank(of, to),
+            staged_gbps=staged,
+            gbps=direct,
+            latency_us=way.latencies(method),
+            copied_bytes=method.copy_bytes * (copies * (method.samples + method.warm_ups) + 1),
+            sent_bytes=sent_bytes,
+            received_bytes=received_bytes,
+            intact=intact,
+        )
+
+
+class _Way:
+    """From memory of one card to memory of another."""
+
+    def __init__(self, cuda: Cuda, source: tuple[Card, int], target: tuple[Card, int], stream: int) -> None:
+        self._cuda, self._source, self._target, self._stream = cuda, source, target, stream
+
+    def intact(self, method: Method) -> bool:
+        """Whether a copy brings what was sent, as its first and its last word tell."""
+        size, last = method.copy_bytes, method.copy_bytes - WORD_BYTES
+        self._cuda.fill(*self._source, size, _PATTERN)
+        self._cuda.fill(*self._target, size, 0)
+        self._timed(size, 1)
+        card, address = self._target
+        return all(self._cuda.word_at(card, address + offset) == _PATTERN for offset in (0, last))
+
+    def rates(self, method: Method, copies: int) -> list[float]:
+        """GB/s of each sample."""
+        times = [self._timed(method.copy_bytes, copies) for _ in range(method.warm_ups + method.samples)]
+        return [method.copy_bytes * copies / time / 1e6 for time in times[method.warm_ups :] if time > 0]
+
+    def latencies(self, method: Method) -> list[float]:
+        """Microseconds of a copy of one word, one after the other, for each sample."""
+        times = [self._timed(WORD_BYTES, method.latency_copies) for _ in range(method.warm_ups + method.samples)]
+        return [time * 1000 / method.latency_copies for time in times[method.warm_ups :]]
+
+    def _timed(self, size: int, copies: int) -> float:
+        def queue() -> None:
+            for _ in range(copies):
+                self._cuda.copy(self._target, self._source, size, self._stream)
+
+        return timed(self._cuda, self._source[0], self._stream, queue)
+
+
+def timed(cuda: Cuda, card: Card, stream: int, queue: Callable[[], None]) -> float:
+    """Milliseconds that a stream of a card takes for what is queued."""
+    with cuda.event(card) as start, cuda.event(card) as end:
+        cuda.record(start, stream)
+        queue()
+        cuda.record(end, stream)
+        cuda.wait(end)
+        return cuda.milliseconds(start, end)
+
+
+class _Watch:
+    """What the NVLinks of two cards move from now on."""
+
+    def __init__(self, source: str, target: str) -> None:
+        self._source, self._target = source, target
+        self._reader = CounterReader()
+        self._before = self._reader.read()
+
+    def ended(self) -> tuple[int | None, int | None]:
+        """Bytes that the source sent, and that the target received."""
+        after = self._reader.read()
+        return (
+            moved(self._before, after, self._source, Direction.TX),
+            moved(self._before, after, self._target, Direction.RX),
+        )
+
+
+def measure_set(cards: Cards, nccl: Nccl, uuids: Sequence[str], method: Method) -> SetMeasured:
+    """An all-reduce of several cards, all of this process."""
+    cuda, members = cards.cuda, [cards.card(uuid) for uuid in uuids]
+    reader = CounterReader()
+    with ExitStack() as stack:
+        addresses = [stack.enter_context(buffer(cuda, card, method.copy_bytes)) for card in members]
+        streams = [stack.enter_context(cuda.stream(card)) for card in members]
+        for card, address in zip(members, addresses, strict=True):
+            cuda.fill(card, address, method.copy_bytes, 0)
+        communicators = stack.enter_context(nccl.all([card.ordinal for card in members]))
+
+        def reduce() -> None:
+            with nccl.group():
+                for address, communicator, stream in zip(addresses, communicators, streams, strict=True):
+                    nccl.all_reduce(address, method.copy_bytes, communicator, stream)
+
+        before = reader.read()
+        times = [timed(cuda, members[0], streams[0], reduce) for _ in range(method.warm_ups + method.samples)]
+        for card, stream in zip(members, streams, strict=True):
+            cuda.finish(card, stream)
+        after = reader.read()
+    return SetMeasured(
+        milliseconds=times[method.warm_ups :],
+        reduced_bytes=method.copy_bytes,
+        reductions=len(times),
+        sent_bytes=[moved(before, after, uuid, Direction.TX) for uuid in uuids],
+    )

@@ -1,0 +1,142 @@
+"""What the command asks of the process that measures, and what it is answered."""
+
+from typing import Annotated
+
+import msgspec
+
+_Uuid = Annotated[str, msgspec.Meta(max_length=64)]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag=lambda name: name):
+    """One step; the process does one at a time."""
+
+
+class LookAtMachine(Request, frozen=True, kw_only=True):
+    """The topology of the machine, and who uses its cards."""
+
+    node: str
+    root: str = "/"
+    """Where ``/sys`` and ``/proc`` are."""
+
+
+class LookAtCuda(Request, frozen=True, kw_only=True):
+    """The version of CUDA, and its devices."""
+
+
+class LookAtNccl(Request, frozen=True, kw_only=True):
+    """The version of NCCL."""
+
+
+class Method(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How long and how often is measured."""
+
+    copy_bytes: int = 256 * 1024 * 1024
+    copies: int = 16
+    """In each sample."""
+    staged_copies: int = 4
+    """In each sample without peer access, which is slower by far."""
+    samples: int = 5
+    warm_ups: int = 2
+    """Samples that are thrown away."""
+    latency_copies: int = 100
+    """Of one word."""
+
+
+class MeasurePair(Request, frozen=True, kw_only=True):
+    """Copies from one card to another."""
+
+    source: str
+    target: str
+    method: Method
+
+
+class MeasureSet(Request, frozen=True, kw_only=True):
+    """An all-reduce of several cards."""
+
+    cards: list[str]
+    method: Method
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, tag_field="told", tag=lambda name: name):
+    """What came of a step."""
+
+
+class Failed(Answer, frozen=True, kw_only=True):
+    """A function refused it."""
+
+    function: str
+    code: int
+
+
+class NoLibrary(Answer, frozen=True, kw_only=True):
+    """A library cannot be loaded."""
+
+    library: str
+    said: str
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Who uses a card."""
+
+    uuid: str
+    processes: int | None
+    used_bytes: int | None
+
+
+class Machine(Answer, frozen=True, kw_only=True):
+    """What NVML and sysfs say."""
+
+    topology: str
+    """NodeTopology in JSON."""
+    usage: list[Usage]
+
+
+class CudaDevices(Answer, frozen=True, kw_only=True):
+    """What CUDA sees."""
+
+    version: str
+    uuids: list[str]
+
+
+class NcclVersion(Answer, frozen=True, kw_only=True):
+    """That can be loaded."""
+
+    version: str
+
+
+class PairMeasured(Answer, frozen=True, kw_only=True):
+    """What was measured from one card to another."""
+
+    peer_access: bool
+    rank: int | None
+    staged_gbps: list[float]
+    """GB/s of each sample without peer access."""
+    gbps: list[float]
+    """GB/s of each sample with peer access; empty if there is none."""
+    latency_us: list[float]
+    copied_bytes: int
+    """With peer access, or without it if there is none, while the counters were watched."""
+    sent_bytes: int | None
+    """That the NVLinks of the source say to have sent meanwhile; None if they have no counters."""
+    received_bytes: int | None
+    intact: bool
+    """Whether the target had what the source sent."""
+
+
+class SetMeasured(Answer, frozen=True, kw_only=True):
+    """What was measured of an all-reduce."""
+
+    milliseconds: list[float]
+    """Of one all-reduce, for each sample."""
+    reduced_bytes: int
+    """Of one all-reduce."""
+    reductions: int
+    """While the counters were watched."""
+    sent_bytes: list[int | None]
+    """Over NVLink, in the order of the cards."""
+
+
+ASK = LookAtMachine | LookAtCuda | LookAtNccl | MeasurePair | MeasureSet
+TOLD = Failed | NoLibrary | Machine | CudaDevices | NcclVersion | PairMeasured | SetMeasured
+MAX_BYTES = 192 * 1024
+"""Of one message: Linux lets a socket have 208 KiB under way."""

@@ -1,0 +1,95 @@
+"""What is measured: which cards, in which pairs, and together."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import permutations
+
+from webhook.topology.model import Gpu, MigMode, NodeTopology
+from webhook.verify.messages import Usage
+from webhook.verify.report import Omission, Skipped
+
+IDLE_BYTES = 512 * 1024 * 1024
+"""Of memory in use, up to which a card counts as free: drivers keep some for themselves, and older ones do not tell it
+apart."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Cards by their UUIDs."""
+
+    cards: tuple[str, ...]
+    """That are measured, in the order of their indices."""
+    skipped: tuple[Omission, ...] = ()
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Each in both directions."""
+        return list(permutations(self.cards, 2))
+
+
+def plan(
+    topology: NodeTopology,
+    *,
+    usage: Mapping[str, Usage],
+    visible: Collection[str],
+    asked: Collection[int] = (),
+    force: bool = False,
+) -> Plan:
+    """Choose the cards.
+
+    Args:
+        topology: Of the machine.
+        usage: Who uses the cards, by UUID.
+        visible: UUIDs of the devices that CUDA sees.
+        asked: Indices of the cards that shall be measured; all if empty.
+        force: Measure cards too that others use.
+    """
+    cards, skipped = [], []
+    for gpu in topology.gpus:
+        reason = _refusal(gpu, usage.get(gpu.uuid), visible, asked, force=force)
+        if reason:
+            skipped.append(Omission(cards=[gpu.uuid] if gpu.uuid else [], reason=reason))
+        else:
+            cards.append(gpu.uuid)
+    return Plan(cards=tuple(cards), skipped=tuple(skipped))
+
+
+def _refusal(
+    gpu: Gpu, usage: Usage | None, visible: Collection[str], asked: Collection[int], *, force: bool
+) -> Skipped | None:
+    if asked and gpu.index not in asked:
+        return Skipped.NOT_ASKED
+    if gpu.mig_mode is MigMode.ENABLED:
+        return Skipped.MIG
+    if gpu.uuid not in visible:
+        return Skipped.NOT_VISIBLE
+    return None if force or is_free(usage) else Skipped.BUSY
+
+
+def is_free(usage: Usage | None) -> bool:
+    """Whether no process uses a card, as far as the driver tells. Where it tells nothing, the card is not free."""
+    if usage is None or (usage.processes is None and usage.used_bytes is None):
+        return False
+    return not usage.processes and (usage.used_bytes or 0) <= IDLE_BYTES
+
+
+def nothing_to_measure(topology: NodeTopology, found: Plan) -> str:
+    """Why there is no pair, in one sentence; empty if there is one."""
+    if len(found.cards) > 1:
+        return ""
+    if not topology.gpus:
+        return f"this machine has no GPU to measure: {topology.problem or 'NVML knows of none'}"
+    if len(topology.gpus) == 1:
+        return "there is one GPU here, and what is measured is the way between two"
+    reasons = {omission.reason for omission in found.skipped}
+    left = f"{len(found.cards) or 'none'} of {len(topology.gpus)} GPUs can be measured, and a pair needs two"
+    advice = [sentence for reason, sentence in _ADVICE.items() if reason in reasons]
+    return f"{left}: {'; '.join(advice)}"
+
+
+_ADVICE: Mapping[Skipped, str] = {
+    Skipped.BUSY: "other processes use GPUs, which --force measures all the same",
+    Skipped.MIG: "GPUs in MIG mode have no NVLink",
+    Skipped.NOT_VISIBLE: "CUDA does not see all of them, see CUDA_VISIBLE_DEVICES",
+    Skipped.NOT_ASKED: "--gpus names fewer",
+}

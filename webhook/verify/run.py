@@ -1,0 +1,243 @@
+"""One run: looks at the machine, measures step by step, and puts a report together."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from webhook import __version__
+from webhook.model.errors import GpuTopologyError
+from webhook.topology.document import parse_topology
+from webhook.topology.model import NodeTopology
+from webhook.verify.errors import explained
+from webhook.verify.expected import Expectations
+from webhook.verify.judged import judged_pair, judged_set
+from webhook.verify.messages import (
+    ASK,
+    TOLD,
+    CudaDevices,
+    Failed,
+    LookAtCuda,
+    LookAtMachine,
+    LookAtNccl,
+    Machine,
+    MeasurePair,
+    MeasureSet,
+    Method,
+    NcclVersion,
+    NoLibrary,
+    PairMeasured,
+    SetMeasured,
+    Usage,
+)
+from webhook.verify.plan import Plan, nothing_to_measure, plan
+from webhook.verify.report import (
+    MAX_CARDS,
+    BandwidthReport,
+    Card,
+    CardSet,
+    How,
+    Omission,
+    Pair,
+    Skipped,
+    Versions,
+    Warn,
+)
+from webhook.verify.supervisor import StepLost, Supervisor
+from webhook.verify.surroundings import preloaded_libraries, telling_names, warnings_of
+
+PRELOAD = Path("/etc/ld.so.preload")
+_OUT_OF_MEMORY = 2
+"""``CUDA_ERROR_OUT_OF_MEMORY``."""
+
+
+class NothingToMeasure(GpuTopologyError):
+    """There is no pair of cards here that can be measured; the text says why."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """What is asked of a run."""
+
+    node: str
+    root: Path = Path("/")
+    """Where ``/sys`` and ``/proc`` are: in a container perhaps a mount of the host's root."""
+    gpus: tuple[int, ...] = ()
+    """Indices; all if empty."""
+    force: bool = False
+    method: Method = field(default_factory=Method)
+    step_seconds: float = 60.0
+    all_reduce: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Here:
+    """What the steps that look told."""
+
+    topology: NodeTopology
+    usage: dict[str, Usage]
+    cuda: CudaDevices
+
+
+class Run:
+    """Measures this machine.
+
+    Args:
+        supervisor: Of the process that measures.
+        wanted: What to measure.
+        tell: Is told each step, for people who wait.
+    """
+
+    def __init__(self, supervisor: Supervisor, wanted: Wanted, tell: Callable[[str], None]) -> None:
+        self._supervisor, self._wanted, self._tell = supervisor, wanted, tell
+        self._skipped: list[Omission] = []
+        self._warnings: list[Warn] = []
+
+    def report(self, now: datetime) -> BandwidthReport:
+        """Measure.
+
+        Raises:
+            NothingToMeasure: there is no pair that can be measured.
+        """
+        here = self._look()
+        chosen = self._plan(here)
+        self._skipped += chosen.skipped
+        expectations = Expectations(here.topology)
+        preloaded = preloaded_libraries(_text(PRELOAD))
+        self._warnings += warnings_of(preloaded)
+        pairs = [found for ends in chosen.pairs if (found := self._pair(*ends, expectations))]
+        nccl = self._nccl() if self._wanted.all_reduce else None
+        sets = [found for found in [self._set(chosen.cards, expectations)] if found] if nccl else []
+        return BandwidthReport(
+            node=self._wanted.node,
+            time=now.isoformat(timespec="seconds"),
+            versions=Versions(
+                tool=__version__, driver=here.topology.driver_version or None, cuda=here.cuda.version, nccl=nccl
+            ),
+            how=_how(self._wanted),
+            environment=telling_names(os.environ),
+            preloaded=preloaded,
+            cards=_cards(here),
+            pairs=pairs,
+            sets=sets,
+            skipped=self._skipped,
+            warnings=self._warnings,
+        )
+
+    def _look(self) -> Here:
+        machine = self._needed(LookAtMachine(node=self._wanted.node, root=str(self._wanted.root)), "NVML")
+        if not isinstance(machine, Machine):
+            raise NothingToMeasure(f"this machine cannot be looked at: {machine}")
+        topology = parse_topology(machine.topology, source="this machine")
+        if not topology.gpus:
+            raise NothingToMeasure(nothing_to_measure(topology, Plan(cards=())))
+        if len(topology.gpus) > MAX_CARDS:
+            raise NothingToMeasure(f"expected at most {MAX_CARDS} GPUs on a machine, found {len(topology.gpus)}")
+        cuda = self._needed(LookAtCuda(), "CUDA")
+        if not isinstance(cuda, CudaDevices):
+            raise NothingToMeasure(_no_cuda(cuda))
+        return Here(topology=topology, usage={one.uuid: one for one in machine.usage}, cuda=cuda)
+
+    def _needed(self, request: ASK, what: str) -> TOLD:
+        try:
+            return self._supervisor.ask(request, self._wanted.step_seconds)
+        except StepLost as lost:
+            after = f" within {self._wanted.step_seconds:g} s" if str(lost) == Skipped.TIMED_OUT else ""
+            raise NothingToMeasure(f"{what} gives no answer{after} ({lost}): see dmesg and nvidia-smi") from None
+
+    def _plan(self, here: Here) -> Plan:
+        wanted = self._wanted
+        chosen = plan(here.topology, usage=here.usage, visible=here.cuda.uuids, asked=wanted.gpus, force=wanted.force)
+        reason = nothing_to_measure(here.topology, chosen)
+        if reason:
+            raise NothingToMeasure(reason)
+        return chosen
+
+    def _pair(self, source: str, target: str, expectations: Expectations) -> Pair | None:
+        found = self._measured(MeasurePair(source=source, target=target, method=self._wanted.method), [source, target])
+        if not isinstance(found, PairMeasured):
+            return None
+        return judged_pair(source, target, found, expectations.pair(source, target))
+
+    def _nccl(self) -> str | None:
+        found = self._measured(LookAtNccl(), [])
+        if isinstance(found, NcclVersion):
+            return found.version
+        if isinstance(found, NoLibrary):
+            self._warnings.append(Warn.NO_NCCL)
+        return None
+
+    def _set(self, cards: tuple[str, ...], expectations: Expectations) -> CardSet | None:
+        found = self._measured(MeasureSet(cards=list(cards), method=self._wanted.method), list(cards))
+        return judged_set(cards, found, expectations.set(cards)) if isinstance(found, SetMeasured) else None
+
+    def _measured(self, request: ASK, cards: list[str]) -> TOLD | None:
+        """What came of a step; one that came to nothing is noted."""
+        self._tell(_said(request))
+        try:
+            found = self._supervisor.ask(request, self._wanted.step_seconds)
+        except StepLost as lost:
+            self._skipped.append(Omission(cards=cards, reason=Skipped(str(lost))))
+            return None
+        if isinstance(found, Failed):
+            full = found.function.startswith("cu") and found.code == _OUT_OF_MEMORY
+            reason = Skipped.NO_MEMORY if full else Skipped.FAILED
+            self._skipped.append(Omission(cards=cards, reason=reason, function=found.function, code=found.code))
+        elif isinstance(found, NoLibrary):
+            self._skipped.append(Omission(cards=cards, reason=Skipped.NO_NCCL))
+        return found
+
+
+def _said(request: ASK) -> str:
+    match request:
+        case MeasurePair():
+            return f"{request.source} to {request.target}"
+        case MeasureSet():
+            return f"all-reduce of {len(request.cards)} GPUs"
+        case _:
+            return "NCCL"
+
+
+def _no_cuda(told: TOLD) -> str:
+    if isinstance(told, NoLibrary):
+        return (
+            f"{told.library} is not here: in a container, use NVIDIA's runtime with the driver capability compute "
+            "(NVIDIA_DRIVER_CAPABILITIES)"
+        )
+    return f"CUDA does not start: {explained(told.function, told.code)}" if isinstance(told, Failed) else str(told)
+
+
+def _how(wanted: Wanted) -> How:
+    method = wanted.method
+    return How(
+        copy_bytes=method.copy_bytes,
+        copies=method.copies,
+        staged_copies=method.staged_copies,
+        samples=method.samples,
+        warm_ups=method.warm_ups,
+        step_seconds=wanted.step_seconds,
+    )
+
+
+def _cards(here: Here) -> list[Card]:
+    return [
+        Card(
+            uuid=gpu.uuid,
+            index=gpu.index,
+            name=gpu.name or None,
+            pci_bus_id=gpu.pci_bus_id or None,
+            processes=here.usage[gpu.uuid].processes if gpu.uuid in here.usage else None,
+            used_bytes=here.usage[gpu.uuid].used_bytes if gpu.uuid in here.usage else None,
+        )
+        for gpu in here.topology.gpus
+        if gpu.uuid
+    ]
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(65536)
+    except OSError:
+        return ""

@@ -1,0 +1,28 @@
+"""What surrounds the measurement and changes it: variables, by their names, and preloaded libraries."""
+
+from collections.abc import Iterable
+
+from webhook.verify.report import Warn
+
+_PREFIXES = ("CUDA_", "GPU_TOPOLOGY_", "HAMI_", "LIBCUDA_", "NCCL_", "NVIDIA_", "UCX_")
+_NAMES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+_MOST, _NAME_LENGTH = 512, 256
+_HAMI = "libvgpu.so"
+_MOST_PRELOADED = 64
+
+
+def telling_names(variables: Iterable[str]) -> list[str]:
+    """Of the names of variables those that change what CUDA and NCCL do, sorted."""
+    told = [name[:_NAME_LENGTH] for name in variables if name.startswith(_PREFIXES) or name in _NAMES]
+    return sorted(told)[:_MOST]
+
+
+def preloaded_libraries(text: str) -> list[str]:
+    """File names in the text of ``/etc/ld.so.preload``, whose entries stand between blanks and colons."""
+    entries = text.replace(":", " ").split()
+    return [entry.rsplit("/", 1)[-1][:_NAME_LENGTH] for entry in entries][:_MOST_PRELOADED]
+
+
+def warnings_of(preloaded: Iterable[str]) -> list[Warn]:
+    """What preloaded libraries mean for NCCL: HAMi issue 2641."""
+    return [Warn.PRELOADED_HAMI] if _HAMI in preloaded else []
