@@ -11,16 +11,28 @@ from tests.nvml.stub import DESCRIPTION, compile_stub
 
 
 def main() -> int:
-    name, directory = sys.argv[1], Path(sys.argv[2]).absolute()
-    machine: machines.Machine = getattr(machines, name)()
     try:
-        compile_stub(directory)
+        make_driver(sys.argv[1], Path(sys.argv[2]).absolute())
     except FileNotFoundError as error:
         print(error, file=sys.stderr)
         return 1
+    return 0
+
+
+def make_driver(name: str, directory: Path) -> None:
+    """Makes all of it.
+
+    Args:
+        name: Of a function of ``tests.nvml.machines``.
+        directory: An absolute path; it is made if it is not there.
+
+    Raises:
+        FileNotFoundError: there is no C compiler.
+    """
+    machine: machines.Machine = getattr(machines, name)()
+    compile_stub(directory)
     description = machines.write_machine(machine, directory / "root")
     (directory / "environment").write_text(f"{DESCRIPTION}={description}\n", encoding="utf-8")
-    return 0
 
 
 if __name__ == "__main__":

@@ -92,6 +92,20 @@ def _hami_scheduler(release: str) -> GoProgram:
 
 HAMI_SCHEDULERS = {release: _hami_scheduler(release) for release in ("2.9.0", "2.10.0")}
 
+
+def _hami_device_plugin(release: str) -> GoProgram:
+    return GoProgram(
+        f"hami-device-plugin-{release}",
+        "github.com/Project-HAMi/HAMi/cmd/device-plugin/nvidia",
+        MODULES / f"hami-{release}",
+        cgo=True,  # it calls NVML
+        assets="HAMI_ASSETS",
+        assets_are_whole=False,
+    )
+
+
+HAMI_DEVICE_PLUGINS = {release: _hami_device_plugin(release) for release in HAMI_SCHEDULERS}
+
 # Its tests need no service discovery, whose clients of clouds are a fifth of what is compiled.
 PROMTOOL = GoProgram(
     "promtool",
@@ -117,4 +131,13 @@ POD_IDENTITY_WEBHOOK = GoProgram(
 )
 
 KUBERNETES = (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, KUBE_CONTROLLER_MANAGER, KUBECTL)
-ALL = (*KUBERNETES, *NEXT_KUBERNETES, *HAMI_SCHEDULERS.values(), NVIDIA_DRA_DRIVER, PROMTOOL, HELM, ACTIONLINT)
+ALL = (
+    *KUBERNETES,
+    *NEXT_KUBERNETES,
+    *HAMI_SCHEDULERS.values(),
+    *HAMI_DEVICE_PLUGINS.values(),
+    NVIDIA_DRA_DRIVER,
+    PROMTOOL,
+    HELM,
+    ACTIONLINT,
+)

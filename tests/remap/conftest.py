@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from tests.nvml import machines
+from tests.nvml.any_driver import any_machine
 from tests.nvml.machines import Machine, write_machine
-from tests.nvml.stub import nvml_library, played
+from tests.nvml.stub import nvml_library, play, played
 from tests.topology import machines as topologies
 from webhook.discovery.discover import discover
 from webhook.topology.model import NodeTopology
 
-__all__ = ["nvml_library"]
+__all__ = ["any_machine", "nvml_library", "play"]
 
 _NAMES = (
     "hgx_a100",

@@ -11,7 +11,7 @@ from tests.cluster.processes import Program, running
 from tests.nvml.machines import Machine, write_machine
 from tests.nvml.stub import compile_stub, environment_of
 
-SOURCE = Path(__file__).with_name("nvml_for_dra.c")
+SOURCE = Path(__file__).parents[1] / "nvml_for_go.c"
 
 
 @dataclass(frozen=True)

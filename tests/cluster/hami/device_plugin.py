@@ -43,6 +43,8 @@ ROLE = V1ClusterRole(
         )
     ],
 )
+REAL_NODE = "real-plugin"
+"""The node that HAMi's real plugin serves, in tests of it."""
 POLL_S = 0.1
 LOCK = "hami.io/mutex.lock"
 PHASE = "hami.io/bind-phase"
@@ -91,13 +93,14 @@ def _look(api: CoreV1Api) -> None:
     answer: Any = api.list_pod_for_all_namespaces(resource_version="0", _preload_content=False)
     for pod in json.loads(answer.data)["items"]:
         annotations = pod["metadata"].get("annotations", {})
-        if pod["spec"].get("nodeName") and annotations.get(PHASE) == "allocating":
+        if pod["spec"].get("nodeName") not in (None, REAL_NODE) and annotations.get(PHASE) == "allocating":
             _allocate(api, pod, annotations)
 
 
 def _allocate(api: CoreV1Api, pod: dict[str, Any], annotations: dict[str, str]) -> None:
-    # Consumed segments stay empty, and each time one ";" more is written behind them.
-    consumed = ";" * (annotations.get(TO_ALLOCATE, "").count(";") + 1)
+    # Consumed segments stay empty, and for each container one ";" more is written behind them.
+    segments = annotations.get(TO_ALLOCATE, "").split(";")
+    consumed = ";" * (len(segments) - 1 + sum(map(bool, segments)))
     metadata = pod["metadata"]
     done: Any = {"metadata": {"annotations": {TO_ALLOCATE: consumed, PHASE: "success"}}}
     unlocked: Any = {"metadata": {"annotations": {LOCK: None}}}

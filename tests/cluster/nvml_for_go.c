@@ -1,8 +1,11 @@
 /*
- * The stub of NVML with what NVIDIA's DRA driver asks beside it: the driver is written in Go, whose bindings end the
- * process where a function is missing. Numbers are those of nvml.h.
+ * The stub of NVML with what NVIDIA's DRA driver and HAMi's device plugin ask beside it: they are written in Go, whose
+ * bindings end the process where a function is missing. Numbers are those of nvml.h.
  */
-#include "../../nvml/stub/nvml_stub.c"
+#define _POSIX_C_SOURCE 200809L
+#include <time.h>
+
+#include "../nvml/stub/nvml_stub.c"
 
 enum { BRAND_NVIDIA = 14, UNKNOWN_ARCHITECTURE = -1, NOT_FOUND = 6 };
 
@@ -97,4 +100,43 @@ API nvml_return nvmlDeviceGetIndex(nvml_device handle, unsigned int *index)
         if (!nvmlDeviceGetHandleByIndex_v2(*index, &found) && found == handle)
             return SUCCESS;
     return code ? code : NOT_FOUND;
+}
+
+/* There are sets of events, in which nothing ever happens. */
+enum { TIMEOUT = 10 };
+
+API nvml_return nvmlEventSetCreate(void **set)
+{
+    static int only;
+
+    *set = &only;
+    return SUCCESS;
+}
+
+API nvml_return nvmlEventSetFree(void *set)
+{
+    (void)set;
+    return SUCCESS;
+}
+
+API nvml_return nvmlDeviceGetSupportedEventTypes(nvml_device handle, unsigned long long *types)
+{
+    (void)handle;
+    *types = 0;
+    return SUCCESS;
+}
+
+API nvml_return nvmlDeviceRegisterEvents(nvml_device handle, unsigned long long types, void *set)
+{
+    (void)handle, (void)types, (void)set;
+    return SUCCESS;
+}
+
+API nvml_return nvmlEventSetWait_v2(void *set, void *data, unsigned int milliseconds)
+{
+    const struct timespec wait = {milliseconds / 1000, (milliseconds % 1000) * 1000000L};
+
+    (void)set, (void)data;
+    nanosleep(&wait, NULL);
+    return TIMEOUT;
 }

@@ -1,0 +1,33 @@
+"""The files of a driver's installation, as far as tools look for them: where the driver is, and its device nodes."""
+
+import os
+import stat
+from pathlib import Path
+
+from tests.nvml.machines import Machine
+from tests.nvml.stub import LIBRARY
+
+NVIDIA_MAJOR, CONTROL_MINOR = 195, 255
+"""Of ``/dev/nvidia0`` and the others, and of ``/dev/nvidiactl``."""
+
+
+def make_driver_root(directory: Path, machine: Machine, library: Path) -> Path:
+    """Make a root directory with the driver of a machine; as root, because it has device nodes.
+
+    Args:
+        directory: Is made.
+        machine: Its version of the driver, and its cards.
+        library: NVML, as a file.
+
+    Returns:
+        The directory.
+    """
+    libraries, devices = directory / "usr" / "lib64", directory / "dev"
+    libraries.mkdir(parents=True)
+    devices.mkdir()
+    (libraries / f"libcuda.so.{machine.driver}").touch()
+    (libraries / f"{LIBRARY.removesuffix('.1')}.{machine.driver}").write_bytes(library.read_bytes())
+    (libraries / LIBRARY).symlink_to(f"{LIBRARY.removesuffix('.1')}.{machine.driver}")
+    for name, minor in [("nvidiactl", CONTROL_MINOR), *((f"nvidia{card.minor}", card.minor) for card in machine.cards)]:
+        os.mknod(devices / name, 0o666 | stat.S_IFCHR, os.makedev(NVIDIA_MAJOR, minor))
+    return directory
