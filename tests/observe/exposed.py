@@ -21,6 +21,7 @@ from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.place.round import PlannerReport
 from webhook.planner import metrics as planner_metrics
 from webhook.planner.counts import Counts as PlannerCounts
+from webhook.planner.traffic import Attribution, PodGpu
 from webhook.server import metrics as server_metrics
 from webhook.server.connections import Phase
 from webhook.server.counts import Counts
@@ -105,7 +106,10 @@ def extender_counts() -> ExtenderCounts:
 def planner_vitals() -> planner_metrics.Vitals:
     """Vitals of a planner that leads and knows everything."""
     report = CacheReport(name="pods", objects=1, bytes=1, left_out=0, filled=True, confirmed_seconds=1.0)
-    return planner_metrics.Vitals(leads=True, report=PlannerReport(), caches=(report,), events_lost=0)
+    attribution = Attribution(cards=(PodGpu("team-a", "train", "main", "n1", "0", "GPU-a", "NVSwitch"),))
+    return planner_metrics.Vitals(
+        leads=True, report=PlannerReport(), caches=(report,), events_lost=0, attribution=attribution
+    )
 
 
 @cache

@@ -17,6 +17,8 @@ SHORTEST = 300
 """Seconds that are judged at least."""
 RECENT = 375
 """Seconds of the window for what moved in the last minutes, at most, where there is one."""
+OLD_SECONDS = 900.0
+"""What an agent said longer ago is not about now."""
 ALL_BUSY = 0.9
 """Share of the samples of each GPU that must be busy; a few may fall between two steps."""
 FIRST_BUSY = 60
@@ -54,6 +56,11 @@ class Unused:
 
     sign: Sign
     moved: PodTraffic
+
+
+def is_recent(traffic: Traffic, now: datetime) -> bool:
+    """Whether it tells of the last minutes, as far as the clocks of two machines can be compared."""
+    return abs((now - traffic.at).total_seconds()) <= OLD_SECONDS
 
 
 def pod_traffic(traffic: Traffic, uuids: Sequence[str], started: datetime | None) -> PodTraffic | None:
