@@ -16,6 +16,7 @@ from webhook.catalogue import (
     placement,
     placement_findings,
     releasing,
+    traffic,
     variables,
     waiting,
 )
@@ -31,6 +32,7 @@ AREAS: Mapping[str, str] = MappingProxyType(
         "6": "Placement",
         "7": "Nodes",
         "8": "Installation",
+        "9": "Traffic",
     }
 )
 """What the first digit of a code stands for."""
@@ -46,7 +48,7 @@ def entries() -> dict[str, Entry]:
     areas = (
         *(opting, cards, claims, links, variables, peers),
         *(placement, waiting, placement_findings, releasing, extender),
-        *(nodes, installation, cluster_findings),
+        *(nodes, installation, cluster_findings, traffic),
     )
     for area in areas:
         for entry in vars(area).values():

@@ -10,7 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.agent.looks import look
 from tests.topology.machines import hgx_h100
 from webhook.agent import metrics as agent_metrics
+from webhook.agent.growth import CardTotals
 from webhook.agent.status import Status, TaintStatus
+from webhook.discovery.facts import Direction
 from webhook.exposition import Exposition
 from webhook.extender.counts import Counts as ExtenderCounts
 from webhook.extender.counts import families as extender_families
@@ -19,6 +21,7 @@ from webhook.model.outcome import Kind, Outcome, Reason
 from webhook.place.round import PlannerReport
 from webhook.planner import metrics as planner_metrics
 from webhook.planner.counts import Counts as PlannerCounts
+from webhook.planner.traffic import Attribution, PodGpu
 from webhook.server import metrics as server_metrics
 from webhook.server.connections import Phase
 from webhook.server.counts import Counts
@@ -103,19 +106,26 @@ def extender_counts() -> ExtenderCounts:
 def planner_vitals() -> planner_metrics.Vitals:
     """Vitals of a planner that leads and knows everything."""
     report = CacheReport(name="pods", objects=1, bytes=1, left_out=0, filled=True, confirmed_seconds=1.0)
-    return planner_metrics.Vitals(leads=True, report=PlannerReport(), caches=(report,), events_lost=0)
+    attribution = Attribution(cards=(PodGpu("team-a", "train", "main", "n1", "0", "GPU-a", "NVSwitch"),))
+    return planner_metrics.Vitals(
+        leads=True, report=PlannerReport(), caches=(report,), events_lost=0, attribution=attribution
+    )
 
 
 @cache
 def exposed() -> Exposed:
     """The metrics, read from the text that Prometheus would read."""
     status = replace(Status(confirmed_at=0.0), look=look(hgx_h100()), taints=TaintStatus(served=True))
+    ways = dict.fromkeys(Direction, 1)
+    card = CardTotals(index=0, nvlink=ways, pcie=ways, utilization=0.5)
     found = Exposed(set(), {})
     for metric in (
         *_read(Exposition(lambda: server_metrics.families(server_counts(), server_vitals()))),
         *_read(Exposition(lambda: planner_metrics.families(planner_counts(), planner_vitals))),
         *_read(Exposition(lambda: extender_families(extender_counts(), certificate_ends=1.0))),
-        *_read(Exposition(lambda: agent_metrics.families(status, node="n1", now=0.0, version="1.2.3"))),
+        *_read(
+            Exposition(lambda: agent_metrics.families(status, {"GPU-a": card}, node="n1", now=0.0, version="1.2.3"))
+        ),
     ):
         labels: set[str] = set()
         for sample in metric.samples:

@@ -48,7 +48,8 @@ def labels_of(selector: promql.VectorSelector, exposed: Exposed, recorded: Recor
     if name in API_SERVER:
         return frozenset(API_SERVER[name]) | TARGET_LABELS
     if name in exposed.series:
-        return frozenset(exposed.series[name]) | TARGET_LABELS
+        labels = frozenset(exposed.series[name])
+        return labels | TARGET_LABELS | {f"exported_{label}" for label in labels & TARGET_LABELS}
     return None
 
 

@@ -72,7 +72,7 @@ def test_a_rule_with_a_mistake_would_be_found() -> None:
 def test_every_alert_waits_and_says_how_bad_it_is_what_it_is_and_what_to_do(rule: dict[str, Any]) -> None:
     assert rule["for"]
     assert rule["labels"].keys() == {"severity"}
-    assert rule["labels"]["severity"] in {"critical", "warning"}
+    assert rule["labels"]["severity"] in {"critical", "warning", "info"}
     assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}
     assert len(rule["annotations"]["summary"]) < 120
 

@@ -1,11 +1,14 @@
 """What probes and Prometheus hear of the agent."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+from prometheus_client.core import Metric
 
 from webhook import __version__
 from webhook.agent.log import AgentLog
 from webhook.agent.metrics import families
 from webhook.agent.status import Status
+from webhook.agent.traffic import Sampler
 from webhook.endpoints import Endpoints
 
 STUCK_SECONDS = 300.0
@@ -18,6 +21,7 @@ def agent_endpoints(
     clock: Callable[[], float],
     is_alive: Callable[[], bool],
     log: AgentLog,
+    sampler: Sampler | None = None,
 ) -> Endpoints:
     """Answers about one agent.
 
@@ -27,6 +31,7 @@ def agent_endpoints(
         clock: The clock of the status.
         is_alive: Says whether rounds are being made.
         log: Takes what goes wrong in an answer.
+        sampler: Samples the traffic of the cards, on the same clock; None: nothing does.
     """
 
     def illness() -> str:
@@ -35,10 +40,17 @@ def agent_endpoints(
             return "no more rounds are made"
         if since is not None and clock() - since > STUCK_SECONDS:
             return f"a round takes longer than {STUCK_SECONDS:.0f} s"
+        sampled_since = sampler.busy_since if sampler else None
+        if sampled_since is not None and clock() - sampled_since > STUCK_SECONDS:
+            return f"a sample of counters takes longer than {STUCK_SECONDS:.0f} s"
         return ""
 
+    def all_families() -> Iterator[Metric]:
+        sampled = sampler.sampled if sampler else None
+        return families(status(), sampled.cards if sampled else None, node=node, now=clock(), version=__version__)
+
     return Endpoints(
-        lambda: families(status(), node=node, now=clock(), version=__version__),
+        all_families,
         illness=illness,
         failure=lambda: status().failure,
         bug=log.bug,

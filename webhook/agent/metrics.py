@@ -3,11 +3,12 @@
 Each has the label ``node``, because the name of a pod does not tell which machine is ill. docs/observability.md.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client.core import Metric
 
 from webhook import exposition
+from webhook.agent.growth import CardTotals
 from webhook.agent.look import Look
 from webhook.agent.status import Count, Status, TaintStatus
 from webhook.exposition import Values, one_of
@@ -17,11 +18,14 @@ from webhook.topology.model import MigMode
 FABRIC_STATES = ("completed", "in-progress", "not-started", "unsupported")
 
 
-def families(status: Status, *, node: str, now: float, version: str) -> Iterator[Metric]:
+def families(
+    status: Status, cards: Mapping[str, CardTotals] | None = None, *, node: str, now: float, version: str
+) -> Iterator[Metric]:
     """All metrics.
 
     Args:
         status: Of the agent.
+        cards: What its cards did, by UUID; None where that is not known.
         node: Its name.
         now: The time, by the clock of the status.
         version: Of this program.
@@ -40,6 +44,8 @@ def families(status: Status, *, node: str, now: float, version: str) -> Iterator
     yield of.gauge("discovery_seconds", "Seconds that the last discovery took.", (), {(): status.discovery_seconds})
     if status.taints:
         yield from _taints(of, status.taints)
+    if cards is not None:
+        yield from _traffic(of, cards)
     yield from _counters(of, status)
 
 
@@ -85,6 +91,19 @@ def _by_state(look: Look) -> Values:
         else:
             found["degraded" if gpu.index in look.health.ailing else "healthy"] += 1
     return {(state,): number for state, number in found.items()}
+
+
+def _traffic(of: _Node, cards: Mapping[str, CardTotals]) -> Iterator[Metric]:
+    """A card of which something is not told has no value of it: 0 would say that nothing moves."""
+    labels = ("gpu", "uuid", "direction")
+    nvlink: Values = {(str(c.index), uuid, way): n for uuid, c in cards.items() for way, n in c.nvlink.items()}
+    pcie: Values = {(str(c.index), uuid, way): n for uuid, c in cards.items() for way, n in c.pcie.items()}
+    used: Values = {(str(c.index), uuid): c.utilization for uuid, c in cards.items() if c.utilization is not None}
+    yield of.counter("nvlink_bytes", "Payload that a GPU sent (tx) and received (rx) over its NVLinks.", labels, nvlink)
+    yield of.counter("pcie_bytes", "Bytes that a GPU sent (tx) and received (rx) over PCIe.", labels, pcie)
+    yield of.gauge(
+        "gpu_utilization_ratio", "Share of the last moment in which a kernel ran on a GPU.", ("gpu", "uuid"), used
+    )
 
 
 def _taints(of: _Node, taints: TaintStatus) -> Iterator[Metric]:

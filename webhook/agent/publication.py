@@ -17,6 +17,8 @@ from webhook.model.node_names import config_map_name, node_label
 from webhook.topology.document import format_topology, parse_topology
 from webhook.topology.model import MigMode, NodeTopology
 from webhook.topology.nccl.writer import format_nccl_topology
+from webhook.traffic.document import format_traffic
+from webhook.traffic.model import Traffic
 
 EVENTS_NAMESPACE = names.DEFAULT_NAMESPACE
 """For objects without a namespace: kubernetes pkg/apis/core/validation/events.go."""
@@ -175,7 +177,9 @@ def config_map_manifest(topology: NodeTopology, node: Object, *, namespace: str)
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": _files(topology)}
 
 
-def lease_manifest(node: Object, *, namespace: str, interval: float, at: datetime) -> Object:
+def lease_manifest(
+    node: Object, *, namespace: str, interval: float, at: datetime, traffic: Traffic | None = None
+) -> Object:
     """The Lease of a node, which says that what is published was true at a time. It goes when the Node goes.
 
     Args:
@@ -183,12 +187,16 @@ def lease_manifest(node: Object, *, namespace: str, interval: float, at: datetim
         namespace: Of the ConfigMap.
         interval: Seconds between two discoveries.
         at: When the node was looked at.
+        traffic: What its GPUs did lately; None where that is not known.
     """
     name = _metadata(node)["name"]
+    metadata = _owned(name, node, namespace)
+    if traffic:
+        metadata["annotations"] = {names.TRAFFIC: format_traffic(traffic)}
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": _owned(name, node, namespace),
+        "metadata": metadata,
         "spec": lease_spec(name, at=at, interval=interval),
     }
 

@@ -31,6 +31,7 @@ from webhook.model.errors import GpuTopologyError
 from webhook.model.node_names import config_map_name
 from webhook.topology.health import node_health
 from webhook.topology.model import NodeTopology
+from webhook.traffic.model import Traffic
 
 ATTEMPTS = 5
 """How often a Node that others write at the same time is read again."""
@@ -61,6 +62,7 @@ class Agent:
         log: AgentLog,
         clock: Clock,
         once: bool = False,
+        traffic: Callable[[], Traffic | None] = lambda: None,
     ) -> None:
         self._node = node
         self._options = options
@@ -69,6 +71,7 @@ class Agent:
         self._log = log
         self._clock = clock
         self._once = once
+        self._traffic = traffic
         self._api: ApiServer | None = None
         self._memory = Memory()
         self._tainting = Tainting(node, log, self._wrote) if options.taint_devices else None
@@ -222,7 +225,9 @@ class Agent:
         A refusal is no reason to publish later: what is published stays so. Only what is new of renewals is logged.
         """
         options, interval = self._options, self._schedule.interval
-        manifest = lease_manifest(node, namespace=options.namespace, interval=interval, at=self._looked_at)
+        manifest = lease_manifest(
+            node, namespace=options.namespace, interval=interval, at=self._looked_at, traffic=self._traffic()
+        )
         before = self._renewal
         try:
             await api.apply_lease(manifest, field_manager=names.AGENT_FIELD_MANAGER)

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +19,8 @@ from webhook.agent.endpoints import agent_endpoints
 from webhook.agent.log import AgentLog
 from webhook.agent.publication import PublishOptions
 from webhook.agent.rounds import Agent, Clock
+from webhook.agent.traffic import Sampler
+from webhook.discovery.counters import CounterReader
 from webhook.discovery.discover import discover
 from webhook.endpoints import serve
 from webhook.kube.api_server import ApiServer, connect_objects
@@ -37,6 +40,8 @@ class AgentSettings:
     options: PublishOptions
     interval: float
     """Seconds between two discoveries."""
+    traffic_interval: float
+    """Seconds between two samples of the counters of traffic; 0: there are none."""
     root: Path
     """Where ``/sys`` and ``/proc`` are."""
     kubeconfig: Where
@@ -56,15 +61,18 @@ def run(settings: AgentSettings) -> None:
     connector()  # a wrong setting is better said now than at each retry
     log = _log(settings)
     take_over_logging(log)
-    agent = _agent(settings, connector, log)
+    sampler = _sampler(settings, log)
+    agent = _agent(settings, connector, log, sampler)
     # Rounds are not interrupted but left behind, so the signals are for this thread alone. Blocked ones also reach a
     # program with the process id 1, which the kernel otherwise spares (signal(7), pid_namespaces(7)).
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     rounds = threading.Thread(target=_make_rounds, args=(agent,), name="rounds", daemon=True)
-    endpoints = agent_endpoints(settings.node, lambda: agent.status, time.monotonic, rounds.is_alive, log)
+    endpoints = agent_endpoints(settings.node, lambda: agent.status, time.monotonic, rounds.is_alive, log, sampler)
     serve(endpoints, settings.host, settings.port)
     log.started(version=__version__, interval=settings.interval)
     rounds.start()
+    if sampler:
+        sampler.start()
     log.stopping(signal.Signals(signal.sigwait(STOP_SIGNALS)).name)
 
 
@@ -74,7 +82,7 @@ def run_once(settings: AgentSettings) -> None:
     Raises:
         GpuTopologyError: the topology could not be published, or there is none to be seen.
     """
-    agent = _agent(settings, _connector(settings), _log(settings), once=True)
+    agent = _agent(settings, _connector(settings), _log(settings), None, once=True)
     asyncio.run(_round(agent))
     status = agent.status
     if status.failure:
@@ -107,7 +115,26 @@ def _log(settings: AgentSettings) -> AgentLog:
     return AgentLog(sys.stdout.fileno(), node=settings.node)
 
 
-def _agent(settings: AgentSettings, connector: Callable[[], ApiServer], log: AgentLog, *, once: bool = False) -> Agent:
+def _sampler(settings: AgentSettings, log: AgentLog) -> Sampler | None:
+    if not settings.traffic_interval:
+        return None
+    return Sampler(
+        CounterReader().read,
+        interval=settings.traffic_interval,
+        clock=time.monotonic,
+        now=lambda: datetime.now(UTC),
+        bug=lambda: log.bug(traceback.format_exc()),
+    )
+
+
+def _agent(
+    settings: AgentSettings,
+    connector: Callable[[], ApiServer],
+    log: AgentLog,
+    sampler: Sampler | None,
+    *,
+    once: bool = False,
+) -> Agent:
     return Agent(
         settings.node,
         settings.options,
@@ -117,4 +144,5 @@ def _agent(settings: AgentSettings, connector: Callable[[], ApiServer], log: Age
         log=log,
         clock=Clock(monotonic=time.monotonic, now=lambda: datetime.now(UTC), jitter=random.random),
         once=once,
+        traffic=(lambda: sampler.traffic) if sampler else lambda: None,
     )

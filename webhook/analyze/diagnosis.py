@@ -16,6 +16,8 @@ class Severity(enum.StrEnum):
     """Something is lost, or slower than it could be."""
     INFO = "info"
     """Something is not known."""
+    HINT = "hint"
+    """Something looks odd and may be in order. No exit code depends on it."""
 
     @property
     def rank(self) -> int:

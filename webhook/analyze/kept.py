@@ -15,6 +15,7 @@ from webhook.analyze.kept_text import kept_annotations, part, parts, texts, word
 from webhook.model import names
 from webhook.model.errors import FormatError
 from webhook.topology.document import parse_topology
+from webhook.traffic.document import parse_traffic
 
 Object = dict[str, Any]
 
@@ -107,10 +108,21 @@ def _is_topology(text: str) -> bool:
     return True
 
 
+def _is_traffic(text: str) -> bool:
+    try:
+        parse_traffic(text, source=names.TRAFFIC)
+    except FormatError:
+        return False
+    return True
+
+
 def _lease(document: Mapping[str, Any]) -> Object | None:
     metadata, spec = _metadata(document, labels=(names.NODE,)), part(document, "spec")
     if names.NODE not in metadata.get("labels", {}) and metadata.get("name") != names.PLANNER_LEASE:
         return None
+    traffic = texts(part(document, "metadata"), "annotations").get(names.TRAFFIC)
+    if traffic and _is_traffic(traffic):
+        metadata["annotations"] = {names.TRAFFIC: traffic}
     wanted = ("holderIdentity", "leaseDurationSeconds", "renewTime")
     return {"metadata": metadata, "spec": {key: spec[key] for key in wanted if isinstance(spec.get(key), str | int)}}
 

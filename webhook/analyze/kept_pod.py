@@ -146,7 +146,7 @@ def _assigned(raw: Object) -> Iterator[str]:
 
 
 def _status(status: Mapping[str, Any]) -> Object:
-    found = _only(status, "phase")
+    found = _only(status, "phase", "startTime")
     conditions = [
         _only(
             each,

@@ -8,6 +8,7 @@ from math import inf
 import msgspec
 
 from webhook.analyze.kept import Object, identity
+from webhook.analyze.kept_text import part, texts
 from webhook.model import names
 from webhook.model.errors import FormatError, ManifestError
 from webhook.model.lease import lasts, renewed_at
@@ -17,6 +18,8 @@ from webhook.resolve.node import KnownNode, Origin, Sources, choose_node
 from webhook.topology.document import parse_topology
 from webhook.topology.model import NodeTopology
 from webhook.topology.readers.hami import read_hami
+from webhook.traffic.document import parse_traffic
+from webhook.traffic.model import Traffic
 
 
 class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -32,6 +35,8 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     age: float | None = None
     """Seconds since the agent's last sign of life; infinite if there was none. None: not known."""
     lasts: float = 0.0
+    traffic: Traffic | None = None
+    """What its GPUs did lately; None where its agent does not say it, or says it badly."""
 
     @cached_property
     def record(self) -> NodeRecord | None:
@@ -45,7 +50,9 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def sources(self) -> Sources:
         """Everything that is said about its GPUs; what HAMi says is read anew each time, and not kept."""
-        return Sources(published=self.published, age=self.age, lasts=self.lasts, annotated=self._annotated)
+        return Sources(
+            published=self.published, age=self.age, lasts=self.lasts, annotated=self._annotated, traffic=self.traffic
+        )
 
     def is_silent(self, max_age: float) -> bool:
         """Whether the agent has not been heard of for so long that what it published is not relied on.
@@ -102,6 +109,15 @@ class AgentLeases(msgspec.Struct, frozen=True, kw_only=True):
             return None
         renewed = renewed_at(lease) if lease else None
         return (self.at - renewed).total_seconds() if renewed else inf
+
+    def traffic(self, config_map: Object) -> Traffic | None:
+        """What that agent says of its GPUs; None if it says nothing that can be read."""
+        lease = self.found.get(identity(config_map)) or {}
+        text = texts(part(lease, "metadata"), "annotations").get(names.TRAFFIC)
+        try:
+            return parse_traffic(text, names.TRAFFIC) if text else None
+        except FormatError:
+            return None
 
     def lasts(self, config_map: Object) -> float:
         """Seconds for which that agent vouches for it."""
@@ -160,5 +176,11 @@ def _node(
     known = KnownNode(topology, origin=Origin.AGENT)
     if config_map is None:
         return ClusterNode(name=name, document=document, published=known)
-    age, promised = leases.age(config_map), leases.lasts(config_map)
-    return ClusterNode(name=name, document=document, published=known, age=age, lasts=promised)
+    return ClusterNode(
+        name=name,
+        document=document,
+        published=known,
+        age=leases.age(config_map),
+        lasts=leases.lasts(config_map),
+        traffic=leases.traffic(config_map),
+    )

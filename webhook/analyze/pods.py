@@ -140,7 +140,7 @@ def _is_idle(finding: Finding, report: Report) -> bool:
 def _severity(finding: Finding) -> Severity | None:
     if finding.fails:
         return Severity.ERROR if finding.stops else Severity.WARNING
-    return Severity.INFO if finding.verdict is Verdict.UNKNOWN else None
+    return {Verdict.UNKNOWN: Severity.INFO, Verdict.HINT: Severity.HINT}.get(finding.verdict)
 
 
 class _Surroundings:

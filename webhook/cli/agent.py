@@ -27,6 +27,12 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     interval: Annotated[
         int, typer.Option(metavar="SECONDS", min=1, max=86400, help="Seconds between two discoveries.")
     ] = 60,
+    traffic_interval: Annotated[
+        int,
+        typer.Option(
+            metavar="SECONDS", min=0, max=60, help="Seconds between two samples of the GPUs' traffic; 0 for none."
+        ),
+    ] = 15,
     cordon: Annotated[
         bool, typer.Option("--cordon", help="Have HAMi (2.10 or later) allocate no GPU that is lost or has lost links.")
     ] = False,
@@ -68,6 +74,7 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         node=node,
         options=options,
         interval=interval,
+        traffic_interval=traffic_interval,
         root=root,
         kubeconfig=kubeconfig,
         host=host,

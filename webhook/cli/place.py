@@ -83,6 +83,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         kubeconfig=kubeconfig,
         host=host,
         port=port,
+        counts=tuple(each.count for each in policy.resources if each.family == "hami"),
+        expects_nvlink=policy.defaults.expect_nvlink,
     )
     companion: MakeCompanion | None = None
     if extender_port is not None and extender_tls and extender_client_ca:

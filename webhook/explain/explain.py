@@ -15,6 +15,7 @@ from webhook.explain.opting import INJECTED, OPTED_IN, PREPARED, opting
 from webhook.explain.peers import peers
 from webhook.explain.placement import PLACEMENT, placement
 from webhook.explain.reviews import REVIEWED
+from webhook.explain.traffic import traffic
 from webhook.explain.variables import variables
 from webhook.explain.words import listed
 from webhook.model.choices import Profile
@@ -30,6 +31,7 @@ _GROUPS: tuple[tuple[str, _Conditions, bool], ...] = (
     ("Allocation and links", links, False),
     ("Variables", variables, True),
     ("Peers", peers, True),
+    ("Traffic", traffic, False),
     ("Faults of HAMi", faults, False),
 )
 """Title, conditions, and whether they matter only where NVLink has something to join."""

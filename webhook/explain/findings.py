@@ -15,6 +15,8 @@ class Verdict(enum.StrEnum):
     UNKNOWN = "unknown"
     """It depends on something that is not known here, or not known yet."""
     NOT_NEEDED = "not-needed"
+    HINT = "hint"
+    """Something looks odd and may be in order: it is said, and nothing follows from it."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -93,6 +95,11 @@ def fails(condition: str, message: Message, *, stops: bool = False) -> Finding:
 def unknown(condition: str, message: Message) -> Finding:
     """A condition of which nothing can be said."""
     return Finding(condition, Verdict.UNKNOWN, message.text, message.fix, code=message.code)
+
+
+def hint(condition: str, message: Message) -> Finding:
+    """Something that may be in order."""
+    return Finding(condition, Verdict.HINT, message.text, message.fix, code=message.code)
 
 
 def not_needed(condition: str, evidence: str) -> Finding:

@@ -9,6 +9,7 @@ import msgspec
 from webhook.model import names
 from webhook.model.lease import is_led, lasts, renewed_at
 from webhook.model.pod import Fields, MalformedPod
+from webhook.model.timestamp import parse_timestamp
 from webhook.printable import fitted
 
 CLOCKS_DIFFER = 60.0
@@ -33,6 +34,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """``gpu.topology/Placed``, of the planner."""
     scheduled: Condition | None = None
     """``PodScheduled``, of the scheduler."""
+    started: datetime | None = None
+    """When the kubelet took on the pod that runs, by the clock of its node; ``None`` while it does not run."""
 
 
 class PlannerSigns(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +54,8 @@ NO_SIGNS = PlannerSigns()
 
 
 class _Status(Fields):
+    phase: str | None = None
+    start_time: str | None = None
     conditions: list[Condition] | None = None
 
 
@@ -72,7 +77,11 @@ def standing_of(pod: bytes) -> Standing:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedPod(str(error)) from None
     found = {condition.type: condition for condition in status.conditions or ()}
-    return Standing(placed=found.get(names.PLACED_CONDITION), scheduled=found.get(_SCHEDULED))
+    return Standing(
+        placed=found.get(names.PLACED_CONDITION),
+        scheduled=found.get(_SCHEDULED),
+        started=parse_timestamp(status.start_time) if status.phase == "Running" else None,
+    )
 
 
 def planner_signs(lease: Mapping[str, Any] | None, where: str, *, at: datetime) -> PlannerSigns:

@@ -21,6 +21,7 @@ PROFILE = PREFIX + "profile"
 CONTAINERS = PREFIX + "containers"
 REMAP = PREFIX + "remap"
 TOPOLOGY_FILE_OPTION = PREFIX + "topology-file"
+EXPECT_NVLINK = PREFIX + "expect-nvlink"
 ENV_PREFIX = "env."
 
 # Annotations that we write.
@@ -80,6 +81,8 @@ CORDONED = PREFIX + "cordoned"
 NVLINK_DOWN = PREFIX + "nvlink-down"
 GPU_LOST = PREFIX + "gpu-lost"
 GPU_UUID = PREFIX + "gpu-uuid"
+# The annotation of its Lease that says what the GPUs did lately.
+TRAFFIC = PREFIX + "traffic"
 NODE_CONFIG_MAP_PREFIX = "gpu-topology-"
 TOPOLOGY_KEY = "topology.json"
 NCCL_TOPOLOGY_KEY = "nccl-topo.xml"

@@ -16,6 +16,8 @@ from webhook.place.group import group_of
 from webhook.place.placed import Later, read_placed
 from webhook.place.scheduling import NodeNeeds, node_needs
 
+MOST_ALLOCATION, LONGEST_VALUE = 16 * 1024, 128
+"""Characters: of HAMi's list, in which a card has about 60, and of values of ours."""
 _AMOUNTS_KEPT = 4096
 _SCHEDULED = "PodScheduled"
 _POD_LEVEL = ("cpu", "memory")
@@ -61,6 +63,23 @@ class UnboundPod(msgspec.Struct, frozen=True):
         return names.PLACE_GATE in self.gates
 
 
+class Occupant(msgspec.Struct, frozen=True):
+    """What a pod with cards says that runs on its node."""
+
+    allocation: str
+    """HAMi's list of its devices."""
+    asked: tuple[tuple[str, bool, Amounts], ...]
+    """Of each container name, whether it is an init container, and what it asks for; init containers first."""
+    started: str
+    """When the kubelet took it on, by the clock of the node."""
+    mark: str
+    """``gpu.topology/injected``; empty without."""
+    link: str
+    """``gpu.topology/link``; empty without."""
+    expects_nvlink: str
+    """``gpu.topology/expect-nvlink``; empty without."""
+
+
 class PodRecord(msgspec.Struct, frozen=True):
     """One pod that has not ended."""
 
@@ -82,6 +101,8 @@ class PodRecord(msgspec.Struct, frozen=True):
     later: Later | None
     """What is held for others of its group; None: nothing, or it has no cards itself."""
     unbound: UnboundPod | None
+    occupant: Occupant | None = None
+    """None while it does not run, or has no cards."""
 
     @property
     def key(self) -> str:
@@ -106,6 +127,7 @@ class _Resources(Fields):
 
 
 class _Container(Fields):
+    name: str = ""
     resources: _Resources | None = None
     restart_policy: str | None = None
 
@@ -129,6 +151,7 @@ class _Spec(Fields):
 
 class _Status(Fields):
     phase: str | None = None
+    start_time: str | None = None
     conditions: list[PodCondition] | None = None
 
 
@@ -184,7 +207,32 @@ def _record(found: _Pod, document: bytes | bytearray | memoryview) -> PodRecord:
         group=intern(group),
         later=None if ended or not group else _later(metadata.labels or {}, annotations),
         unbound=_unbound(found, document) if _is_of_interest(found) and not ended else None,
+        occupant=_occupant(found, annotations),
     )
+
+
+def _occupant(found: _Pod, annotations: dict[str, str]) -> Occupant | None:
+    status, allocation = found.status, annotations.get(names.HAMI_DEVICES_ALLOCATED, "")
+    if status is None or status.phase != "Running" or not status.start_time or not found.spec.node_name:
+        return None
+    if not allocation or len(allocation) > MOST_ALLOCATION:
+        return None
+    of_init = [(each.name, True, _asked(each)) for each in found.spec.init_containers or ()]
+    of_others = [(each.name, False, _asked(each)) for each in found.spec.containers or ()]
+    return Occupant(
+        allocation=allocation,
+        asked=(*of_init, *of_others),
+        started=status.start_time,
+        mark=_short(annotations, names.INJECTED),
+        link=_short(annotations, names.LINK),
+        expects_nvlink=_short(annotations, names.EXPECT_NVLINK),
+    )
+
+
+def _short(annotations: dict[str, str], key: str) -> str:
+    """A value of ours is short; longer ones are somebody else's and mean nothing."""
+    value = annotations.get(key, "")
+    return intern(value) if len(value) <= LONGEST_VALUE else ""
 
 
 def _is_of_interest(found: _Pod) -> bool:

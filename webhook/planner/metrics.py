@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from prometheus_client.core import Metric
 
@@ -11,10 +11,12 @@ from webhook.exposition import counter, gauge, info
 from webhook.place.reasons import PlaceReason
 from webhook.place.round import PlannerReport
 from webhook.planner.counts import OBSERVED, Counts
+from webhook.planner.traffic import Attribution, PodGpu
 from webhook.planner.writer import Fate
 from webhook.state.metrics import cache_families
 from webhook.state.report import CacheReport
 from webhook.topology.sets import LinkClass
+from webhook.traffic.judgement import Sign
 
 RESULTS = ("pinned", "repinned", "released", "taken", "missed", "refused", "given-up")
 WAITING = frozenset(
@@ -41,6 +43,8 @@ class Vitals:
     """How its pods stand, if it leads."""
     caches: tuple[CacheReport, ...]
     events_lost: int
+    attribution: Attribution = field(default_factory=Attribution)
+    """Which pod holds which card, if it leads."""
 
 
 def families(counts: Counts, vitals: Callable[[], Vitals]) -> Iterator[Metric]:
@@ -50,10 +54,31 @@ def families(counts: Counts, vitals: Callable[[], Vitals]) -> Iterator[Metric]:
     yield gauge("planner_leader", "Whether this replica chooses cards.", (), {(): float(now.leads)})
     if now.report:
         yield from _waiting(now.report)
+    if now.leads:
+        yield from _cards(now.attribution)
     yield from _placed(counts)
     yield from _observed(counts)
     yield from _program(counts, now)
     yield from cache_families(now.caches)
+
+
+def _cards(found: Attribution) -> Iterator[Metric]:
+    """Of the leader alone: two series for one card could not be joined."""
+    yield gauge(
+        "pod_gpu_info",
+        "1 for each whole card that a pod holds for itself; its traffic is the pod's.",
+        PodGpu._fields,
+        dict.fromkeys(found.cards, 1),
+    )
+    yield gauge(
+        "pod_gpus_left_out", "Cards that are missing there, because there are too many.", (), {(): found.left_out}
+    )
+    yield gauge(
+        "nvlink_unused_pods",
+        "Pods that are busy and whose NVLinks nothing goes over, by how strong the sign is. A hint.",
+        ("sign",),
+        {(str(sign),): found.unused.get(sign, 0) for sign in Sign},
+    )
 
 
 def _placed(counts: Counts) -> Iterator[Metric]:

@@ -5,6 +5,8 @@ Topologies are brought up to date between two decisions, however often a node wa
 """
 
 from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 from math import inf
 from time import monotonic, time
 from typing import Any, NamedTuple
@@ -14,6 +16,8 @@ import msgspec
 from webhook.kube import resources
 from webhook.kube.resources import Resource
 from webhook.kube.versioned import VersionedObject
+from webhook.model import names
+from webhook.model.errors import FormatError
 from webhook.model.node_names import config_map_name
 from webhook.model.pod import Namespace
 from webhook.place.node import NodeRecord, read_node
@@ -22,13 +26,13 @@ from webhook.planner.decisions import Follower
 from webhook.resolve.node import Sources, choose_node
 from webhook.state.cache import Cache, Document, Limit
 from webhook.state.kept import (
-    LEASES,
     NAMESPACES,
     NODES,
     TOPOLOGIES,
     Heartbeat,
     Packed,
     lease_reader,
+    pack,
     read_config_map,
     read_namespace,
     weigh_namespace,
@@ -38,7 +42,12 @@ from webhook.state.kept import read_node as read_texts
 from webhook.state.parsed import Parsed, parse_annotated, parse_published
 from webhook.state.report import CacheReport
 from webhook.topology.model import NodeTopology
+from webhook.traffic.document import MOST_CHARACTERS, parse_traffic
+from webhook.traffic.judgement import is_recent
+from webhook.traffic.model import Traffic
 
+AGENTS = Limit(objects=20_000, bytes=64 * 1024 * 1024)
+"""Four times the 5,000 nodes that Kubernetes supports; what an agent says of traffic is kept compressed."""
 PODS = Limit(objects=300_000, bytes=512 * 1024 * 1024)
 """Twice the 150,000 pods that Kubernetes supports: kubernetes.io, "Considerations for large clusters"."""
 POD_WEIGHT, HELD_WEIGHT, UNBOUND_WEIGHT = 300, 60, 4096
@@ -54,6 +63,25 @@ class KeptNode(NamedTuple):
 
     record: NodeRecord
     texts: Packed
+
+
+class AgentSign(NamedTuple):
+    """An agent's last sign of life, and what it says of traffic."""
+
+    heartbeat: Heartbeat
+    traffic: Packed | None
+    """The annotation of its Lease; None without, or with one that is too long."""
+
+
+class _LeaseMetadata(msgspec.Struct):
+    annotations: dict[str, str] | None = None
+
+
+class _Lease(msgspec.Struct):
+    metadata: _LeaseMetadata | None = None
+
+
+_LEASE = msgspec.json.Decoder(_Lease)
 
 
 class _Status(msgspec.Struct):
@@ -125,8 +153,8 @@ class Mirrors:
             changed=self._topology_changed,
         )
         read_lease = lease_reader(clock=clock, wall=wall, heard=lambda: self.leases.confirmed)
-        self.leases = Cache[Heartbeat](
-            "leases", read_lease, lambda heartbeat: len(heartbeat.renewed), limit=LEASES, tell=tell, clock=clock
+        self.leases = Cache[AgentSign](
+            "leases", partial(_read_sign, read_lease), _weigh_sign, limit=AGENTS, tell=tell, clock=clock
         )
         self._published = Parsed(self.topologies, parse_published, kept=NODES.objects)
         self._annotated = Parsed(_Texts(self.nodes), parse_annotated, kept=NODES.objects)
@@ -172,6 +200,18 @@ class Mirrors:
     def namespace(self, name: str) -> Namespace:
         """The namespace; one with ``known`` unset if there is none."""
         return self.namespaces.get(name) or Namespace(name, known=False)
+
+    def traffic(self, node: str, now: datetime) -> Traffic | None:
+        """What the GPUs of a node did until a moment ago; None where its agent does not say it, or says it badly."""
+        sign = self.leases.get(config_map_name(node))
+        if sign is None or sign.traffic is None:
+            return None
+        (text,) = sign.traffic.texts
+        try:
+            found = parse_traffic(text, f"Lease of node {node}")
+        except FormatError:
+            return None
+        return found if is_recent(found, now) else None
 
     def take_pod(self, pod: VersionedObject) -> None:
         """The pod is like that, as an answer of the API server beside the watch said."""
@@ -241,7 +281,7 @@ class Mirrors:
     def _compare_ages(self) -> None:
         """Agents fall silent without a message, and Leases are renewed without a change of anything else."""
         fresh = set()
-        for key, heartbeat in self.leases.values().items():
+        for key, (heartbeat, _) in self.leases.values().items():
             age = heartbeat.age + self._clock() - heartbeat.seen
             if age <= max(self._max_age, heartbeat.lasts):
                 fresh.add(key)
@@ -290,6 +330,24 @@ def _read_node(document: Document, name: str, before: KeptNode | None) -> KeptNo
     if before and before.record is record and before.texts is texts:
         return before
     return KeptNode(record, texts)
+
+
+def _read_sign(
+    read: Callable[[Document, str, Heartbeat | None], Heartbeat],
+    document: Document,
+    name: str,
+    before: AgentSign | None,
+) -> AgentSign:
+    heartbeat = read(document, name, before.heartbeat if before else None)
+    metadata = _LEASE.decode(document).metadata
+    text = ((metadata.annotations if metadata else None) or {}).get(names.TRAFFIC, "")
+    if not text or len(text) > MOST_CHARACTERS or "\0" in text:
+        return AgentSign(heartbeat, None)
+    return AgentSign(heartbeat, pack(before.traffic if before else None, text))
+
+
+def _weigh_sign(sign: AgentSign) -> int:
+    return len(sign.heartbeat.renewed) + (weigh_packed(sign.traffic) if sign.traffic else 0)
 
 
 def _weigh_node(kept: KeptNode) -> int:

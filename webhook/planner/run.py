@@ -15,6 +15,7 @@ import uvloop
 from prometheus_client.core import Metric
 
 from webhook import __version__
+from webhook.config import HAMI_RESOURCES
 from webhook.endpoints import Endpoints, serve
 from webhook.heartbeat import Heartbeat
 from webhook.kube.contexts import Where
@@ -34,6 +35,7 @@ from webhook.planner.leadership import Leadership
 from webhook.planner.metrics import Vitals, families
 from webhook.planner.mirrors import Mirrors
 from webhook.planner.rounds import Rounds, Stirred
+from webhook.planner.traffic import TrafficWatch
 from webhook.planner.writer import Writer
 
 SECONDS = 10.0
@@ -61,6 +63,10 @@ class PlannerSettings:
     """None: this program runs as a pod."""
     host: str
     port: int
+    counts: tuple[str, ...] = (HAMI_RESOURCES.count,)
+    """Names of the resources by which pods ask for numbers of HAMi's GPUs."""
+    expects_nvlink: bool = True
+    """Whether hints are given about NVLinks over which nothing goes, where neither pod nor namespace says it."""
 
 
 class Companion(Protocol):
@@ -183,13 +189,22 @@ class Program:
             log=log,
             clock=clock,
         )
+        self.watch = TrafficWatch(
+            self.mirrors,
+            self._events,
+            counts=settings.counts,
+            expects=settings.expects_nvlink,
+            leads=lambda: self.leadership.leads,
+            log=log,
+            clock=clock,
+        )
         reflectors = [
             Reflector(session, resource, mirror, errors=counts.api_errors)
             for resource, mirror in self.mirrors.sources(settings.topology_namespace)
         ]
         self._mirroring = Upkeep([reflector.run for reflector in reflectors], log)
         self._election = Upkeep([self.leadership.run], log)
-        self._deciding = Upkeep([partial(rounds.run, self.leadership, self._writer)], log)
+        self._deciding = Upkeep([partial(rounds.run, self.leadership, self._writer), self.watch.run], log)
 
     @property
     def waiting_for(self) -> str:
@@ -225,6 +240,7 @@ class Program:
             leads=self.leadership.leads,
             report=self._rounds.report,
             caches=self.mirrors.report(),
+            attribution=self.watch.attribution,
             events_lost=sum(counts[fate] for fate in (Fate.FAILED, Fate.DROPPED, Fate.LIMITED)),
         )
 

@@ -12,6 +12,7 @@ from webhook.topology.connections import Connections
 from webhook.topology.document import format_topology
 from webhook.topology.model import HAMI, NO_INDICES, Gpu, MigMode, NodeTopology
 from webhook.topology.sets import GpuSet, assess
+from webhook.traffic.model import Traffic
 
 SETS_KEPT = 256
 NVLS_SINCE = 90
@@ -226,6 +227,8 @@ class Sources:
     """Seconds for which the agent itself said that it would hold."""
     annotated: KnownNode | None = None
     """From HAMi's annotations."""
+    traffic: Traffic | None = None
+    """What its GPUs did lately, as the agent says in its Lease."""
     exists: bool = True
     """Whether there is such a node, as far as that is known."""
 

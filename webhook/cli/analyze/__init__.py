@@ -58,7 +58,10 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
     output: Annotated[Format, typer.Option("--output", "-o", help="table, json or sarif.")] = Format.TABLE,
     fail_on: Annotated[
-        Severity, typer.Option(help="End with exit code 1 if there is a finding of this severity, or a worse one.")
+        Severity,
+        typer.Option(
+            help="End with exit code 1 if there is a finding of this severity, or a worse one; a hint never counts."
+        ),
     ] = Severity.WARNING,
 ) -> None:
     """Tell what is wrong with the GPU pods of a cluster, and with what serves them.
@@ -88,7 +91,7 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
         print_table(found, read.snapshot, namespace=wanted)
     else:
         typer.echo(as_json(found) if output is Format.JSON else as_sarif(found, read.sources), nl=False)
-    if any(each.severity.rank <= fail_on.rank for each in found):
+    if any(each.severity.rank <= fail_on.rank for each in found if each.severity is not Severity.HINT):
         raise typer.Exit(UNMET)
 
 

@@ -10,8 +10,8 @@ from webhook.analyze.snapshot import Snapshot
 from webhook.explain.words import counted, listed
 from webhook.printable import printable
 
-_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: ""}
-_NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "open question"}
+_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "", Severity.HINT: "dim"}
+_NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "open question", Severity.HINT: "hint"}
 
 
 def as_json(found: Sequence[Diagnosis]) -> str:

@@ -15,6 +15,8 @@ from webhook.model.lease import lasts, renewed_at
 from webhook.model.node_names import node_label
 from webhook.resolve.node import KnownNode, Origin, Sources
 from webhook.state.published import is_owned_by, topology_of_config_map, topology_of_node
+from webhook.traffic.document import parse_traffic
+from webhook.traffic.model import Traffic
 
 _SOURCE = "the cluster"
 _NONE: list[Object] = []
@@ -57,19 +59,28 @@ def _published(cluster: Cluster, name: str, node: Object | None) -> tuple[Source
     topology, _ = attempt(lambda: topology_of_config_map(manifest, _SOURCE), None)
     if topology is None or topology.node != name:
         return Sources(), Reading()
-    age, promised, problem = _age(cluster, manifest["metadata"])
+    found_of_lease, problem = _of_lease(cluster, manifest["metadata"])
     known = KnownNode(topology, origin=Origin.AGENT)
-    return Sources(published=known, age=age, lasts=promised), Reading(age_problem=problem)
+    return replace(found_of_lease, published=known), Reading(age_problem=problem)
 
 
-def _age(cluster: Cluster, metadata: Object) -> tuple[float | None, float, str]:
-    """Seconds since the agent's last sign of life, and for how many it vouched with it; or why they are not known."""
+def _of_lease(cluster: Cluster, metadata: Object) -> tuple[Sources, str]:
+    """When the agent was heard of, for how long it vouches with it, and what its GPUs did; or why that is not known."""
     where = f"{metadata['namespace']}/{metadata['name']}"
     lease, problem = attempt(lambda: cluster.ask(cluster.api.lease(metadata["namespace"], metadata["name"])), None)
     renewed = renewed_at(lease) if lease else None
     if lease is None or renewed is None:
-        return None, 0.0, problem or f"there is no Lease {where} that says it"
-    return (datetime.now(UTC) - renewed).total_seconds(), lasts(lease), ""
+        return Sources(), problem or f"there is no Lease {where} that says it"
+    age = (datetime.now(UTC) - renewed).total_seconds()
+    return Sources(age=age, lasts=lasts(lease), traffic=_traffic(lease, where)), ""
+
+
+def _traffic(lease: Object, where: str) -> Traffic | None:
+    text = (lease["metadata"].get("annotations") or {}).get(names.TRAFFIC)
+    if text is None:
+        return None
+    found, _ = attempt(lambda: parse_traffic(text, f"annotation {names.TRAFFIC} of Lease {where}"), None)
+    return found
 
 
 def _annotated(node: Object) -> KnownNode | None:

@@ -10,8 +10,20 @@ from webhook.draw.lines import EMPTY, Line, line, plain
 from webhook.explain.findings import Finding, Report, Verdict
 from webhook.printable import printable
 
-_MARKS = {Verdict.HOLDS: "ok", Verdict.FAILS: "FAIL", Verdict.UNKNOWN: "?", Verdict.NOT_NEEDED: "-"}
-_STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "bold red", Verdict.UNKNOWN: "yellow", Verdict.NOT_NEEDED: "dim"}
+_MARKS = {
+    Verdict.HOLDS: "ok",
+    Verdict.FAILS: "FAIL",
+    Verdict.UNKNOWN: "?",
+    Verdict.NOT_NEEDED: "-",
+    Verdict.HINT: "hint",
+}
+_STYLES = {
+    Verdict.HOLDS: "green",
+    Verdict.FAILS: "bold red",
+    Verdict.UNKNOWN: "yellow",
+    Verdict.NOT_NEEDED: "dim",
+    Verdict.HINT: "cyan",
+}
 _INDENT = " " * 10
 
 

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from webhook.cli.complaint import complain
+from webhook.cli.kubeconfig import (
+    ContextOption,
+    KubeconfigOption,
+    namespace_of_context,
+    refuse_cluster,
+    wanted_cluster,
+)
 from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION
 from webhook.model.errors import GpuTopologyError
 
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from webhook.cli.status.read import Source
+    from webhook.kube.contexts import Context
     from webhook.overview.model import Overview
 
 UNREADABLE = 2
@@ -48,9 +56,8 @@ def status(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     state: Annotated[
         Path | None, typer.Option(metavar="DIR", help="State directory, such as 'state save' writes.")
     ] = None,
-    kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
-    ] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
     output: Annotated[Format, typer.Option("--output", "-o", help="text or json.")] = Format.TEXT,
     every: Annotated[bool, typer.Option("--all", help="Also nodes and pods that lose nothing, where many do.")] = False,
@@ -70,14 +77,18 @@ def status(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     """
     from webhook.cli.status.read import Source
 
-    is_cluster = kubeconfig is not None or (file is None and state is None)
-    _check(namespace, state, kubeconfig, everywhere=all_namespaces)
+    is_cluster = bool(kubeconfig or context) or (file is None and state is None)
+    if namespace is not None and all_namespaces:
+        raise typer.BadParameter("give either a namespace or all of them", param_hint="--all-namespaces")
+    if state is not None:
+        refuse_cluster(kubeconfig, context, "give either a state directory or a cluster")
     if watch and (not is_cluster or output is Format.JSON):
         raise typer.BadParameter("it needs a cluster, and no other output than text", param_hint="--watch")
     try:
-        where, wanted = _where(kubeconfig, namespace, everywhere=all_namespaces) if is_cluster else (None, namespace)
+        cluster = wanted_cluster(kubeconfig, context) if is_cluster else None
+        wanted = _namespace(cluster, namespace, everywhere=all_namespaces) if is_cluster else namespace
         source = Source(
-            kubeconfig=where,
+            cluster=cluster,
             is_cluster=is_cluster,
             namespace=wanted,
             nodes=frozenset(nodes or ()),
@@ -92,19 +103,9 @@ def status(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
         raise typer.Exit(UNREADABLE) from None
 
 
-def _check(namespace: str | None, state: Path | None, kubeconfig: Path | None, *, everywhere: bool) -> None:
-    if namespace is not None and everywhere:
-        raise typer.BadParameter("give either a namespace or all of them", param_hint="--all-namespaces")
-    if kubeconfig is not None and state is not None:
-        raise typer.BadParameter("give either a state directory or a cluster", param_hint="--kubeconfig")
-
-
-def _where(kubeconfig: Path | None, namespace: str | None, *, everywhere: bool) -> tuple[Path | None, str | None]:
-    """The kubeconfig, and the namespace whose pods are shown (None: all)."""
-    from webhook.cli.kubeconfig import namespace_of_context, usual_kubeconfig
-
-    where = kubeconfig or usual_kubeconfig()
-    return where, None if everywhere else namespace or namespace_of_context(where)
+def _namespace(cluster: "Context | None", namespace: str | None, *, everywhere: bool) -> str | None:
+    """The one whose pods are shown; None: all."""
+    return None if everywhere else namespace or namespace_of_context(cluster)
 
 
 def _show(source: "Source", output: Format, *, every: bool, watch: bool) -> None:

@@ -9,6 +9,7 @@ from webhook.analyze.analyzers import analyze
 from webhook.analyze.snapshot import Snapshot
 from webhook.cli.manifests import ManifestFile, read_files
 from webhook.cli.snapshot.read import from_cluster, from_files
+from webhook.kube.contexts import Context
 from webhook.model.errors import GpuTopologyError
 from webhook.overview.build import overview
 from webhook.overview.limit import limited
@@ -19,8 +20,8 @@ from webhook.overview.model import Overview
 class Source:
     """What to read, and what to show of it."""
 
-    kubeconfig: Path | None
-    """Of the cluster; None: the one in which this program runs as a pod."""
+    cluster: Context | None
+    """None: the one in which this program runs as a pod."""
     is_cluster: bool
     """Whether a cluster is read."""
     namespace: str | None
@@ -63,4 +64,4 @@ class Source:
         return self._pods_of(self.namespace), False
 
     def _pods_of(self, namespace: str | None) -> Snapshot:
-        return from_cluster(self.kubeconfig, namespace, self.config, files=self._manifests()).snapshot
+        return from_cluster(self.cluster, namespace, self.config, files=self._manifests()).snapshot

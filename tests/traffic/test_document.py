@@ -1,0 +1,163 @@
+"""The written form of traffic: read as it was written; and of what others write, nothing is believed that cannot be."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.traffic.windows import AT, both, steady
+from webhook.model.errors import FormatError
+from webhook.traffic.document import LONGEST_SECONDS, MOST_CARDS, MOST_CHARACTERS, format_traffic, parse_traffic
+from webhook.traffic.judgement import pod_traffic, unused
+from webhook.traffic.model import Traffic, Window
+
+SOURCE = "Lease gpu-topology/gpu-topology-n1"
+
+
+def good() -> dict[str, Any]:
+    return {
+        "at": "2026-11-23T03:20:10Z",
+        "seconds": [60, 315],
+        "cards": {"GPU-a": {"nvlink": [0, 5], "pcie": [1, 2], "busy": [60, 300], "utilization": [0.9, 0.1]}},
+    }
+
+
+def refused(document: Any) -> str:
+    with pytest.raises(FormatError, match=SOURCE) as error:
+        parse_traffic(document if isinstance(document, str) else json.dumps(document), SOURCE)
+    return str(error.value)
+
+
+@st.composite
+def growing(draw: st.DrawFn, count: int, most: int) -> list[int | None]:
+    """Numbers of windows, then None for those that are not told."""
+    known = draw(st.integers(0, count))
+    steps = draw(st.lists(st.integers(0, most), min_size=known, max_size=known))
+    return [*accumulate(steps), *[None] * (count - known)]
+
+
+@st.composite
+def traffics(draw: st.DrawFn) -> Traffic:
+    seconds = sorted(draw(st.sets(st.integers(10, 86400), max_size=8)))
+    uuids = draw(
+        st.sets(st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=40), max_size=4)
+    )
+    cards = {}
+    for uuid in sorted(uuids):
+        count = draw(st.integers(0, len(seconds)))
+        lists = [draw(growing(count, 10**12)), draw(growing(count, 10**12)), draw(growing(count, 1))]
+        shares = [draw(st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0]))) if seconds else None] * count
+        windows = tuple(
+            Window(seconds=length, nvlink=nvlink, pcie=pcie, busy=busy, utilization=share)
+            for length, nvlink, pcie, busy, share in zip(seconds, *lists, shares, strict=False)
+        )
+        cards[uuid] = tuple(each for each in windows if {each.nvlink, each.pcie, each.busy, each.utilization} != {None})
+    moment = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=draw(st.integers(0, 10**8)))
+    return Traffic(at=moment, cards=cards)
+
+
+@given(traffics())
+def test_what_was_written_is_read(traffic: Traffic) -> None:
+    assert parse_traffic(format_traffic(traffic), SOURCE) == traffic
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda each: (
+            st.lists(each)
+            | st.dictionaries(
+                st.sampled_from(["at", "seconds", "cards", "GPU-a", "nvlink", "pcie", "busy", "utilization"]), each
+            )
+        ),
+        max_leaves=20,
+    )
+)
+def test_no_document_is_more_than_refused(document: Any) -> None:
+    text = json.dumps(document)
+    try:
+        found = parse_traffic(text, SOURCE)
+    except FormatError:
+        return
+    unused(found, tuple(found.cards), AT)
+    pod_traffic(found, tuple(found.cards), AT)
+
+
+@given(st.text())
+def test_no_text_is_more_than_refused(text: str) -> None:
+    with pytest.raises(FormatError, match=SOURCE):
+        parse_traffic(text, SOURCE)
+
+
+def test_the_form_is_the_documented_one() -> None:
+    text = format_traffic(both(steady(lengths=(60,), pcie=10)))
+    one = '{"nvlink":[0],"pcie":[600],"busy":[60],"utilization":[1.0]}'
+    assert text == f'{{"at":"2026-11-23T03:20:10Z","seconds":[60],"cards":{{"GPU-a":{one},"GPU-b":{one}}}}}'
+
+
+def test_a_good_document_is_read() -> None:
+    found = parse_traffic(json.dumps(good()), SOURCE)
+    assert found.cards["GPU-a"][1] == Window(seconds=315, nvlink=5, pcie=2, busy=300, utilization=0.1)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("at",), "yesterday", "RFC 3339"),
+        (("at",), "2026-11-23T03:20:10", "RFC 3339"),
+        (("seconds",), [60, 60], "ascending"),
+        (("seconds",), [315, 60], "ascending"),
+        (("seconds",), [0, 60], "1 to"),
+        (("seconds",), [60, LONGEST_SECONDS + 1], "1 to"),
+        (("seconds",), list(range(1, 18)), "at most 16"),
+        (("cards",), {f"GPU-{number}": {} for number in range(MOST_CARDS + 1)}, "at most 64"),
+        (("cards",), {"": {}}, "UUIDs"),
+        (("cards",), {"GPU-\n": {}}, "UUIDs"),
+        (("cards",), {"G" * 81: {}}, "UUIDs"),
+        (("cards", "GPU-a", "nvlink"), [1, 2, 3], "at most 2"),
+        (("cards", "GPU-a", "nvlink"), [5, 4], "shorter windows"),
+        (("cards", "GPU-a", "nvlink"), [-1, 4], "what can be"),
+        (("cards", "GPU-a", "nvlink"), [10**17, 10**17], "what can be"),
+        (("cards", "GPU-a", "nvlink"), ["1"], "expected"),
+        (("cards", "GPU-a", "pcie"), [2, 1], "shorter windows"),
+        (("cards", "GPU-a", "pcie"), [10**400], "what can be"),
+        (("cards", "GPU-a", "busy"), [61, 61], "what can be"),
+        (("cards", "GPU-a", "utilization"), [1.1], "0 to 1"),
+        (("cards", "GPU-a", "utilization"), [-0.1], "0 to 1"),
+    ],
+)
+def test_what_cannot_be_is_refused(path: tuple[str, ...], value: Any, said: str) -> None:
+    document = good()
+    place = document
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    assert said in refused(document)
+
+
+def test_a_text_that_is_too_long_is_not_even_looked_at() -> None:
+    assert "at most 16384 characters" in refused("[" * (MOST_CHARACTERS + 1))
+
+
+def test_brackets_within_brackets_are_refused() -> None:
+    assert "JSON" in refused("[" * MOST_CHARACTERS)
+
+
+def test_sixteen_cards_with_all_windows_fit() -> None:
+    windows = steady(nvlink=450e9, pcie=60e9, lengths=(60, 300, 600, 1200, 3600, 10800, 43200, 86400))
+    cards = {f"GPU-00000000-0000-0000-0000-{number:012d}": windows for number in range(16)}
+    text = format_traffic(Traffic(at=AT, cards=cards))
+    assert len(text) < 7000
+    assert parse_traffic(text, SOURCE).cards == cards
+
+
+def test_of_more_than_fits_the_longest_windows_are_left_out() -> None:
+    windows = steady(nvlink=450e9, pcie=60e9, lengths=tuple(range(60, 86400, 6000)))
+    cards = {f"GPU-00000000-0000-0000-0000-{number:012d}": windows for number in range(70)}
+    found = parse_traffic(format_traffic(Traffic(at=AT, cards=cards)), SOURCE)
+    assert len(found.cards) == MOST_CARDS
+    assert found.cards["GPU-00000000-0000-0000-0000-000000000003"][0] == windows[0]

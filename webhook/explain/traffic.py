@@ -1,0 +1,70 @@
+"""What did the pod's GPUs move lately, and does the pod use its NVLinks?"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from webhook.explain.examined import ExaminedPod
+from webhook.explain.findings import Finding, hint, holds
+from webhook.explain.words import gpus, listed
+from webhook.model.choices import Profile
+from webhook.place.occupied import hint_message, is_linked
+from webhook.resolve.resolve import Resolution
+from webhook.topology.model import Gpu
+from webhook.traffic.judgement import PodTraffic, is_recent, pod_traffic, unused
+from webhook.traffic.model import Traffic
+from webhook.traffic.words import bytes_text
+
+TRAFFIC, NVLINK_USE = "traffic", "nvlink-use"
+
+
+def traffic(examined: ExaminedPod) -> Iterator[Finding]:
+    """What moved in the last minutes, and a hint where it was not over NVLink; nothing where no agent says it."""
+    evidence, resolution = examined.evidence, examined.resolution
+    found, started = evidence.sources.traffic, evidence.standing.started
+    if found is None or resolution is None or evidence.asked_at is None or not is_recent(found, evidence.asked_at):
+        return
+    if not _are_whole(examined):
+        return
+    own = [gpu for given in resolution.containers for gpu in given.gpus]
+    moved = pod_traffic(found, [gpu.uuid for gpu in own], started)
+    if moved and (said := _said(moved)):
+        yield holds(TRAFFIC, f"in the {_length(moved)} until {found.at:%H:%M:%S} UTC {gpus(own)} {said}")
+    if examined.options.expect_nvlink:
+        yield from _hints(examined, resolution, found, started)
+
+
+def _hints(
+    examined: ExaminedPod, resolution: Resolution, found: Traffic, started: datetime | None
+) -> Iterator[Finding]:
+    for members in _sets(examined, resolution):
+        uuids = [gpu.uuid for gpu in members]
+        suspect = unused(found, uuids, started)
+        if suspect and is_linked(resolution.node, uuids):
+            yield hint(NVLINK_USE, hint_message(suspect, gpus(members)))
+
+
+def _are_whole(examined: ExaminedPod) -> bool:
+    """Whether no other pod may have a part of its cards: traffic is counted for cards, not for pods."""
+    requests = [container.request for container in examined.gpu_containers]
+    return bool(requests) and all(request is not None and request.is_whole for request in requests)
+
+
+def _sets(examined: ExaminedPod, resolution: Resolution) -> Sequence[Sequence[Gpu]]:
+    """The GPUs that work together: those of the pod where its containers exchange memory, else of a container."""
+    if examined.profile is Profile.POD_PEERS:
+        return [[gpu for given in resolution.containers for gpu in given.gpus]]
+    return [given.gpus for given in resolution.containers]
+
+
+def _length(moved: PodTraffic) -> str:
+    return f"last {round(moved.seconds / 60)} min"
+
+
+def _said(moved: PodTraffic) -> str:
+    """``moved 0 B over NVLink and 3 GB over PCIe (sent and received), utilisation 97 %``; empty if nothing is told."""
+    told = ((moved.nvlink, "NVLink"), (moved.pcie, "PCIe"))
+    amounts = listed(f"{bytes_text(number)} over {name}" for number, name in told if number is not None)
+    said = [f"moved {amounts} (sent and received)"] if amounts else []
+    if moved.utilization is not None:
+        said.append(f"were utilised to {moved.utilization:.0%}")
+    return listed(said)

@@ -1,0 +1,131 @@
+"""Which pod holds which card whole: what traffic of a card may be attributed to a pod, and how good its use is."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from webhook.allocation.assignment import assign
+from webhook.allocation.hami import parse_hami
+from webhook.allocation.model import WHOLE, Device
+from webhook.catalogue.entry import Message
+from webhook.catalogue.traffic import NVLINK_HARDLY_USED, NVLINK_UNUSED
+from webhook.model.choices import Profile
+from webhook.model.errors import FormatError, LimitError
+from webhook.model.mark import Mark
+from webhook.model.timestamp import parse_timestamp
+from webhook.place.node import NodeRecord
+from webhook.place.pod import Occupant, PodRecord
+from webhook.resolve.node import KnownNode
+from webhook.traffic.judgement import Sign, Unused, unused
+from webhook.traffic.model import Traffic
+from webhook.traffic.words import bytes_text
+
+
+class HeldCard(NamedTuple):
+    """One whole card of one container of a pod, which no other pod has."""
+
+    container: str
+    uuid: str
+
+
+class Occupied(NamedTuple):
+    """A pod and its cards."""
+
+    pod: PodRecord
+    occupant: Occupant
+    cards: tuple[HeldCard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """:class:`webhook.allocation.assignment.AsksForGpus`."""
+
+    name: str
+    is_init: bool
+    count: int
+
+
+def occupied(pods: Iterable[PodRecord], node: NodeRecord, counts: Collection[str]) -> list[Occupied]:
+    """The pods of a node that hold whole cards for themselves, each with these cards.
+
+    Args:
+        pods: All pods of the node, with what they hold.
+        node: Its node. Whether an allocation is of a whole card shows in its memory, which HAMi registered.
+        counts: Names of the resources by which pods ask for numbers of HAMi's GPUs.
+    """
+    pods = list(pods)
+    holders = Counter(uuid for pod in pods for uuid in dict.fromkeys(pod.held))
+    memory = {gpu.uuid: gpu.memory_mib for gpu in node.registered}
+    found = []
+    for pod in pods:
+        if pod.occupant:
+            given = _given(pod.occupant, counts)
+            whole = tuple(HeldCard(name, each.uuid) for name, each in given if _is_whole(each, memory, holders))
+            if whole:
+                found.append(Occupied(pod, pod.occupant, whole))
+    return found
+
+
+def _given(occupant: Occupant, counts: Collection[str]) -> list[tuple[str, Device]]:
+    """The devices of each container; none where HAMi's list is not of these containers."""
+    asking = [
+        _Asking(name, is_init, max((amounts.get(count, 0) for count in counts), default=0))
+        for name, is_init, amounts in occupant.asked
+    ]
+    try:
+        dealt = assign(parse_hami(occupant.allocation, "the allocation"), asking)
+    except (FormatError, LimitError):
+        return []
+    return [(container.name, device) for container, devices in dealt for device in devices]
+
+
+def _is_whole(device: Device, memory: dict[str, int], holders: Counter[str]) -> bool:
+    has_all = device.cores >= WHOLE or 0 < memory.get(device.uuid, 0) <= device.memory_mib
+    return device.uuid in memory and not device.mig and has_all and holders[device.uuid] == 1
+
+
+def sets_of(found: Occupied) -> list[tuple[str, ...]]:
+    """UUIDs of the cards that work together: those of the pod where containers exchange memory, else of a container."""
+    try:
+        together = Mark.parse(found.occupant.mark).profile is Profile.POD_PEERS
+    except FormatError:
+        together = False
+    by_container: dict[str, list[str]] = {}
+    for card in found.cards:
+        by_container.setdefault("" if together else card.container, []).append(card.uuid)
+    return [tuple(uuids) for uuids in by_container.values() if len(uuids) > 1]
+
+
+def unused_nvlink(found: Occupied, traffic: Traffic, node: KnownNode) -> tuple[Unused, tuple[str, ...]] | None:
+    """The first set of cards of a pod over whose NVLinks nothing moves, strong signs first; None if there is none."""
+    started = parse_timestamp(found.occupant.started)
+    judged = [(unused(traffic, uuids, started), uuids) for uuids in sets_of(found)]
+    suspects = [(hint, uuids) for hint, uuids in judged if hint and is_linked(node, uuids)]
+    return min(suspects, key=lambda each: each[0].sign is not Sign.STRONG, default=None)
+
+
+def is_linked(node: KnownNode, uuids: Sequence[str]) -> bool:
+    """Whether each pair of these cards has NVLink, as far as the topology knows them."""
+    gpus = [node.gpu(uuid, None) for uuid in uuids]
+    indices = sorted(gpu.index for gpu in gpus if gpu)
+    if len(indices) < len(uuids) or len(indices) < 2:
+        return False
+    gpu_set = node.gpu_set(indices)
+    return not node.doubt(gpu_set) and gpu_set.every_pair_has_nvlink
+
+
+def hint_message(hint: Unused, labels: str) -> Message:
+    """What is said of it.
+
+    Args:
+        hint: The hint.
+        labels: The GPUs, such as ``GPU0 and GPU1``.
+    """
+    moved = hint.moved
+    return (NVLINK_UNUSED if hint.sign is Sign.STRONG else NVLINK_HARDLY_USED).say(
+        gpus=labels,
+        minutes=moved.seconds // 60,
+        pcie=bytes_text(moved.pcie or 0),
+        nvlink=bytes_text(moved.nvlink or 0),
+    )

@@ -1,0 +1,227 @@
+"""Whose traffic it is, and whose NVLinks nothing goes over: a look at a few nodes each second, while this one leads.
+
+It is apart from the decisions about waiting pods, which never wait for it.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple, NoReturn
+
+from webhook.kube.pod_events import PodEvents, PodReference
+from webhook.log import Log
+from webhook.model import names
+from webhook.model.binding import PodEvent
+from webhook.model.pod import Namespace
+from webhook.place.node import NodeRecord
+from webhook.place.occupied import Occupied, hint_message, occupied, unused_nvlink
+from webhook.place.pod import PodRecord
+from webhook.planner.clock import Clock
+from webhook.planner.mirrors import Mirrors
+from webhook.resolve.node import KnownNode, Origin
+from webhook.topology.model import NodeTopology
+from webhook.traffic.judgement import Sign
+
+EVERY_SECONDS = 1.0
+NODES_AT_A_TIME = 100
+"""5,000 nodes are looked at in a minute, in which their agents renew their Leases."""
+MOST_SERIES = 20_000
+"""Of the metric that says which pod holds which card."""
+TOLD_SECONDS = 3600.0
+"""A pod is told at most once in so long a time."""
+MOST_TOLD = 10_000
+"""Pods of which is known when they were told. Of one that was dropped, the time begins anew."""
+REASON = "NVLinkUnused"
+
+
+class PodGpu(NamedTuple):
+    """Labels of one card that a pod holds."""
+
+    namespace: str
+    pod: str
+    container: str
+    node: str
+    gpu: str
+    uuid: str
+    link: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attribution:
+    """Which pod holds which card, and which use no NVLink: one value that is replaced as a whole, for scrapes."""
+
+    cards: tuple[PodGpu, ...] = ()
+    left_out: int = 0
+    """Cards beyond :data:`MOST_SERIES`."""
+    unused: Mapping[str, int] = field(default_factory=dict)
+    """Pods over whose NVLinks nothing goes, by :class:`webhook.traffic.judgement.Sign`."""
+
+
+@dataclass(slots=True)
+class _Node:
+    """What is known of one node."""
+
+    record: NodeRecord | None = None
+    known: KnownNode | None = None
+    pods: dict[str, PodRecord] = field(default_factory=dict)
+    """Those with cards."""
+    cards: tuple[PodGpu, ...] = ()
+    """As of the last look."""
+    signs: tuple[Sign, ...] = ()
+
+
+class TrafficWatch:
+    """Follows the mirrors. ``attribution`` may be read by other threads.
+
+    Args:
+        mirrors: What is known of the cluster.
+        events: Takes hints.
+        counts: Names of the resources by which pods ask for numbers of HAMi's GPUs.
+        expects: Whether hints are given where neither pod nor namespace says it.
+        leads: Whether this replica leads: only then it says anything.
+        log: Takes hints.
+        clock: The time.
+    """
+
+    def __init__(  # noqa: PLR0913 - it stands between the parts of the program
+        self,
+        mirrors: Mirrors,
+        events: PodEvents,
+        *,
+        counts: Collection[str],
+        expects: bool,
+        leads: Callable[[], bool],
+        log: Log,
+        clock: Clock,
+    ) -> None:
+        self._mirrors = mirrors
+        self._events = events
+        self._counts = counts
+        self._expects = expects
+        self._leads = leads
+        self._log = log
+        self._clock = clock
+        self._nodes: dict[str, _Node] = {}
+        self._turn: list[str] = []
+        """Names of the nodes that are still to be looked at in this turn."""
+        self._told: dict[str, float] = {}
+        """When pods were told last, by UID."""
+        self.attribution = Attribution()
+        self.turns = 0
+        """How often all nodes were looked at."""
+        mirrors.follow(self)
+
+    def pod_changed(self, _: str, before: PodRecord | None, after: PodRecord | None) -> None:
+        """:class:`webhook.planner.decisions.Follower`."""
+        if before is not None and before.node in self._nodes:
+            self._nodes[before.node].pods.pop(before.key, None)
+            self._drop_if_empty(before.node)
+        if after is not None and after.node and after.held:
+            self._nodes.setdefault(after.node, _Node()).pods[after.key] = after
+
+    def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
+        """The same."""
+        node = self._nodes.setdefault(name, _Node())
+        node.record = record
+        if topology is None:
+            node.known = None
+        elif node.known is None or node.known.topology is not topology:
+            node.known = KnownNode(topology, origin=Origin.AGENT)
+        self._drop_if_empty(name)
+
+    async def run(self) -> NoReturn:
+        """Look until this is cancelled."""
+        while True:
+            self.look()
+            await asyncio.sleep(EVERY_SECONDS)
+
+    def look(self) -> None:
+        """Look at the next nodes."""
+        if not self._leads():
+            self._turn = []
+            self.attribution = Attribution()
+            return
+        at = self._clock.now()
+        for name in self._turn[:NODES_AT_A_TIME]:
+            if node := self._nodes.get(name):
+                self._look_at(name, node, at)
+        self.attribution = self._attribution()
+        self._turn = self._turn[NODES_AT_A_TIME:]
+        if not self._turn:
+            self._turn = sorted(self._nodes)
+            self.turns += 1
+
+    def _look_at(self, name: str, node: _Node, at: datetime) -> None:
+        node.cards, node.signs = (), ()
+        if node.record is None:
+            return
+        found = occupied(node.pods.values(), node.record, self._counts)
+        node.cards = tuple(card for each in found for card in _cards(name, node, each))
+        node.signs = tuple(sign for each in found if (sign := self._judged(name, node, each, at)))
+
+    def _judged(self, name: str, node: _Node, found: Occupied, at: datetime) -> Sign | None:
+        traffic = self._mirrors.traffic(name, at) if node.known and len(found.cards) > 1 else None
+        if traffic is None or node.known is None or not self._is_expected(found):
+            return None
+        suspect = unused_nvlink(found, traffic, node.known)
+        if suspect is None:
+            return None
+        hint, uuids = suspect
+        self._tell(found.pod, str(hint.sign), hint_message(hint, _labels(node.known, uuids)).advice)
+        return hint.sign
+
+    def _is_expected(self, found: Occupied) -> bool:
+        namespace: Namespace = self._mirrors.namespace(found.pod.namespace)
+        said = found.occupant.expects_nvlink or namespace.annotations.get(names.EXPECT_NVLINK, "")
+        return said == "true" if said in ("true", "false") else self._expects
+
+    def _tell(self, pod: PodRecord, sign: str, text: str) -> None:
+        now, last = self._clock.monotonic(), self._told.get(pod.uid)
+        if last is not None and now - last < TOLD_SECONDS:
+            return
+        self._told.pop(pod.uid, None)
+        self._told[pod.uid] = now
+        if len(self._told) > MOST_TOLD:
+            del self._told[next(iter(self._told))]
+        event = PodEvent(REASON, text, is_warning=False)
+        self._events.tell(event, PodReference(pod.namespace, pod.name, pod.uid))
+        self._log.say("info", "traffic", namespace=pod.namespace, name=pod.name, uid=pod.uid, result=sign, text=text)
+
+    def _attribution(self) -> Attribution:
+        cards = [card for node in self._nodes.values() for card in node.cards]
+        signs = [sign for node in self._nodes.values() for sign in node.signs]
+        return Attribution(
+            cards=tuple(cards[:MOST_SERIES]),
+            left_out=max(0, len(cards) - MOST_SERIES),
+            unused={str(sign): signs.count(sign) for sign in Sign},
+        )
+
+    def _drop_if_empty(self, name: str) -> None:
+        node = self._nodes[name]
+        if node.record is None and node.known is None and not node.pods:
+            del self._nodes[name]
+
+
+def _cards(name: str, node: _Node, found: Occupied) -> list[PodGpu]:
+    return [
+        PodGpu(
+            namespace=found.pod.namespace,
+            pod=found.pod.name,
+            container=card.container,
+            node=name,
+            gpu=_index(node.known, card.uuid),
+            uuid=card.uuid,
+            link=found.occupant.link,
+        )
+        for card in found.cards
+    ]
+
+
+def _index(known: KnownNode | None, uuid: str) -> str:
+    gpu = known.gpu(uuid, None) if known else None
+    return str(gpu.index) if gpu else ""
+
+
+def _labels(known: KnownNode, uuids: Collection[str]) -> str:
+    return ", ".join(gpu.label for uuid in uuids if (gpu := known.gpu(uuid, None)))

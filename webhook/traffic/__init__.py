@@ -1,0 +1,1 @@
+"""What GPUs moved in the last minutes and hours: values, their written form, and what follows from them."""

@@ -1,0 +1,142 @@
+"""The written form of traffic: an annotation of the Lease that an agent renews anyway, compact JSON, bounded.
+
+``seconds`` lists how long the windows are, the shortest first. Of each card there are lists with one number for each
+window, or fewer where the agent has watched the card for a shorter time. A list that is not there is not told::
+
+    {"at":"2026-11-23T03:20:10Z","seconds":[60,315],
+     "cards":{"GPU-...":{"nvlink":[0,0],"pcie":[1048576,9437184],"busy":[60,300],"utilization":[0.97,0.95]}}}
+
+Whoever writes Leases can write anything, so a text is believed only if nothing in it contradicts itself.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from webhook.model.errors import FormatError
+from webhook.model.shape import shape_problem
+from webhook.model.timestamp import parse_timestamp
+from webhook.traffic.model import Traffic, Window
+
+MOST_CHARACTERS = 16 * 1024
+"""Sixteen cards with eight windows, at full speed all day, have 7 KiB."""
+MOST_CARDS, MOST_WINDOWS, LONGEST_UUID = 64, 16, 80
+LONGEST_SECONDS = 7 * 86400
+MOST_BYTES_PER_SECOND = 10**14
+"""Of one card: fifty times what NVLink 5 carries in both directions."""
+_NAMES = ("nvlink", "pcie", "busy", "utilization")
+
+
+class _Card(msgspec.Struct, omit_defaults=True):
+    nvlink: list[int] | None = None
+    pcie: list[int] | None = None
+    busy: list[int] | None = None
+    utilization: list[float] | None = None
+
+
+class _Document(msgspec.Struct):
+    at: str
+    seconds: list[int]
+    cards: dict[str, _Card]
+
+
+_DECODER = msgspec.json.Decoder(_Document)
+
+
+def format_traffic(traffic: Traffic) -> str:
+    """One line. Of more than it may hold, the longest windows are left out, then cards."""
+    cards = dict(sorted(traffic.cards.items())[:MOST_CARDS])
+    lengths = sorted({window.seconds for windows in cards.values() for window in windows})[:MOST_WINDOWS]
+    while True:
+        text = _written(replace(traffic, cards=cards), lengths)
+        if len(text) <= MOST_CHARACTERS:
+            return text
+        if len(lengths) > 1:
+            lengths.pop()
+        else:
+            cards.popitem()
+
+
+def parse_traffic(text: str, source: str) -> Traffic:
+    """The value that was written.
+
+    Args:
+        text: The annotation.
+        source: Where it stands, for errors.
+
+    Raises:
+        FormatError: it is none, it is too long, or it contradicts itself.
+    """
+    _check(len(text) <= MOST_CHARACTERS, source, f"at most {MOST_CHARACTERS} characters", len(text))
+    try:
+        found = _DECODER.decode(text)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise FormatError(source, expected="traffic of GPUs in JSON", found=shape_problem(error)) from None
+    at = parse_timestamp(found.at)
+    _check(at is not None, source, "at: a time of RFC 3339", found.at)
+    _check_seconds(found.seconds, f"{source}: seconds")
+    _check(len(found.cards) <= MOST_CARDS, f"{source}: cards", f"at most {MOST_CARDS}", len(found.cards))
+    cards = {uuid: _windows(uuid, card, found.seconds, source) for uuid, card in found.cards.items()}
+    if at is None:
+        raise TypeError("a time that was checked")
+    return Traffic(at=at, cards=cards)
+
+
+def _written(traffic: Traffic, lengths: Sequence[int]) -> str:
+    cards = {uuid: _card([w for w in windows if w.seconds in lengths]) for uuid, windows in traffic.cards.items()}
+    at = traffic.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return msgspec.json.encode(_Document(at, list(lengths), cards)).decode()
+
+
+def _card(windows: Sequence[Window]) -> _Card:
+    """A list ends before the first window that does not have the number."""
+    lists: dict[str, Any] = {name: list(_known(windows, name)) or None for name in _NAMES}
+    return _Card(**lists)
+
+
+def _known(windows: Sequence[Window], name: str) -> Iterator[int | float]:
+    for window in windows:
+        number = getattr(window, name)
+        if number is None:
+            return
+        yield number
+
+
+def _windows(uuid: str, card: _Card, seconds: Sequence[int], source: str) -> tuple[Window, ...]:
+    where = f"{source}: cards"
+    _check(uuid.isprintable() and 0 < len(uuid) <= LONGEST_UUID, where, "UUIDs", uuid)
+    lists: dict[str, list[Any]] = {}
+    for name in _NAMES:
+        numbers = getattr(card, name) or []
+        _check(len(numbers) <= len(seconds), where, f"{name} of at most {len(seconds)} windows", len(numbers))
+        lists[name] = numbers
+    for name in ("nvlink", "pcie"):
+        _check_growing(lists[name], [MOST_BYTES_PER_SECOND * each for each in seconds], f"{where}: {name}")
+    _check_growing(lists["busy"], seconds, f"{where}: busy")
+    _check(all(0 <= each <= 1 for each in lists["utilization"]), where, "utilization from 0 to 1", "another")
+    longest = max(map(len, lists.values()))
+    return tuple(
+        Window(seconds=length, **{name: numbers[at] for name, numbers in lists.items() if at < len(numbers)})
+        for at, length in enumerate(seconds[:longest])
+    )
+
+
+def _check_seconds(seconds: Sequence[int], where: str) -> None:
+    _check(len(seconds) <= MOST_WINDOWS, where, f"at most {MOST_WINDOWS}", len(seconds))
+    _check(all(0 < each <= LONGEST_SECONDS for each in seconds), where, f"1 to {LONGEST_SECONDS}", "others")
+    _check(all(one < next_ for one, next_ in pairwise(seconds)), where, "ascending numbers", "others")
+
+
+def _check_growing(numbers: Sequence[float], most: Sequence[float], where: str) -> None:
+    """A longer window holds the shorter ones, and no more than can be."""
+    _check(all(0 <= each <= limit for each, limit in zip(numbers, most, strict=False)), where, "what can be", "another")
+    _check(all(one <= next_ for one, next_ in pairwise(numbers)), where, "at least what shorter windows have", "less")
+
+
+def _check(is_right: bool, where: str, expected: str, found: object) -> None:
+    if not is_right:
+        raise FormatError(where, expected=expected, found=str(found)[:80])
