@@ -2,30 +2,22 @@
 
 import json
 import shutil
-import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
-import httpx
 import pytest
-from kubernetes.client import CoreV1Api, V1ObjectMeta, V1ServiceAccount
+from kubernetes.client import CoreV1Api
 
-from tests.analyze.clusters import AT, CONFIGURATION, Cluster, Object, registration
+from tests.analyze.clusters import Cluster, Object
 from tests.analyze.faults import FAULTS
 from tests.cli.command import gpu_topology
 from tests.cluster.accounts import permitted, without
-from tests.cluster.control_plane import REQUEST_TIMEOUT_S, Binaries, ControlPlane, running_control_plane
-from tests.cluster.hami.nodes import untaint
+from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
+from tests.cluster.filling import OURS, administrator, fill, found
 from webhook.kube.permissions import ANALYZE, Scope
-from webhook.model.lease import micro_time
-from webhook.model.timestamp import parse_timestamp
 
 pytestmark = pytest.mark.cluster
 
-OURS = "gpu-topology"
-"""The namespace of the webhook."""
 MADE = (
     "not opted in",
     "unreadable namespace",
@@ -48,17 +40,6 @@ MADE = (
 )
 """The faults that can be made through the API; all down to HAMi's are manifests that were written by hand."""
 PLANTED = "hunter2"
-PATHS = {
-    "Namespace": "/api/v1/namespaces",
-    "Node": "/api/v1/nodes",
-    "ConfigMap": "/api/v1/namespaces/{namespace}/configmaps",
-    "Secret": "/api/v1/namespaces/{namespace}/secrets",
-    "Pod": "/api/v1/namespaces/{namespace}/pods",
-    "Lease": "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases",
-    "Deployment": "/apis/apps/v1/namespaces/{namespace}/deployments",
-    CONFIGURATION: "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
-}
-"""In the order of creation: what is registered is asked about pods, and no server answers there."""
 
 
 @pytest.fixture(scope="module")
@@ -97,77 +78,8 @@ def planted(cluster: Cluster) -> None:
     cluster.add(secret)
 
 
-def fill(client: httpx.Client, admin: CoreV1Api, cluster: Cluster) -> None:
-    """Create the objects, and what a whole cluster would make of them."""
-    uids = dict[str, str]()
-    namespaces = {namespace for _, namespace, _ in cluster.objects} - {"", "kube-system"}
-    for name in sorted(namespaces):
-        if ("Namespace", "", name) not in cluster.objects:
-            cluster.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    for kind, path in PATHS.items():
-        for found in [each for each in cluster.objects.values() if each["kind"] == kind]:
-            where = path.format(namespace=found["metadata"].get("namespace", ""))
-            made = create(client, where, completed(found, uids))
-            if kind == "Node":
-                uids[found["metadata"]["name"]] = made["metadata"]["uid"]
-                untaint(admin, found["metadata"]["name"])
-            if kind == "Namespace":
-                account = V1ServiceAccount(metadata=V1ObjectMeta(name="default"))
-                admin.create_namespaced_service_account(found["metadata"]["name"], account)
-
-
-@contextmanager
-def administrator(control_plane: ControlPlane) -> Iterator[httpx.Client]:
-    """Requests of the administrator, for objects of any kind."""
-    token = json.loads(control_plane.kubeconfig.read_text())["users"][0]["user"]["token"]
-    trust = ssl.create_default_context(cafile=control_plane.ca_file)
-    header = {"Authorization": f"Bearer {token}"}
-    with httpx.Client(
-        base_url=control_plane.url, headers=header, verify=trust, trust_env=False, timeout=REQUEST_TIMEOUT_S
-    ) as client:
-        yield client
-
-
-def create(client: httpx.Client, path: str, body: Object) -> Object:
-    answer = client.post(path, json=body)
-    assert answer.status_code == 201, answer.text
-    return dict(answer.json())
-
-
-def completed(found: Object, uids: dict[str, str]) -> Object:
-    """The object with what the API server wants besides, true now and not at ``AT``."""
-    kind, name = found["kind"], found["metadata"]["name"]
-    metadata = {key: value for key, value in found["metadata"].items() if key not in ("uid", "resourceVersion")}
-    for owner in metadata.get("ownerReferences", ()):
-        owner["uid"] = uids.get(owner["name"], owner["uid"])
-    found = found | {"metadata": metadata}
-    if kind == "Lease":
-        renewed = parse_timestamp(found["spec"]["renewTime"])
-        assert renewed is not None
-        found["spec"]["renewTime"] = micro_time(datetime.now(UTC) - (AT - renewed))
-    elif kind == "Deployment":
-        labels = {"app": name}
-        found["spec"]["selector"] = {"matchLabels": labels}
-        found["spec"]["template"]["metadata"] = {"labels": labels}
-    elif kind == CONFIGURATION:
-        if name == "gpu-topology-webhook":
-            found["webhooks"] = registration()["webhooks"]
-        for webhook in found["webhooks"]:
-            webhook["clientConfig"] = webhook["clientConfig"] or {"url": "https://127.0.0.1:1/"}
-            webhook |= {"sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore"}
-    return found
-
-
 def expected() -> set[tuple[str, str]]:
     return set().union(*(fault.expected for fault in FAULTS if fault.name in MADE))
-
-
-def found(text: str) -> set[tuple[str, str]]:
-    return {
-        (row["code"], f"{each['kind']} {'/'.join(filter(None, (each['namespace'], each['name'])))}")
-        for row in json.loads(text)["findings"]
-        for each in row["objects"]
-    }
 
 
 @pytest.fixture(scope="module")
@@ -244,6 +156,9 @@ def test_a_namespace_that_is_not_there_is_an_error(person: Path) -> None:
         ("deployments", Scope.CLUSTER, {"GT820"}),
         ("mutatingwebhookconfigurations", Scope.CLUSTER, {"GT820", "GT846"}),
         ("deviceclasses", Scope.CLUSTER, set()),
+        ("resourceclaims", Scope.CLUSTER, set()),
+        ("resourceclaimtemplates", Scope.CLUSTER, set()),
+        ("resourceslices", Scope.CLUSTER, set()),
         ("secrets", Scope.OWN_NAMESPACE, set()),
     ],
 )

@@ -31,6 +31,7 @@ class ApiServer:
         page: At most so many objects in one page, whatever is asked for.
         watch_seconds: After so long each watch is ended.
         refuse: Says for the path of a request with which code it is refused; 0: it is not.
+        refusal: What it says to that; None: its own words.
         expire_pages: So many continue tokens are refused with 410.
         others: Answers to other paths.
         list_headers: More lines of the head of each list.
@@ -40,6 +41,7 @@ class ApiServer:
     page: int = 2
     watch_seconds: float = 60.0
     refuse: Callable[[str], int] = lambda _: 0
+    refusal: bytes | None = None
     expire_pages: int = 0
     others: dict[str, Any] = field(default_factory=dict)
     list_headers: tuple[str, ...] = ()
@@ -95,7 +97,7 @@ class ApiServer:
         url = urlsplit(request.target)
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
         if code := self.refuse(request.target):
-            line.say(status(code, "no"), f"{code} No")
+            line.say(status(code, "no") if self.refusal is None else self.refusal, f"{code} No")
         elif "watch" in query:
             self.watches += 1
             await self._watch(url.path, query, line)

@@ -441,6 +441,28 @@ def test_a_cluster_without_objects_of_a_kind_has_none_and_that_is_said_once(run:
     run(test())
 
 
+@pytest.mark.parametrize(
+    ("words", "is_believed"),
+    [(None, True), (b"<html>not here</html>", False), (b"{}", False), (b"404 page not found\n", False)],
+)
+def test_a_404_of_something_in_between_empties_no_mirror_that_is_full(
+    run: Run, words: bytes | None, *, is_believed: bool
+) -> None:
+    kind = Resource("nodes", PATH, api="resource.k8s.io/v1")
+
+    async def test() -> None:
+        server = filled(watch_seconds=0.05)
+        async with mirrored(server, kind) as site:
+            await site.until(site.same)
+            server.refusal, server.refuse = words, lambda target: 410 if "watch" in target else 404
+            await site.until(lambda: any("list nodes" in line for line in site.said))
+            assert (len(site.cache) == 0) is is_believed
+            server.refuse = lambda _: 0
+            await site.until(site.same)
+
+    run(test())
+
+
 def test_a_kind_that_every_cluster_has_is_not_believed_to_be_missing(run: Run) -> None:
     async def test() -> None:
         server = filled()

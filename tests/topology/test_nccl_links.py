@@ -82,7 +82,8 @@ def test_a_link_to_a_gpu_that_is_not_there_is_ignored() -> None:
 def test_a_gpu_with_a_bus_id_that_nccl_does_not_find_is_no_peer() -> None:
     report = check(edited(BRIDGED, ('<pci busid="0000:65:00.0"', '<pci busid="00000000:65:00.0"')))
     assert report.accepted
-    assert 'expected the bus id of a GPU of this file, found "0000:65:00.0"' in str(report)
+    messages = [finding.message for finding in report.findings]
+    assert 'expected the bus id of a GPU of this file, found "0000:65:00.0"' in messages
 
 
 def test_targets_are_compared_by_their_numbers() -> None:

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.topology.nccl.check import Severity, check
+from webhook.topology.nccl.check import check
 from webhook.topology.nccl.parser import parse
 from webhook.topology.nccl.reader import Unreadable
+from webhook.topology.nccl.report import Contents, Diagnostic, Severity
 from webhook.topology.nccl.values import bus_number, integer, is_integer
 
 SMALL = """\
@@ -211,7 +212,7 @@ def test_16_attributes_are_stored_and_the_rest_is_dropped() -> None:
     assert len(attributes(text)) == 16
     assert (
         "line 1: system: expected at most 16 attributes, found 1 more: NCCL drops those behind the last one that fits"
-        in str(check(text))
+        in {str(finding) for finding in check(text).findings}
     )
 
 
@@ -298,7 +299,7 @@ def test_an_unknown_element_may_end_with_any_name() -> None:
 )
 def test_elements_that_nccl_does_not_know_in_a_place_are_skipped(text: str, skipped: str) -> None:
     report = check(text)
-    assert skipped in str(report)
+    assert skipped in "".join(map(str, report.findings))
     assert report.accepted
     assert not report.clean
 
@@ -306,7 +307,7 @@ def test_elements_that_nccl_does_not_know_in_a_place_are_skipped(text: str, skip
 def test_only_some_of_many_unknown_elements_are_listed() -> None:
     report = check(SMALL.replace("<nic>", "<x/>" * 1000 + "<nic>"))
     assert len(report.findings) == 21
-    assert "expected elements that NCCL knows, found 980 more that it does not" in str(report)
+    assert report.findings[-1].message == "expected elements that NCCL knows, found 980 more that it does not"
 
 
 @pytest.mark.parametrize(
@@ -322,17 +323,18 @@ def test_only_some_of_many_unknown_elements_are_listed() -> None:
 )
 def test_a_file_without_a_system_is_ignored(text: str, found: str) -> None:
     report = check(text)
-    assert str(report) == (
-        f'misreads: line 1: the file: expected <system version="1">, found {found}: '
-        "NCCL ignores the file, with no more than an INFO line, and detects everything itself\nNCCL reads nothing"
-    )
+    consequence = "NCCL ignores the file, with no more than an INFO line, and detects everything itself"
+    expected = f'expected <system version="1">, found {found}'
+    assert report.findings == (Diagnostic(Severity.MISREADS, 1, "the file", expected, consequence),)
+    assert report.contents == Contents()
     assert report.accepted
     assert not report.clean
 
 
 def test_a_second_system_is_ignored() -> None:
     report = check(SMALL + SMALL)
-    assert "misreads: line 8: system: expected one system, found another: NCCL uses the first\n" in str(report)
+    found = Diagnostic(Severity.MISREADS, 8, "system", "expected one system, found another", "NCCL uses the first")
+    assert report.findings == (found,)
     assert report.accepted
 
 

@@ -20,7 +20,7 @@ import msgspec
 from webhook.kube.errors import AnswerTooLong, ApiError, ApiServerAway, Expired, Malformed, NotServed
 from webhook.kube.resources import Resource
 from webhook.kube.session import Session
-from webhook.kube.status import Answer, failure, failure_of_event
+from webhook.kube.status import Answer, failure, failure_of_event, is_of_the_api_server
 from webhook.kube.versioned import VersionedObject, read_versioned
 from webhook.printable import printable
 
@@ -72,6 +72,9 @@ class Mirror(Protocol):
 
     def caught_up(self, version: int) -> None:
         """All that happened up to that version has been told."""
+
+    def not_served(self) -> None:
+        """The API server has no such objects. Later it may have the same ones again, of the same versions."""
 
     def forget_versions(self) -> None:
         """What comes next is newer, whatever its version says."""
@@ -180,7 +183,7 @@ class Reflector:
         if not self._is_without:
             self._is_without = True
             self._errors[self._resource.name, error.kind] += 1
-            self._mirror.listed(self._newest, frozenset())
+            self._mirror.not_served()
         self._mirror.confirm()
         self._mirror.failed(str(error))
         return LONGEST_DELAY * (0.5 + self._chance())
@@ -211,7 +214,7 @@ class Reflector:
                     raise
                 limit //= 2
                 continue
-            if answer.status == 404 and self._resource.api:
+            if answer.status == 404 and self._resource.api and self._is_believable(answer):
                 raise NotServed(what, self._resource.api)
             page = _read_page(what, answer)
             self._is_without = False
@@ -230,6 +233,10 @@ class Reflector:
         self._mirror.confirm()
         self._newest = version
         return version
+
+    def _is_believable(self, answer: Answer) -> bool:
+        """Whether it is true that there are no such objects. A proxy that lost its way says 404 too."""
+        return not self._newest or is_of_the_api_server(answer)
 
     def _check_age(self, what: str, version: int) -> None:
         """A list without a version is the newest there is. One that is older all the same is not believed at once."""

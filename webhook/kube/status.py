@@ -33,6 +33,7 @@ class _Details(msgspec.Struct):
 class _Status(msgspec.Struct):
     """The fields of ``v1`` that we read."""
 
+    kind: str = ""
     message: str | None = None
     code: int = 0
     details: _Details | None = None
@@ -55,6 +56,12 @@ def failure(what: str, answer: Answer) -> ApiError:
         return NotFound(text, status=code)
     named: dict[int, type[ApiError]] = {403: Denied, 409: Conflict, 410: Expired}
     return named.get(code, ApiRefused)(text, status=code)
+
+
+def is_of_the_api_server(answer: Answer) -> bool:
+    """Whether a refusal is the API server's own, and not that of something in between."""
+    found = _read(answer.body)
+    return found.kind == "Status" and found.code == answer.status
 
 
 def failure_of_event(what: str, document: msgspec.Raw) -> ApiError:

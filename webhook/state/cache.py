@@ -174,6 +174,14 @@ class Cache(Generic[T]):
         self._floor = max(self._floor, version)
         self._gone = {name: end for name, end in self._gone.items() if end > self._floor}
 
+    def not_served(self) -> None:
+        """There are no such objects. Later there may be the same ones again, of the same versions."""
+        for name in list(self._entries):
+            self._remove(name)
+        self._gone, self._floor = {}, 0
+        self._is_full = self.is_incomplete = False
+        self.filled = True
+
     def forget_versions(self) -> None:
         """What comes next is newer, whatever its version says: the cluster was restored from a backup."""
         self._entries = {name: entry._replace(version=-1) for name, entry in self._entries.items()}

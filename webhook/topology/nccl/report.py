@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from webhook.model.errors import shorten
-from webhook.printable import printable
 
 
 class Severity(StrEnum):
@@ -47,11 +46,6 @@ class GpuEntry:
     direct_links: tuple[tuple[str, int], ...] = ()
     """NVLinks to other GPUs: bus id as written, and how many."""
 
-    def __str__(self) -> str:
-        links = [f"{self.switch_links} links to NVSwitch"] if self.switch_links else []
-        links += [f"{count} to {target}" for target, count in self.direct_links]
-        return f"GPU {self.bus_id}" + (f" ({', '.join(links)})" if links else "")
-
 
 @dataclass(frozen=True, slots=True)
 class Contents:
@@ -69,10 +63,6 @@ class Contents:
     def switch_links(self) -> int:
         """NVLinks of all GPUs that end at NVSwitches."""
         return sum(gpu.switch_links for gpu in self.gpus)
-
-    def __str__(self) -> str:
-        parts = [_counted(self.elements, "element"), *(f"CPU {numa}" for numa in self.cpus)]
-        return printable(", ".join([*parts, *map(str, self.gpus), *(f"NIC {nic}" for nic in self.nics)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +83,6 @@ class Report:
         """NCCL gets the topology that the file means."""
         return all(finding.severity is Severity.ADVICE for finding in self.findings)
 
-    def __str__(self) -> str:
-        lines = [f"{finding.severity}: {finding}" for finding in self.findings]
-        return "\n".join([*lines, f"NCCL reads: {self.contents}" if self.contents.elements else "NCCL reads nothing"])
-
 
 def quoted(value: str) -> str:
     """``value`` as messages show it: printable, in quotes, and cut."""
@@ -112,7 +98,3 @@ def in_order(findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """By line; the worst of a line first."""
     ranks = list(Severity)
     return tuple(sorted(findings, key=lambda finding: (finding.line, ranks.index(finding.severity))))
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
