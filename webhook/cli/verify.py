@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 WORSE, NOTHING = 1, 2
 """Exit codes: something is not as expected; nothing was measured."""
 _MIB = 1024 * 1024
+_MEETING_STEPS = 8
+"""Steps that the other pod may take before its next word."""
 
 
 class Output(enum.StrEnum):
@@ -46,6 +48,12 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
         str | None, typer.Option(envvar="NODE_NAME", metavar="NODE", help="Name of the node, for the report.")
     ] = None,
     root: Annotated[Path, typer.Option(metavar="DIR", help="Where the host's /sys and /proc are.")] = Path("/"),
+    listen: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Offer memory to another pod: HOST:PORT or a UNIX socket.")
+    ] = None,
+    peer: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Use the memory of the pod that listens there.")
+    ] = None,
 ) -> None:
     """Measure how fast the GPUs here reach each other, and compare it with what their links should carry.
 
@@ -57,6 +65,9 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     from webhook.verify.messages import Method
     from webhook.verify.run import Wanted
 
+    if listen or peer:
+        _meet(listen, peer, node or _name_of_machine(), step_seconds)
+        return
     earlier = _read(against) if against else None
     if file:
         report = _read(file)
@@ -76,6 +87,33 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     _print(report, output)
     slower = _compare(earlier, report) if earlier else False
     if slower or not report.is_as_expected:
+        raise typer.Exit(WORSE)
+
+
+def _meet(listen: str | None, peer: str | None, node: str, seconds: float) -> None:
+    """Print a PeerReport; exit code 1 if no kind of handle works."""
+    from datetime import UTC, datetime
+
+    from webhook.verify.messages import Method
+    from webhook.verify.peer.channel import connected, listening
+    from webhook.verify.peer.exchange import Side, offer_all, take_all, visible_cards
+    from webhook.verify.peer.words import PeerReport, PeerVerdict, format_peer_report
+
+    if listen and peer:
+        raise typer.BadParameter("one pod listens and the other is its peer", param_hint="--peer")
+    side = Side(cards=visible_cards(seconds), seconds=seconds, method=Method())
+    if listen:
+        with listening(listen, _MEETING_STEPS * seconds) as channel:
+            met = offer_all(side, channel)
+    else:
+        with connected(peer or "", _MEETING_STEPS * seconds) as channel:
+            met = take_all(side, channel)
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    report = PeerReport(
+        node=node, time=time, card=met.card or None, same_cards=met.visible, outcomes=list(met.outcomes)
+    )
+    typer.echo(format_peer_report(report), nl=False)
+    if not any(outcome.verdict is PeerVerdict.WORKS for outcome in met.outcomes):
         raise typer.Exit(WORSE)
 
 

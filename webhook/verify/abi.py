@@ -20,7 +20,7 @@ from ctypes import (
 )
 from typing import Any
 
-UUID_BYTES, IPC_HANDLE_BYTES, FABRIC_HANDLE_BYTES, UNIQUE_ID_BYTES = 16, 64, 64, 128
+UUID_BYTES, IPC_HANDLE_BYTES, FABRIC_HANDLE_BYTES = 16, 64, 64
 
 
 class Uuid(Structure):
@@ -76,12 +76,6 @@ class MemAccessDesc(Structure):
     _fields_ = [("location", MemLocation), ("flags", c_int)]
 
 
-class UniqueId(Structure):
-    """``ncclUniqueId``; passed by value."""
-
-    _fields_ = [("internal", c_ubyte * UNIQUE_ID_BYTES)]
-
-
 Device = c_int
 Context = Stream = Event = Communicator = c_void_p
 DevicePointer = AllocationHandle = c_uint64
@@ -134,9 +128,7 @@ CUDA: Prototypes = {
 
 NCCL: Prototypes = {
     "ncclGetVersion": (POINTER(c_int),),
-    "ncclGetUniqueId": (POINTER(UniqueId),),
     "ncclCommInitAll": (POINTER(Communicator), c_int, POINTER(c_int)),
-    "ncclCommInitRank": (POINTER(Communicator), c_int, UniqueId, c_int),
     "ncclCommDestroy": (Communicator,),
     "ncclAllReduce": (c_void_p, c_void_p, c_size_t, c_int, c_int, Communicator, Stream),
     "ncclGroupStart": (),

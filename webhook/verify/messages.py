@@ -1,5 +1,6 @@
 """What the command asks of the process that measures, and what it is answered."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -55,6 +56,39 @@ class MeasureSet(Request, frozen=True, kw_only=True):
 
     cards: list[str]
     method: Method
+
+
+class HandleKind(StrEnum):
+    """How one process lets another use memory of a card."""
+
+    IPC = "cuda-ipc"
+    """``cuIpcGetMemHandle``: 64 bytes."""
+    POSIX_FD = "posix-fd"
+    """``cuMemExportToShareableHandle``: a file descriptor, which only a UNIX socket carries."""
+    FABRIC = "fabric"
+    """The same: 64 bytes."""
+
+
+class Offer(Request, frozen=True, kw_only=True):
+    """Allocate memory that another process may use, and make a handle of it."""
+
+    card: str
+    kind: HandleKind
+    size: int
+
+
+class Take(Request, frozen=True, kw_only=True):
+    """Use the memory of another process: copy from it to one's own card. A file descriptor comes beside it."""
+
+    card: str
+    kind: HandleKind
+    handle: str
+    size: int
+    method: Method
+
+
+class TellPid(Request, frozen=True, kw_only=True):
+    """Which PID the process has, as it sees itself."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, tag_field="told", tag=lambda name: name):
@@ -136,7 +170,28 @@ class SetMeasured(Answer, frozen=True, kw_only=True):
     """Over NVLink, in the order of the cards."""
 
 
-ASK = LookAtMachine | LookAtCuda | LookAtNccl | MeasurePair | MeasureSet
-TOLD = Failed | NoLibrary | Machine | CudaDevices | NcclVersion | PairMeasured | SetMeasured
+class Offered(Answer, frozen=True, kw_only=True):
+    """Memory that another process may use, until this one ends."""
+
+    handle: str
+    """In hexadecimal digits; empty for a file descriptor, which comes beside it."""
+
+
+class Taken(Answer, frozen=True, kw_only=True):
+    """Memory of another process was used."""
+
+    gbps: list[float]
+    intact: bool
+    """Whether it held what its owner wrote."""
+
+
+class PidTold(Answer, frozen=True, kw_only=True):
+    """The PID of the process, in its own namespace."""
+
+    pid: int
+
+
+ASK = LookAtMachine | LookAtCuda | LookAtNccl | MeasurePair | MeasureSet | Offer | Take | TellPid
+TOLD = Failed | NoLibrary | Machine | CudaDevices | NcclVersion | PairMeasured | SetMeasured | Offered | Taken | PidTold
 MAX_BYTES = 192 * 1024
 """Of one message: Linux lets a socket have 208 KiB under way."""

@@ -35,12 +35,6 @@ class Nccl:
         self.library.call("ncclGetVersion", byref(number))
         return version_text(number.value)
 
-    def unique_id(self) -> bytes:
-        """What ranks of several processes find each other by."""
-        found = abi.UniqueId()
-        self.library.call("ncclGetUniqueId", byref(found))
-        return bytes(found.internal)
-
     @contextmanager
     def all(self, ordinals: Sequence[int]) -> Iterator[list[int]]:
         """A communicator for each of these cards, by CUDA's numbers, all in this process."""
@@ -51,16 +45,6 @@ class Nccl:
         finally:
             for communicator in communicators:
                 self._destroy(communicator or 0)
-
-    @contextmanager
-    def rank(self, number: int, count: int, unique_id: bytes) -> Iterator[int]:
-        """The communicator of one rank, for the card that is in use."""
-        communicator, found = abi.Communicator(), abi.UniqueId.from_buffer_copy(unique_id)
-        self.library.call("ncclCommInitRank", byref(communicator), count, found, number)
-        try:
-            yield communicator.value or 0
-        finally:
-            self._destroy(communicator.value or 0)
 
     @contextmanager
     def group(self) -> Iterator[None]:

@@ -1,5 +1,6 @@
 """Starts the process that measures, gives it one step at a time, and ends it when a step takes too long."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -24,9 +25,14 @@ TIMED_OUT, ENDED, GIVEN_UP = "step-timed-out", "process-ended", "given-up"
 
 
 class Supervisor:
-    """The process that measures. It is started with the first step, and anew after one that was lost."""
+    """The process that measures. It is started with the first step, and anew after one that was lost.
 
-    def __init__(self) -> None:
+    Args:
+        pid: That the process shall have, in its PID namespace; any if None.
+    """
+
+    def __init__(self, pid: int | None = None) -> None:
+        self._pid = pid
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
         self._lost = 0
@@ -49,25 +55,33 @@ class Supervisor:
         Raises:
             StepLost: it took longer, the process died, or too many steps were lost before.
         """
+        answer, descriptor = self.ask_beside(request, seconds, None)
+        if descriptor is not None:
+            os.close(descriptor)
+        return answer
+
+    def ask_beside(self, request: ASK, seconds: float, descriptor: int | None) -> tuple[TOLD, int | None]:
+        """The same with a file beside the step, and beside its answer, which is the caller's to close."""
         if self._lost >= _MOST_ENDED:
             raise StepLost(GIVEN_UP)
         channel = self._channel or self._start()
         channel.settimeout(seconds)
         try:
-            channel.send(msgspec.json.encode(request))
-            said = channel.recv(MAX_BYTES)
+            socket.send_fds(channel, [msgspec.json.encode(request)], [] if descriptor is None else [descriptor])
+            said, descriptors, _, _ = socket.recv_fds(channel, MAX_BYTES, 1)
         except TimeoutError:
             self._lose(TIMED_OUT)
         except OSError:
             self._lose(ENDED)
         if not said:
             self._lose(ENDED)
-        return _ANSWERS.decode(said)
+        return _ANSWERS.decode(said), descriptors[0] if descriptors else None
 
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         descriptor = theirs.fileno()
         command = [sys.executable, "-m", "webhook.verify.worker", str(descriptor)]
+        command += [] if self._pid is None else [str(self._pid)]
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - ourselves
                 command, stdin=subprocess.DEVNULL, stdout=2, pass_fds=(descriptor,)

@@ -1,10 +1,11 @@
-"""The process that touches the driver: ``python -m webhook.verify.worker DESCRIPTOR``.
+"""The process that touches the driver: ``python -m webhook.verify.worker DESCRIPTOR [PID]``.
 
 A driver may hang, and a process that hangs in it may not even be killed. So whoever asks waits only so long
 (``webhook.verify.supervisor``). What NCCL logs goes to standard output, so answers have a socket of their own.
 """
 
 import ctypes
+import os
 import signal
 import socket
 import sys
@@ -33,10 +34,17 @@ from webhook.verify.messages import (
     MeasureSet,
     NcclVersion,
     NoLibrary,
+    Offer,
+    Offered,
+    PidTold,
+    Take,
+    TellPid,
     Usage,
 )
 from webhook.verify.nccl import LIBRARY as NCCL_LIBRARY
 from webhook.verify.nccl import Nccl
+from webhook.verify.peer.memory import Sharing
+from webhook.verify.peer.pid import become
 
 _SET_DEATH_SIGNAL = 1
 """``PR_SET_PDEATHSIG`` of prctl(2)."""
@@ -44,6 +52,10 @@ _SET_DEATH_SIGNAL = 1
 
 class Worker:
     """Does one step after the other. Libraries are loaded when a step first needs them, and stay."""
+
+    def __init__(self) -> None:
+        self.descriptor: int | None = None
+        """Of a file that came beside the step, or goes beside its answer."""
 
     def answer(self, request: ASK) -> TOLD:
         """What comes of one step."""
@@ -64,6 +76,13 @@ class Worker:
                 return measure_pair(self._cards, request.source, request.target, request.method)
             case MeasureSet():
                 return measure_set(self._cards, self._nccl, request.cards, request.method)
+            case Offer():
+                handle, self.descriptor = self._sharing.offer(request.card, request.kind, request.size)
+                return Offered(handle=handle.hex())
+            case Take():
+                return self._sharing.take(request, self.descriptor)
+            case TellPid():
+                return PidTold(pid=os.getpid())
 
     def _look_at_cuda(self) -> TOLD:
         try:
@@ -83,6 +102,10 @@ class Worker:
         return Cards(Cuda())
 
     @cached_property
+    def _sharing(self) -> Sharing:
+        return Sharing(self._cards)
+
+    @cached_property
     def _nccl(self) -> Nccl:
         return Nccl()
 
@@ -96,16 +119,33 @@ def look_at_machine(node: str, root: Path) -> Machine:
 def serve(channel: socket.socket) -> None:
     """Answer until whoever asks has gone."""
     worker, decoder = Worker(), msgspec.json.Decoder(ASK)
-    while request := channel.recv(MAX_BYTES):
-        channel.send(msgspec.json.encode(worker.answer(decoder.decode(request))))
+    while True:
+        request, descriptors, _, _ = socket.recv_fds(channel, MAX_BYTES, 1)
+        if not request:
+            return
+        worker.descriptor = descriptors[0] if descriptors else None
+        answer = msgspec.json.encode(worker.answer(decoder.decode(request)))
+        beside = [worker.descriptor] if worker.descriptor is not None else []
+        socket.send_fds(channel, [answer], beside)
+        for descriptor in beside:
+            os.close(descriptor)
 
 
 def main() -> None:
-    """Serve the socket whose descriptor is the only argument."""
+    """Serve the socket whose descriptor is the first argument, as the process of the second."""
+    descriptor, pid = int(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else None
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: whoever asks decides
-    ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)  # never stay behind with cards in hand
-    with socket.socket(fileno=int(sys.argv[1])) as channel:
+    _die_with_parent()
+    if pid is not None:
+        become(pid)
+        _die_with_parent()
+    with socket.socket(fileno=descriptor) as channel:
         serve(channel)
+
+
+def _die_with_parent() -> None:
+    """Never stay behind with cards in hand."""
+    ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,153 @@
+"""Two commands, as in two pods, tell each other about memory and use it."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cli.command import ROOT
+from tests.cuda.stub import PlayBench
+from tests.verify.test_run import BenchOf, h100
+from webhook.model.errors import FormatError
+from webhook.verify.peer.channel import Channel, PeerLost
+from webhook.verify.peer.words import MAX_LINE, Hello
+
+
+def start(*arguments: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "webhook", "verify", "--step-seconds", "5", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=dict(os.environ))
+
+
+def meet(address: str, ready: Path | None = None) -> tuple[dict[str, tuple[str, int | None]], ...]:
+    """Verdict and error of each trial, as both sides tell it."""
+    listener = start("--listen", address)
+    while ready is not None and not ready.exists():
+        assert listener.poll() is None, listener.communicate()
+    for _ in range(100):
+        peer = start("--peer", address)
+        said, complained = peer.communicate(timeout=60)
+        if b"is not there" not in complained:
+            break
+    others, trouble = listener.communicate(timeout=60)
+    assert b"Traceback" not in complained + trouble, complained + trouble
+    return tuple(trials(text) for text in (others, said))
+
+
+def trials(text: bytes) -> dict[str, tuple[str, int | None]]:
+    return {
+        f"{trial['kind']} {'equal' if trial['pidsEqual'] else 'different'}": (trial["verdict"], trial["code"])
+        for trial in msgspec.json.decode(text)["outcomes"]
+    }
+
+
+def test_with_different_pids_two_of_three_handles_work_without_fabric(
+    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
+) -> None:
+    play_bench(h100(bench_of))
+    address = tmp_path / "socket"
+    offered, taken = meet(str(address), address)
+    assert offered == taken
+    assert taken["cuda-ipc different"] == ("works", None)
+    assert taken["posix-fd different"] == ("works", None)
+    assert taken["fabric different"] == ("refused", 801)
+
+
+def test_fabric_works_where_the_driver_has_it(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
+    play_bench(h100(bench_of).with_lines("fabric"))
+    address = tmp_path / "socket"
+    assert meet(str(address), address)[1]["fabric different"] == ("works", None)
+
+
+def test_in_one_pid_namespace_equal_pids_cannot_be_tried(
+    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
+) -> None:
+    play_bench(h100(bench_of))
+    address = tmp_path / "socket"
+    assert meet(str(address), address)[0]["cuda-ipc equal"] == ("not-tried", None)
+
+
+def test_a_handle_that_the_driver_does_not_permit_is_refused_with_its_number(
+    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
+) -> None:
+    play_bench(h100(bench_of).with_lines("error cuIpcOpenMemHandle_v2 800 0"))
+    address = tmp_path / "socket"
+    assert meet(str(address), address)[0]["cuda-ipc different"] == ("refused", 800)
+
+
+def test_over_tcp_no_file_can_be_handed_on(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    play_bench(h100(bench_of))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    offered, taken = meet(f"127.0.0.1:{port}")
+    assert offered == taken
+    assert taken["posix-fd different"] == ("not-tried", None)
+    assert taken["cuda-ipc different"] == ("works", None)
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Channel, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    ours.settimeout(0.2)
+    channel = Channel(ours)
+    yield channel, theirs
+    channel.close()
+    theirs.close()
+
+
+def test_a_line_without_end_is_refused(ends: tuple[Channel, socket.socket]) -> None:
+    channel, theirs = ends
+    theirs.sendall(b"x" * (2 * MAX_LINE))
+    with pytest.raises(FormatError, match=f"expected lines of at most {MAX_LINE} bytes"):
+        channel.hear()
+
+
+def test_a_peer_that_is_silent_is_not_waited_for(ends: tuple[Channel, socket.socket]) -> None:
+    with pytest.raises(PeerLost, match="the other pod says nothing: timed out"):
+        ends[0].hear()
+
+
+def test_a_peer_that_ends_is_lost(ends: tuple[Channel, socket.socket]) -> None:
+    ends[1].close()
+    with pytest.raises(PeerLost, match="the other pod has ended the connection"):
+        ends[0].hear()
+
+
+def test_of_many_files_one_is_kept_and_none_is_left_open(ends: tuple[Channel, socket.socket], tmp_path: Path) -> None:
+    channel, theirs = ends
+    (tmp_path / "file").touch()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with (tmp_path / "file").open() as file:
+        for _ in range(5):
+            socket.send_fds(theirs, [b" "], [file.fileno()])
+        theirs.sendall(b"\n")
+        with pytest.raises(FormatError, match="expected a word of the protocol"):
+            channel.hear()
+    kept = channel.file()
+    assert kept is not None
+    os.close(kept)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@given(st.binary(max_size=300).filter(lambda data: b"\n" not in data))
+def test_whatever_a_peer_says_is_a_word_or_an_error_of_ours(data: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    channel = Channel(ours)
+    with theirs:
+        theirs.sendall(data + b"\n")
+        with pytest.raises(FormatError, match="the other pod: expected a word of the protocol"):
+            channel.hear()
+    channel.close()
+
+
+def test_a_word_arrives_as_it_was_told(ends: tuple[Channel, socket.socket]) -> None:
+    channel, theirs = ends
+    hello = Hello(protocol=1, pid=7, cards=["GPU-1"])
+    Channel(theirs).tell(hello)
+    assert channel.hear() == hello

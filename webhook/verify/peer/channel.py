@@ -1,0 +1,162 @@
+"""The connection between the commands of two pods: a line of JSON each way, and perhaps a file beside it."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from webhook.model.errors import FormatError, GpuTopologyError
+from webhook.model.shape import shape_problem
+from webhook.verify.peer.words import MAX_LINE, WORD
+
+_WORDS: msgspec.json.Decoder[WORD] = msgspec.json.Decoder(WORD)
+_PEER = "the other pod"
+
+
+class PeerLost(GpuTopologyError):
+    """The other side is not there, or no longer; the text says why."""
+
+
+class Channel:
+    """One connection.
+
+    Args:
+        connection: Of either kind; with the deadline of each read and write set.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._read = b""
+        self._file: int | None = None
+        self.carries_files = connection.family == socket.AF_UNIX
+
+    def tell(self, word: WORD, file: int | None = None) -> None:
+        """Send a word.
+
+        Raises:
+            PeerLost: the other side takes nothing.
+        """
+        line = msgspec.json.encode(word) + b"\n"
+        try:
+            if file is None:
+                self._socket.sendall(line)
+            else:
+                sent = socket.send_fds(self._socket, [line], [file])
+                self._socket.sendall(line[sent:])
+        except OSError as error:
+            raise PeerLost(f"{_PEER} cannot be told anything: {error}") from None
+
+    def hear(self) -> WORD:
+        """The next word.
+
+        Raises:
+            PeerLost: there is none.
+            FormatError: it is none of the protocol, or too long.
+        """
+        while b"\n" not in self._read:
+            if len(self._read) > MAX_LINE:
+                raise FormatError(_PEER, expected=f"lines of at most {MAX_LINE} bytes", found="more")
+            self._read += self._more()
+        line, self._read = self._read.split(b"\n", 1)
+        try:
+            return _WORDS.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise FormatError(_PEER, expected="a word of the protocol", found=shape_problem(error)) from None
+
+    def file(self) -> int | None:
+        """The file that came last, which is the caller's to close; none twice."""
+        found, self._file = self._file, None
+        return found
+
+    def close(self) -> None:
+        """End the connection."""
+        self._keep(None)
+        self._socket.close()
+
+    def _more(self) -> bytes:
+        try:
+            if self.carries_files:
+                read, files, _, _ = socket.recv_fds(self._socket, MAX_LINE, 1)
+                if files:
+                    self._keep(files[0])
+            else:
+                read = self._socket.recv(MAX_LINE)
+        except OSError as error:
+            raise PeerLost(f"{_PEER} says nothing: {error}") from None
+        if not read:
+            raise PeerLost(f"{_PEER} has ended the connection")
+        return read
+
+    def _keep(self, file: int | None) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                os.close(self._file)
+        self._file = file
+
+
+@contextmanager
+def listening(address: str, seconds: float) -> Iterator[Channel]:
+    """Wait for the other pod.
+
+    Args:
+        address: ``HOST:PORT``, or the path of a UNIX socket in a directory that both pods have.
+        seconds: For the connection, and for each word.
+
+    Raises:
+        PeerLost: nothing comes, or the address cannot be had.
+    """
+    try:
+        with _listener(address) as listener:
+            listener.settimeout(seconds)
+            connection, _ = listener.accept()
+    except (OSError, ValueError) as error:
+        raise PeerLost(f"{address}: {_PEER} does not come: {error}") from None
+    finally:
+        if _is_path(address):
+            Path(address).unlink(missing_ok=True)
+    connection.settimeout(seconds)
+    channel = Channel(connection)
+    try:
+        yield channel
+    finally:
+        channel.close()
+
+
+@contextmanager
+def connected(address: str, seconds: float) -> Iterator[Channel]:
+    """Reach the pod that listens; see ``listening``."""
+    try:
+        if _is_path(address):
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.settimeout(seconds)
+            connection.connect(address)
+        else:
+            connection = socket.create_connection(_host_and_port(address), timeout=seconds)
+    except (OSError, ValueError) as error:
+        raise PeerLost(f"{address}: {_PEER} is not there: {error}") from None
+    channel = Channel(connection)
+    try:
+        yield channel
+    finally:
+        channel.close()
+
+
+def _listener(address: str) -> socket.socket:
+    if not _is_path(address):
+        return socket.create_server(_host_and_port(address))
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(address)
+    listener.listen(1)
+    return listener
+
+
+def _is_path(address: str) -> bool:
+    return "/" in address
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host, int(port)

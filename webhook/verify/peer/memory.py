@@ -1,0 +1,136 @@
+"""Memory of a card that two processes use: three kinds of handles, offered and taken.
+
+Memory of CUDA IPC has 64 bytes of handle for the whole allocation. The other two are of CUDA's virtual memory: a file
+descriptor, or 64 bytes of FABRIC.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from ctypes import byref, c_int, c_size_t, c_void_p
+
+from webhook.verify import abi
+from webhook.verify.cuda import WORD_BYTES, Card
+from webhook.verify.library import CallFailed
+from webhook.verify.measure import Cards, buffer, timed
+from webhook.verify.messages import HandleKind, Method, Take, Taken
+
+_PATTERN = 0x0FF3E7ED
+_TYPES = {HandleKind.POSIX_FD: 1, HandleKind.FABRIC: 8}
+"""``CU_MEM_HANDLE_TYPE_...``."""
+_PINNED, _ON_DEVICE, _READ_WRITE, _MINIMUM = 1, 1, 3, 0
+_LAZY_PEER_ACCESS = 1
+"""``CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS``."""
+_NO_FILE = 304
+"""``CUDA_ERROR_OPERATING_SYSTEM``: a handle came without its file."""
+
+
+class Sharing:
+    """Offers and takes memory. What was offered stays until the process ends.
+
+    Args:
+        cards: Those that CUDA sees.
+    """
+
+    def __init__(self, cards: Cards) -> None:
+        self._cards, self._cuda = cards, cards.cuda
+        self._call = cards.cuda.library.call
+
+    def offer(self, uuid: str, kind: HandleKind, size: int) -> tuple[bytes, int | None]:
+        """Memory that holds a known pattern, as a handle: its bytes, or the descriptor of a file."""
+        card = self._cards.card(uuid)
+        if kind is HandleKind.IPC:
+            address = self._cuda.allocate(card, size)
+            self._cuda.fill(card, address, size, _PATTERN)
+            found = abi.IpcMemHandle()
+            self._call("cuIpcGetMemHandle", byref(found), address)
+            return bytes(found.reserved), None
+        return self._offer_virtual(card, kind, size)
+
+    def take(self, request: Take, descriptor: int | None) -> Taken:
+        """Copy from memory that another process offered."""
+        card = self._cards.card(request.card)
+        with self._mapped(card, request, descriptor) as source, buffer(self._cuda, card, request.size) as target:
+            self._cuda.fill(card, target, request.size, 0)
+            rates = self._rates(card, (target, source), request.size, request.method)
+            last = request.size - WORD_BYTES
+            intact = all(self._cuda.word_at(card, target + offset) == _PATTERN for offset in (0, last))
+        return Taken(gbps=rates, intact=intact)
+
+    def _rates(self, card: Card, ends: tuple[int, int], size: int, method: Method) -> list[float]:
+        with self._cuda.stream(card) as stream:
+
+            def queue() -> None:
+                for _ in range(method.copies):
+                    self._call("cuMemcpyDtoDAsync_v2", *ends, size, stream)
+
+            times = [timed(self._cuda, card, stream, queue) for _ in range(method.warm_ups + method.samples)]
+        return [size * method.copies / time / 1e6 for time in times[method.warm_ups :] if time > 0]
+
+    @contextmanager
+    def _mapped(self, card: Card, request: Take, descriptor: int | None) -> Iterator[int]:
+        self._cuda.use(card)
+        if request.kind is not HandleKind.IPC:
+            with self._imported(request, descriptor) as handle, self._at_address(card, handle, request.size) as address:
+                yield address
+            return
+        found = abi.DevicePointer()
+        handle_bytes = abi.IpcMemHandle.from_buffer_copy(bytes.fromhex(request.handle))
+        self._call("cuIpcOpenMemHandle_v2", byref(found), handle_bytes, _LAZY_PEER_ACCESS)
+        try:
+            yield found.value
+        finally:
+            with suppress(CallFailed):
+                self._call("cuIpcCloseMemHandle", found)
+
+    @contextmanager
+    def _imported(self, request: Take, descriptor: int | None) -> Iterator[int]:
+        found = abi.AllocationHandle()
+        if request.kind is HandleKind.FABRIC:
+            fabric = abi.FabricHandle.from_buffer_copy(bytes.fromhex(request.handle))
+            self._call("cuMemImportFromShareableHandle", byref(found), byref(fabric), _TYPES[request.kind])
+        elif descriptor is None:
+            raise CallFailed("cuMemImportFromShareableHandle", _NO_FILE)
+        else:  # the driver takes the number itself for the pointer
+            self._call("cuMemImportFromShareableHandle", byref(found), c_void_p(descriptor), _TYPES[request.kind])
+        try:
+            yield found.value
+        finally:
+            with suppress(CallFailed):
+                self._call("cuMemRelease", found)
+
+    @contextmanager
+    def _at_address(self, card: Card, handle: int, size: int) -> Iterator[int]:
+        address = self._map(card, handle, size)
+        try:
+            yield address
+        finally:
+            with suppress(CallFailed):
+                self._call("cuMemUnmap", address, size)
+                self._call("cuMemAddressFree", address, size)
+
+    def _map(self, card: Card, handle: int, size: int) -> int:
+        """Where the card finds the memory from now on."""
+        address = abi.DevicePointer()
+        self._call("cuMemAddressReserve", byref(address), size, 0, 0, 0)
+        self._call("cuMemMap", address, size, 0, handle, 0)
+        access = abi.MemAccessDesc(abi.MemLocation(_ON_DEVICE, card.device), _READ_WRITE)
+        self._call("cuMemSetAccess", address, size, byref(access), 1)
+        return address.value
+
+    def _offer_virtual(self, card: Card, kind: HandleKind, size: int) -> tuple[bytes, int | None]:
+        self._cuda.use(card)
+        wanted = abi.MemAllocationProp(
+            type=_PINNED, requested_handle_types=_TYPES[kind], location=abi.MemLocation(_ON_DEVICE, card.device)
+        )
+        granularity, handle = c_size_t(), abi.AllocationHandle()
+        self._call("cuMemGetAllocationGranularity", byref(granularity), byref(wanted), _MINIMUM)
+        whole = -(-size // (granularity.value or 1)) * (granularity.value or 1)
+        self._call("cuMemCreate", byref(handle), whole, byref(wanted), 0)
+        self._cuda.fill(card, self._map(card, handle.value, whole), whole, _PATTERN)
+        if kind is HandleKind.FABRIC:
+            fabric = abi.FabricHandle()
+            self._call("cuMemExportToShareableHandle", byref(fabric), handle, _TYPES[kind], 0)
+            return bytes(fabric.data), None
+        file = c_int(-1)
+        self._call("cuMemExportToShareableHandle", byref(file), handle, _TYPES[kind], 0)
+        return b"", file.value
