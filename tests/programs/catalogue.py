@@ -78,6 +78,14 @@ NVIDIA_DRA_DRIVER = GoProgram(
     assets="NVIDIA_DRA_ASSETS",
 )
 
+NVIDIA_CTK = GoProgram(
+    "nvidia-ctk",
+    "github.com/NVIDIA/nvidia-container-toolkit/cmd/nvidia-ctk",
+    MODULES / "nvidia-ctk",
+    cgo=True,  # it calls NVML
+    assets="NVIDIA_CTK_ASSETS",
+)
+
 
 def _hami_scheduler(release: str) -> GoProgram:
     return GoProgram(
@@ -137,6 +145,7 @@ ALL = (
     *HAMI_SCHEDULERS.values(),
     *HAMI_DEVICE_PLUGINS.values(),
     NVIDIA_DRA_DRIVER,
+    NVIDIA_CTK,
     PROMTOOL,
     HELM,
     ACTIONLINT,
