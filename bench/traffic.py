@@ -20,8 +20,8 @@ NODE = 3_600 + 12_000
 """With HAMi's list of eight cards; labels, images and conditions of a real node are an estimate."""
 TOPOLOGY = 11_300
 """A ConfigMap of an agent, for eight cards on NVSwitches."""
-LEASE = 850
-"""With managedFields."""
+LEASE = 850 + 3_400
+"""With managedFields, and with the traffic of eight cards that are busy all day."""
 FRAME = 30
 """Around each object of a watch."""
 

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import yaml
 from tests.agent.looks import nowhere
 from tests.nvml import machines as played
 from tests.nvml.any_driver import AnyMachine
-from tests.nvml.machines import Machine, write_machine
+from tests.nvml.machines import Machine, description_of, write_machine
 from tests.nvml.stub import environment_of, without_library
 from tests.server.conftest import until
 from webhook.topology.document import parse_topology
@@ -46,6 +47,12 @@ class Computer:
         else:
             found = environment_of(self._library, write_machine(machine, self.root))
         return {key: value for key, value in found.items() if key not in VARIABLES} | {"COLUMNS": "200"}
+
+    def plays(self, machine: Machine) -> None:
+        """From now on the driver says this; its description may be read meanwhile, so it is replaced as a whole."""
+        described = self.root / "nvml.new"
+        described.write_text("".join(f"{line}\n" for line in description_of(machine)))
+        described.rename(self.root / "nvml.txt")
 
     def run(
         self, *arguments: str | Path, machine: Machine | AnyMachine | None, variables: Mapping[str, str] | None = None
@@ -339,7 +346,7 @@ def running(
     command = [sys.executable, "-m", "webhook", "agent", "--node", "n", "--namespace", "ns", "--interval", "600"]
     environment = computer.environment(any_machine)
     command += ["--kubeconfig", str(kubeconfig), "--root", str(computer.root)]
-    command += ["--host", "127.0.0.1", "--port", str(port)]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--traffic-interval", "1"]
     with out.open("wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, cwd=ROOT, env=environment)
     agent = Running(process, port, out)
@@ -365,6 +372,30 @@ def test_metrics_are_served_while_the_api_server_is_away(running: Running, any_m
     assert ready.status_code == 503
     assert ready.json()["status"].startswith("get node n: https://127.0.0.1:")
     assert running.get("/").status_code == 404
+
+
+def test_counters_of_the_driver_become_totals_that_never_fall(running: Running, computer: Computer) -> None:
+    uuid = played.hgx_h100().cards[0].uuid
+    labels = f'{{direction="tx",gpu="0",node="n",uuid="{uuid}"}}'
+    totals = [f"gpu_topology_{name}_bytes_total{labels} " for name in ("nvlink", "pcie")]
+
+    def shown() -> list[float]:
+        return [float(line.rpartition(" ")[2]) for total in totals for line in running.metrics() if total in line]
+
+    assert shown() == []
+    link = 18 * 1024
+    script = [
+        ((1000, 5000), [0, 0], "first seen"),
+        ((1010, 6000), [10 * link, 1000], "grown"),
+        ((3, 7), [10 * link, 1000], "the driver was loaded anew"),
+        ((4, 9), [11 * link, 1002], "grown again"),
+    ]
+    for (kib, pcie), expected, what in script:
+        computer.plays(played.hgx_h100().with_counters(0, nvlink_kib=(kib, kib), pcie=(pcie, pcie), busy=50))
+        until(lambda expected=expected: shown() == expected, what)  # type: ignore[misc]  # mypy knows no defaults of it
+        time.sleep(1.1)  # what is shown is that of this step, and not of the one before
+    computer.plays(played.hgx_h100())
+    until(lambda: shown() == [], "what is not told any more is absent")
 
 
 @pytest.mark.any_driver

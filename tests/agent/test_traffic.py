@@ -31,13 +31,22 @@ class Place:
     now: datetime = NOW
     cards: Sequence[CardCounters] = ()
     bugs: list[int] = field(default_factory=list)
+    spent: float = 0.0
+    costs: float = 0.001
+    """Seconds of CPU that a reading takes."""
 
     def sampler(self) -> Sampler:
         return Sampler(
-            self._read, interval=15.0, clock=lambda: self.seconds, now=lambda: self.now, bug=lambda: self.bugs.append(1)
+            self._read,
+            interval=15.0,
+            clock=lambda: self.seconds,
+            spent=lambda: self.spent,
+            now=lambda: self.now,
+            bug=lambda: self.bugs.append(1),
         )
 
     def _read(self) -> Sequence[CardCounters]:
+        self.spent += self.costs
         if self.cards is None:
             raise ZeroDivisionError
         return self.cards
@@ -70,6 +79,16 @@ def test_a_sample_is_told_until_the_next_ones_fail_to_come(place: Place) -> None
     assert sampler.traffic is None
 
 
+@pytest.mark.parametrize(("costs", "pause"), [(0.006, 15.0), (0.075, 15.0), (0.25, 50.0), (60.0, 600.0)])
+def test_samples_take_half_a_per_cent_of_a_core_at_most(costs: float, pause: float, place: Place) -> None:
+    place.costs, place.cards = costs, (moved(1),)
+    sampler = place.sampler()
+    sampler.sample()
+    assert sampler.pause == pytest.approx(pause)
+    place.seconds += 3.9 * pause
+    assert sampler.sampled
+
+
 def test_a_node_without_cards_tells_nothing(place: Place) -> None:
     sampler = place.sampler()
     sampler.sample()
@@ -100,12 +119,14 @@ def test_a_clock_on_the_wall_that_jumps_changes_no_window(year: int, place: Plac
 
 def test_scripted_counters_reach_the_metrics(play: Play) -> None:
     reader = CounterReader()
-    sampler = Sampler(reader.read, interval=15.0, clock=lambda: 5.0, now=lambda: NOW, bug=pytest.fail)
+    sampler = Sampler(
+        reader.read, interval=15.0, clock=lambda: 5.0, spent=lambda: 0.0, now=lambda: NOW, bug=pytest.fail
+    )
     for kib in (1000, 1010):
         play(played_h100().with_counters(0, nvlink_kib=(kib, kib + 1), pcie=(kib, 5), busy=64))
         sampler.sample()
     assert sampler.sampled
-    found = families(Status(confirmed_at=0.0), sampler.sampled.cards, node="n1", now=5.0, version="1")
+    found = families(Status(confirmed_at=0.0), sampler.sampled, node="n1", now=5.0, version="1")
     samples = {
         (each.name.removeprefix("gpu_topology_"), each.labels.get("gpu"), each.labels.get("direction")): each.value
         for family in found

@@ -24,6 +24,7 @@ from tests.cluster.manifests import apply, path_of, request
 from tests.cluster.registration import create_pod, gpu_pod
 from tests.server.conftest import until
 from tests.topology.machines import hgx_h100, with_switch_links
+from tests.traffic.windows import both, steady
 from webhook.agent.log import AgentLog
 from webhook.agent.publication import PublishOptions
 from webhook.agent.rounds import Agent, Clock
@@ -76,6 +77,7 @@ class Nodes:
             connect=partial(connect_objects, self.kubeconfig, user_agent="test"),
             log=AgentLog(self.log, node=node),
             clock=Clock(monotonic=lambda: 0.0, now=lambda: datetime.now(UTC), jitter=lambda: 0.5),
+            traffic=lambda: both(steady()),
         )
 
 
@@ -252,6 +254,28 @@ def test_what_an_agent_publishes_is_bounded(nodes: Nodes, fields: dict[str, Any]
         found = refusal(lambda: create(nodes.topologies, body, dry_run="All"))
     assert said in found
     assert bool(said) is bool(found)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "allowed"),
+    [
+        ({"gpu.topology/traffic": "x" * 16384}, True),
+        ({"gpu.topology/traffic": "x" * 16385}, False),
+        ({"gpu.topology/traffic": "{}", "x": "y"}, False),
+        ({"x": "y"}, False),
+    ],
+)
+def test_a_lease_of_an_agent_may_say_what_moved_and_nothing_else(
+    nodes: Nodes, annotations: dict[str, str], *, allowed: bool
+) -> None:
+    body: Any = {"metadata": {"name": f"gpu-topology-{nodes.own}", "annotations": annotations}}
+    with nodes.control_plane.client(nodes.kubeconfig) as client:
+        lease = CoordinationV1Api(client).create_namespaced_lease
+        said = refusal(lambda: lease(nodes.topologies, body, dry_run="All"))
+        map_ = CoreV1Api(client).create_namespaced_config_map
+        assert "no other label, annotation" in refusal(lambda: map_(nodes.topologies, body, dry_run="All"))
+    assert ("gpu.topology/traffic of at most 16384 characters" in said) is not allowed
+    assert bool(said) is not allowed
 
 
 def objects_of_others(nodes: Nodes, client: ApiClient) -> dict[str, str]:

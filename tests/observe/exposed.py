@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.agent.looks import look
 from tests.topology.machines import hgx_h100
 from webhook.agent import metrics as agent_metrics
-from webhook.agent.growth import CardTotals
+from webhook.agent.growth import CardTotals, Sampled
 from webhook.agent.status import Status, TaintStatus
 from webhook.discovery.facts import Direction
 from webhook.exposition import Exposition
@@ -118,14 +118,13 @@ def exposed() -> Exposed:
     status = replace(Status(confirmed_at=0.0), look=look(hgx_h100()), taints=TaintStatus(served=True))
     ways = dict.fromkeys(Direction, 1)
     card = CardTotals(index=0, nvlink=ways, pcie=ways, utilization=0.5)
+    sampled = Sampled(at=0.0, cards={"GPU-a": card})
     found = Exposed(set(), {})
     for metric in (
         *_read(Exposition(lambda: server_metrics.families(server_counts(), server_vitals()))),
         *_read(Exposition(lambda: planner_metrics.families(planner_counts(), planner_vitals))),
         *_read(Exposition(lambda: extender_families(extender_counts(), certificate_ends=1.0))),
-        *_read(
-            Exposition(lambda: agent_metrics.families(status, {"GPU-a": card}, node="n1", now=0.0, version="1.2.3"))
-        ),
+        *_read(Exposition(lambda: agent_metrics.families(status, sampled, node="n1", now=0.0, version="1.2.3"))),
     ):
         labels: set[str] = set()
         for sample in metric.samples:

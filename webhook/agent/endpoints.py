@@ -47,7 +47,7 @@ def agent_endpoints(
 
     def all_families() -> Iterator[Metric]:
         sampled = sampler.sampled if sampler else None
-        return families(status(), sampled.cards if sampled else None, node=node, now=clock(), version=__version__)
+        return families(status(), sampled, node=node, now=clock(), version=__version__)
 
     return Endpoints(
         all_families,

@@ -36,6 +36,19 @@ class CardTotals:
     """Seconds, each weighed with the utilisation in its sample."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sampled:
+    """The last sample: one value that is replaced as a whole, so that other threads see no half of it."""
+
+    at: float
+    """Seconds of a clock that never goes back."""
+    cards: Mapping[str, CardTotals] = field(default_factory=dict)
+    """By UUID."""
+    traffic: Traffic | None = None
+    seconds: float = 0.0
+    """How long it took."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Mark:
     """The totals of all cards at one moment."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from prometheus_client.core import Metric
 
 from webhook import exposition
-from webhook.agent.growth import CardTotals
+from webhook.agent.growth import CardTotals, Sampled
 from webhook.agent.look import Look
 from webhook.agent.status import Count, Status, TaintStatus
 from webhook.exposition import Values, one_of
@@ -19,13 +19,13 @@ FABRIC_STATES = ("completed", "in-progress", "not-started", "unsupported")
 
 
 def families(
-    status: Status, cards: Mapping[str, CardTotals] | None = None, *, node: str, now: float, version: str
+    status: Status, sampled: Sampled | None = None, *, node: str, now: float, version: str
 ) -> Iterator[Metric]:
     """All metrics.
 
     Args:
         status: Of the agent.
-        cards: What its cards did, by UUID; None where that is not known.
+        sampled: The last sample of the counters of its cards; None where there is none that is fresh.
         node: Its name.
         now: The time, by the clock of the status.
         version: Of this program.
@@ -44,8 +44,9 @@ def families(
     yield of.gauge("discovery_seconds", "Seconds that the last discovery took.", (), {(): status.discovery_seconds})
     if status.taints:
         yield from _taints(of, status.taints)
-    if cards is not None:
-        yield from _traffic(of, cards)
+    if sampled:
+        yield of.gauge("traffic_sample_seconds", "Seconds that the last sample took.", (), {(): sampled.seconds})
+        yield from _traffic(of, sampled.cards)
     yield from _counters(of, status)
 
 

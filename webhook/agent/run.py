@@ -122,6 +122,7 @@ def _sampler(settings: AgentSettings, log: AgentLog) -> Sampler | None:
         CounterReader().read,
         interval=settings.traffic_interval,
         clock=time.monotonic,
+        spent=time.thread_time,
         now=lambda: datetime.now(UTC),
         bug=lambda: log.bug(traceback.format_exc()),
     )

@@ -1,29 +1,19 @@
 """Samples the counters of the cards in a thread of its own, apart from the rounds, and keeps what is told of them."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from webhook.agent.growth import CardTotals, Growth
+from webhook.agent.growth import Growth, Sampled
 from webhook.discovery.facts import CardCounters
 from webhook.traffic.model import Traffic
 
 MISSED = 4
-"""So many intervals may pass without a sample before the last one is told no more."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sampled:
-    """The last sample: one value that is replaced as a whole, so that other threads see no half of it."""
-
-    at: float
-    """Seconds of a clock that never goes back."""
-    cards: Mapping[str, CardTotals] = field(default_factory=dict)
-    """By UUID."""
-    traffic: Traffic | None = None
-    seconds: float = 0.0
-    """How long it took."""
+"""So many pauses may pass without a sample before the last one is told no more."""
+MOST_OF_A_CORE = 0.005
+"""For samples. Where they take more, as on a node whose driver starts each idle GPU for them because nothing keeps it
+awake (persistence mode), the pauses between them become longer."""
+LONGEST_PAUSE = 600.0
 
 
 class Sampler:
@@ -33,6 +23,7 @@ class Sampler:
         read: Reads the counters of all cards.
         interval: Seconds between two samples.
         clock: Seconds that never go back.
+        spent: Seconds of CPU that this thread has taken.
         now: The time on the wall.
         bug: Takes the traceback of a sample that ended in an exception.
     """
@@ -43,12 +34,16 @@ class Sampler:
         *,
         interval: float,
         clock: Callable[[], float],
+        spent: Callable[[], float],
         now: Callable[[], datetime],
         bug: Callable[[], None],
     ) -> None:
         self._read = read
-        self.interval = interval
+        self._interval = interval
+        self.pause = interval
+        """Seconds until the next sample."""
         self._clock = clock
+        self._spent = spent
         self._now = now
         self._bug = bug
         self._growth = Growth()
@@ -64,7 +59,7 @@ class Sampler:
     def sampled(self) -> Sampled | None:
         """The last sample, as long as it is fresh."""
         found = self._sampled
-        return found if found and self._clock() - found.at <= MISSED * self.interval else None
+        return found if found and self._clock() - found.at <= MISSED * self.pause else None
 
     @property
     def traffic(self) -> Traffic | None:
@@ -74,7 +69,8 @@ class Sampler:
 
     def sample(self) -> None:
         """Take one sample. Raises nothing."""
-        started = self.busy_since = self._clock()
+        started, spent = self._clock(), self._spent()
+        self.busy_since = started
         try:
             counters = self._read()
             at, now = self._clock(), self._now()
@@ -82,11 +78,12 @@ class Sampler:
             self._sampled = Sampled(at=at, cards=cards, traffic=self._growth.traffic(now), seconds=at - started)
         except Exception:  # an odd machine must not end the samples of it
             self._bug()
+        self.pause = min(max(self._interval, (self._spent() - spent) / MOST_OF_A_CORE), LONGEST_PAUSE)
         self.busy_since = None
 
     def _run(self) -> None:
-        pause = threading.Event()
+        never = threading.Event()
         while True:
             began = self._clock()
             self.sample()
-            pause.wait(max(self.interval - (self._clock() - began), self.interval / 2))
+            never.wait(max(self.pause - (self._clock() - began), self.pause / 2))

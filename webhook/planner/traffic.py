@@ -4,9 +4,10 @@ It is apart from the decisions about waiting pods, which never wait for it.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import NamedTuple, NoReturn
 
 from webhook.kube.pod_events import PodEvents, PodReference
@@ -24,8 +25,10 @@ from webhook.topology.model import NodeTopology
 from webhook.traffic.judgement import Sign
 
 EVERY_SECONDS = 1.0
-NODES_AT_A_TIME = 100
-"""5,000 nodes are looked at in a minute, in which their agents renew their Leases."""
+LOOKS = 60
+"""In so many looks the traffic of all nodes is judged: agents renew their Leases once a minute."""
+CHANGED_AT_A_TIME = 100
+"""Nodes whose pods have changed, of which one look finds out anew who has which card."""
 MOST_SERIES = 20_000
 """Of the metric that says which pod holds which card."""
 TOLD_SECONDS = 3600.0
@@ -66,8 +69,9 @@ class _Node:
     known: KnownNode | None = None
     pods: dict[str, PodRecord] = field(default_factory=dict)
     """Those with cards."""
+    found: tuple[Occupied, ...] = ()
+    """Those with whole cards for themselves, as of the last look after a change."""
     cards: tuple[PodGpu, ...] = ()
-    """As of the last look."""
     signs: tuple[Sign, ...] = ()
 
 
@@ -103,22 +107,27 @@ class TrafficWatch:
         self._log = log
         self._clock = clock
         self._nodes: dict[str, _Node] = {}
+        self._changed: dict[str, None] = {}
+        """Names of nodes of which it is to be found out anew who has which card, in their order."""
         self._turn: list[str] = []
-        """Names of the nodes that are still to be looked at in this turn."""
+        """Names of the nodes whose traffic is still to be judged in this turn."""
         self._told: dict[str, float] = {}
         """When pods were told last, by UID."""
         self.attribution = Attribution()
         self.turns = 0
-        """How often all nodes were looked at."""
+        """How often the traffic of all nodes was judged."""
         mirrors.follow(self)
 
     def pod_changed(self, _: str, before: PodRecord | None, after: PodRecord | None) -> None:
         """:class:`webhook.planner.decisions.Follower`."""
-        if before is not None and before.node in self._nodes:
-            self._nodes[before.node].pods.pop(before.key, None)
+        node = self._nodes.get(before.node) if before is not None else None
+        if before is not None and node is not None and before.key in node.pods:
+            del node.pods[before.key]
+            self._changed[before.node] = None
             self._drop_if_empty(before.node)
         if after is not None and after.node and after.held:
             self._nodes.setdefault(after.node, _Node()).pods[after.key] = after
+            self._changed[after.node] = None
 
     def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
         """The same."""
@@ -128,6 +137,7 @@ class TrafficWatch:
             node.known = None
         elif node.known is None or node.known.topology is not topology:
             node.known = KnownNode(topology, origin=Origin.AGENT)
+        self._changed[name] = None
         self._drop_if_empty(name)
 
     async def run(self) -> NoReturn:
@@ -137,39 +147,49 @@ class TrafficWatch:
             await asyncio.sleep(EVERY_SECONDS)
 
     def look(self) -> None:
-        """Look at the next nodes."""
+        """Find out who has which card where that has changed, and judge the traffic of the next nodes."""
         if not self._leads():
-            self._turn = []
+            self._turn, self._changed = [], dict.fromkeys(self._nodes)
             self.attribution = Attribution()
             return
-        at = self._clock.now()
-        for name in self._turn[:NODES_AT_A_TIME]:
+        changed = list(islice(self._changed, CHANGED_AT_A_TIME))
+        for name in changed:
+            del self._changed[name]
             if node := self._nodes.get(name):
-                self._look_at(name, node, at)
-        self.attribution = self._attribution()
-        self._turn = self._turn[NODES_AT_A_TIME:]
+                self._find(name, node)
+        if self._judge_next(self._clock.now()) or changed:
+            self.attribution = self._attribution()
+
+    def _find(self, name: str, node: _Node) -> None:
+        """Find out which pods have which cards of a node."""
+        found = occupied(node.pods.values(), node.record, self._counts) if node.record else []
+        node.found = tuple(found)
+        node.cards = tuple(card for each in found for card in _cards(name, node, each))
+
+    def _judge_next(self, at: datetime) -> bool:
+        """Judge the next nodes; whether something is another than before."""
         if not self._turn:
             self._turn = sorted(self._nodes)
-            self.turns += 1
+        count = -(-len(self._nodes) // LOOKS)
+        is_new = False
+        for name in self._turn[:count]:
+            if node := self._nodes.get(name):
+                before, node.signs = node.signs, tuple(self._signs(name, node, at))
+                is_new |= before != node.signs
+        self._turn = self._turn[count:]
+        self.turns += not self._turn
+        return is_new
 
-    def _look_at(self, name: str, node: _Node, at: datetime) -> None:
-        node.cards, node.signs = (), ()
-        if node.record is None:
+    def _signs(self, name: str, node: _Node, at: datetime) -> Iterator[Sign]:
+        candidates = [each for each in node.found if len(each.cards) > 1 and self._is_expected(each)]
+        traffic = self._mirrors.traffic(name, at) if candidates else None
+        if traffic is None or node.known is None:
             return
-        found = occupied(node.pods.values(), node.record, self._counts)
-        node.cards = tuple(card for each in found for card in _cards(name, node, each))
-        node.signs = tuple(sign for each in found if (sign := self._judged(name, node, each, at)))
-
-    def _judged(self, name: str, node: _Node, found: Occupied, at: datetime) -> Sign | None:
-        traffic = self._mirrors.traffic(name, at) if node.known and len(found.cards) > 1 else None
-        if traffic is None or node.known is None or not self._is_expected(found):
-            return None
-        suspect = unused_nvlink(found, traffic, node.known)
-        if suspect is None:
-            return None
-        hint, uuids = suspect
-        self._tell(found.pod, str(hint.sign), hint_message(hint, _labels(node.known, uuids)).advice)
-        return hint.sign
+        for each in candidates:
+            if suspect := unused_nvlink(each, traffic, node.known):
+                hint, uuids = suspect
+                self._tell(each.pod, str(hint.sign), hint_message(hint, _labels(node.known, uuids)).advice)
+                yield hint.sign
 
     def _is_expected(self, found: Occupied) -> bool:
         namespace: Namespace = self._mirrors.namespace(found.pod.namespace)
