@@ -1,6 +1,6 @@
 """``gpu-topology``: the list of commands, exit codes, and how errors are shown.
 
-Exit codes: 0 done, 1 refused or unmet (the reason is on stderr), 2 wrong usage; of analyze 2 also if nothing can be
+Exit codes: 0 done, 1 refused or unmet (the reason is on stderr), 2 wrong usage; of analyze and status 2 also if nothing can be
 read.
 """
 
