@@ -1,7 +1,7 @@
 """``gpu-topology``: the list of commands, exit codes, and how errors are shown.
 
-Exit codes: 0 done, 1 refused or unmet (the reason is on stderr), 2 wrong usage; of analyze 2 also if nothing can be
-read, and of verify if nothing can be measured.
+Exit codes: 0 done, 1 refused or unmet (the reason is on stderr), 2 wrong usage; of analyze and status 2 also if nothing
+can be read, of verify and acceptance if nothing can be measured or tried.
 """
 
 import errno

@@ -50,10 +50,9 @@ class Linked:
 
     def links(self) -> Iterator[Link]:
         """The NVLinks of each pair, and of each card to the switches."""
-        by_label = {gpu.label: gpu.index for gpu in self.topology.gpus}
-        for gpu in self.topology.gpus:
-            if gpu.mig_mode is MigMode.ENABLED:
-                continue
+        usable = [gpu for gpu in self.topology.gpus if gpu.index in self._usable]
+        by_label = {gpu.label: gpu.index for gpu in usable}
+        for gpu in usable:
             for link in gpu.nvlinks:
                 other = by_label.get(link.target)
                 if link.target == NVSWITCH or (other is not None and other > gpu.index):

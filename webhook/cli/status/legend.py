@@ -21,11 +21,11 @@ _WHO = (
     (UNKNOWN.__eq__, f"{UNKNOWN} not known whether it is free"),
 )
 _HOW = {
-    "!": "! NVLinks down",
-    "x": "x cannot be used",
-    "-": "- HAMi was told to leave it alone",
-    "?": "? links not known",
-    MIG: f"{MIG} in MIG mode",
+    "!": "a! NVLinks down",
+    "x": "ax cannot be used",
+    "-": "a- HAMi was told to leave it alone",
+    "?": "a? links not known",
+    MIG: f"1{MIG} in MIG mode",
 }
 
 
@@ -42,9 +42,5 @@ def legend(used: Iterable[str], joined: Iterable[Joined]) -> list[str]:
     return [
         *(said for kind, said in _JOINED if kind in joined),
         *(said for is_it, said in _WHO if any(is_it(mark) for mark in who)),
-        *(f"behind it: {said}" if not place else said for place, said in enumerate(_how(how))),
+        *(said for sign, said in _HOW.items() if sign in how),
     ]
-
-
-def _how(signs: set[str]) -> list[str]:
-    return [said for sign, said in _HOW.items() if sign in signs]
