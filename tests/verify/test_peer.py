@@ -1,10 +1,12 @@
 """Two commands, as in two pods, tell each other about memory and use it."""
 
 import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,18 +22,20 @@ from webhook.verify.peer.channel import Channel, PeerLost
 from webhook.verify.peer.words import MAX_LINE, Hello
 
 
-def start(*arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "webhook", "verify", "--step-seconds", "5", *arguments]
+def start(*arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    command = [*before, sys.executable, "-m", "webhook", "verify", "--step-seconds", "5", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=dict(os.environ))
 
 
-def meet(address: str, ready: Path | None = None) -> tuple[dict[str, tuple[str, int | None]], ...]:
+def meet(
+    address: str, ready: Path | None = None, before: Sequence[str] = ()
+) -> tuple[dict[str, tuple[str, int | None]], ...]:
     """Verdict and error of each trial, as both sides tell it."""
-    listener = start("--listen", address)
+    listener = start("--listen", address, before=before)
     while ready is not None and not ready.exists():
         assert listener.poll() is None, listener.communicate()
     for _ in range(100):
-        peer = start("--peer", address)
+        peer = start("--peer", address, before=before)
         said, complained = peer.communicate(timeout=60)
         if b"is not there" not in complained:
             break
@@ -89,6 +93,33 @@ def test_over_tcp_no_file_can_be_handed_on(bench_of: BenchOf, play_bench: PlayBe
     assert offered == taken
     assert taken["posix-fd different"] == ("not-tried", None)
     assert taken["cuda-ipc different"] == ("works", None)
+
+
+@pytest.mark.parametrize(
+    ("option", "address", "sentence"),
+    [
+        ("--listen", "127.0.0.1:99999", "127.0.0.1:99999: the other pod does not come: "),
+        ("--listen", "no-port", "no-port: the other pod does not come: "),
+        ("--peer", "/no/such/socket", "/no/such/socket: the other pod is not there: .* No such file or directory"),
+    ],
+)
+def test_an_address_that_cannot_be_had_is_an_error(
+    bench_of: BenchOf, play_bench: PlayBench, option: str, address: str, sentence: str
+) -> None:
+    play_bench(h100(bench_of))
+    process = start(option, address)
+    said, complained = process.communicate(timeout=60)
+    assert (process.returncode, said) == (1, b"")
+    assert re.match(f"gpu-topology: {sentence}", complained.decode())
+
+
+def test_a_file_that_is_there_already_stays(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
+    play_bench(h100(bench_of))
+    (tmp_path / "precious").write_text("data")
+    process = start("--listen", str(tmp_path / "precious"))
+    process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert (tmp_path / "precious").read_text() == "data"
 
 
 @pytest.fixture
@@ -151,3 +182,28 @@ def test_a_word_arrives_as_it_was_told(ends: tuple[Channel, socket.socket]) -> N
     hello = Hello(protocol=1, pid=7, cards=["GPU-1"])
     Channel(theirs).tell(hello)
     assert channel.hear() == hello
+
+
+def become(pid: int) -> subprocess.CompletedProcess[bytes]:
+    program = "import os, sys; from webhook.verify.peer.pid import become; become(int(sys.argv[1])); print(os.getpid())"
+    return subprocess.run([sys.executable, "-c", program, str(pid)], capture_output=True, check=False, cwd=ROOT)
+
+
+def test_a_pid_that_has_gone_by_is_not_reached() -> None:
+    done = become(1)
+    assert (done.returncode, done.stdout) == (3, b"")
+
+
+def test_in_pid_namespaces_of_their_own_equal_pids_are_refused_and_different_ones_work(
+    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
+) -> None:
+    apart = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    if not shutil.which("unshare") or subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine gives no PID namespace to a process")
+    play_bench(h100(bench_of))
+    address = tmp_path / "socket"
+    outcomes = meet(str(address), address, before=apart)
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0]["cuda-ipc different"] == ("works", None)
+    assert outcomes[0]["cuda-ipc equal"] == ("refused", 201)
+    assert outcomes[0]["posix-fd equal"] == ("works", None)

@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from webhook.model import names
-from webhook.model.errors import FormatError
+from webhook.model.errors import FormatError, ManifestError
 from webhook.model.shape import shape_problem
 from webhook.verify.report import BandwidthReport, Pair
 
@@ -30,6 +30,7 @@ def parse_report(data: bytes, *, source: str) -> BandwidthReport:
         source: How messages call it.
 
     Raises:
+        ManifestError: it is no JSON, or of another shape.
         FormatError: it is no BandwidthReport of v1, has more than 16 MiB, or contradicts itself.
     """
     if len(data) > MAX_BYTES:
@@ -41,7 +42,7 @@ def parse_report(data: bytes, *, source: str) -> BandwidthReport:
             raise FormatError(source, expected=f"{KIND} of {API_VERSION}", found=found)
         report = msgspec.json.decode(data, type=BandwidthReport)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise FormatError(source, expected=f"a {KIND} in JSON", found=shape_problem(error)) from None
+        raise ManifestError(f"{source}: no {KIND} can be read: {shape_problem(error)}") from None
     return _consistent(report, source)
 
 

@@ -10,10 +10,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-MAX_CARDS = 64
+MAX_CARDS, MAX_TEXT = 64, 256
 _SAMPLES = 1000
 
-Text = Annotated[str, Meta(max_length=256)]
+Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Uuid = Annotated[str, Meta(min_length=1, max_length=64)]
 Amount = Annotated[float, Meta(ge=0, le=1e9)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]

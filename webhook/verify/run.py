@@ -34,6 +34,7 @@ from webhook.verify.messages import (
 from webhook.verify.plan import Plan, nothing_to_measure, plan
 from webhook.verify.report import (
     MAX_CARDS,
+    MAX_TEXT,
     BandwidthReport,
     Card,
     CardSet,
@@ -113,7 +114,10 @@ class Run:
             node=self._wanted.node,
             time=now.isoformat(timespec="seconds"),
             versions=Versions(
-                tool=__version__, driver=here.topology.driver_version or None, cuda=here.cuda.version, nccl=nccl
+                tool=__version__,
+                driver=here.topology.driver_version[:MAX_TEXT] or None,
+                cuda=here.cuda.version,
+                nccl=nccl,
             ),
             how=_how(self._wanted),
             environment=telling_names(os.environ),
@@ -225,7 +229,7 @@ def _cards(here: Here) -> list[Card]:
         Card(
             uuid=gpu.uuid,
             index=gpu.index,
-            name=gpu.name or None,
+            name=gpu.name[:MAX_TEXT] or None,
             pci_bus_id=gpu.pci_bus_id or None,
             processes=here.usage[gpu.uuid].processes if gpu.uuid in here.usage else None,
             used_bytes=here.usage[gpu.uuid].used_bytes if gpu.uuid in here.usage else None,

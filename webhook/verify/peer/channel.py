@@ -112,11 +112,8 @@ def listening(address: str, seconds: float) -> Iterator[Channel]:
         with _listener(address) as listener:
             listener.settimeout(seconds)
             connection, _ = listener.accept()
-    except (OSError, ValueError) as error:
+    except (OSError, OverflowError, ValueError) as error:
         raise PeerLost(f"{address}: {_PEER} does not come: {error}") from None
-    finally:
-        if _is_path(address):
-            Path(address).unlink(missing_ok=True)
     connection.settimeout(seconds)
     channel = Channel(connection)
     try:
@@ -129,13 +126,8 @@ def listening(address: str, seconds: float) -> Iterator[Channel]:
 def connected(address: str, seconds: float) -> Iterator[Channel]:
     """Reach the pod that listens; see ``listening``."""
     try:
-        if _is_path(address):
-            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            connection.settimeout(seconds)
-            connection.connect(address)
-        else:
-            connection = socket.create_connection(_host_and_port(address), timeout=seconds)
-    except (OSError, ValueError) as error:
+        connection = _connection(address, seconds)
+    except (OSError, OverflowError, ValueError) as error:
         raise PeerLost(f"{address}: {_PEER} is not there: {error}") from None
     channel = Channel(connection)
     try:
@@ -144,13 +136,32 @@ def connected(address: str, seconds: float) -> Iterator[Channel]:
         channel.close()
 
 
-def _listener(address: str) -> socket.socket:
+def _connection(address: str, seconds: float) -> socket.socket:
     if not _is_path(address):
-        return socket.create_server(_host_and_port(address))
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(address)
-    listener.listen(1)
-    return listener
+        return socket.create_connection(_host_and_port(address), timeout=seconds)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(seconds)
+    try:
+        connection.connect(address)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def _listener(address: str) -> Iterator[socket.socket]:
+    if not _is_path(address):
+        with socket.create_server(_host_and_port(address)) as listener:
+            yield listener
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(address)
+        try:
+            listener.listen(1)
+            yield listener
+        finally:
+            Path(address).unlink(missing_ok=True)
 
 
 def _is_path(address: str) -> bool:

@@ -1,0 +1,113 @@
+"""The verdicts: which way the bytes took, and whether they were fast enough; each with its opposite."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.discovery.facts import ByteCounter, CardCounters, Direction
+from webhook.verify.expected import Expected
+from webhook.verify.moved import moved
+from webhook.verify.report import Verdict, Warn
+from webhook.verify.samples import is_unsteady, middle, spread
+from webhook.verify.verdict import Evidence, judge
+
+NV18 = Expected("NV18", 370.8, True, 48.0)
+NV1_ON_GEN4 = Expected("NV1", 20.0, True, 24.0)
+PHB = Expected("PHB", 24.0, False, 24.0)
+DUE = 1e9
+ALL, NONE, HALF = (10**9, 10**9), (0, 0), (5 * 10**8, 10**9)
+SILENT = (None, None)
+
+
+def verdict(
+    gbps: float | None, moved: tuple[int | None, ...], expected: Expected | None = NV18, *, access: bool = True
+) -> tuple[str, list[str]]:
+    found, warnings = judge(Evidence(gbps=gbps, due_bytes=DUE, moved=moved, peer_access=access), expected)
+    return str(found), [str(warning) for warning in warnings]
+
+
+@pytest.mark.parametrize(
+    ("gbps", "counted", "expected", "judged", "warned"),
+    [
+        pytest.param(375.0, ALL, NV18, "as-expected", [], id="healthy"),
+        pytest.param(334.0, ALL, NV18, "as-expected", [], id="just fast enough"),
+        pytest.param(333.0, ALL, NV18, "slower", [], id="just too slow"),
+        pytest.param(375.0, NONE, NV18, "not-nvlink", [], id="fast, and the counters stood still"),
+        pytest.param(38.0, NONE, NV18, "not-nvlink", [], id="over PCIe"),
+        pytest.param(375.0, HALF, NV18, "unknown", ["counters-disagree"], id="one card counted half"),
+        pytest.param(100.0, HALF, NV18, "slower", ["counters-disagree"], id="slow whichever way"),
+        pytest.param(375.0, SILENT, NV18, "as-expected", ["no-nvlink-counters"], id="no counters, well above PCIe"),
+        pytest.param(63.0, SILENT, NV18, "slower", ["no-nvlink-counters"], id="no counters, above PCIe and slow"),
+        pytest.param(38.0, SILENT, NV18, "slower", ["no-nvlink-counters", "way-unproven"], id="no counters, slow"),
+        pytest.param(375.0, (10**9, None), NV18, "as-expected", ["no-nvlink-counters"], id="one card has counters"),
+        pytest.param(24.0, ALL, NV1_ON_GEN4, "as-expected", [], id="one old link, counted"),
+        pytest.param(24.0, NONE, NV1_ON_GEN4, "not-nvlink", [], id="one old link, not counted"),
+        pytest.param(
+            24.0, SILENT, NV1_ON_GEN4, "unknown", ["no-nvlink-counters", "way-unproven"], id="one old link, no counters"
+        ),
+        pytest.param(20.0, NONE, PHB, "as-expected", [], id="PCIe as expected"),
+        pytest.param(14.0, NONE, PHB, "slower", [], id="PCIe slow"),
+        pytest.param(20.0, SILENT, PHB, "as-expected", [], id="PCIe needs no counters"),
+        pytest.param(300.0, ALL, PHB, "as-expected", ["unexpected-nvlink"], id="NVLink that the topology lacks"),
+        pytest.param(300.0, ALL, None, "unknown", ["no-expectation"], id="nothing known"),
+        pytest.param(None, ALL, NV18, "unknown", ["no-expectation"], id="nothing measured"),
+    ],
+)
+def test_a_rate_and_counters_have_one_verdict(
+    gbps: float | None, counted: tuple[int | None, ...], expected: Expected | None, judged: str, warned: list[str]
+) -> None:
+    assert verdict(gbps, counted, expected) == (judged, warned)
+
+
+def test_without_peer_access_nothing_goes_over_nvlink_whatever_the_rate() -> None:
+    assert verdict(375.0, SILENT, access=False) == ("not-nvlink", ["no-peer-access"])
+    assert verdict(20.0, NONE, PHB, access=False) == ("as-expected", ["no-peer-access"])
+
+
+def test_wrong_data_have_no_verdict() -> None:
+    seen = Evidence(gbps=375.0, due_bytes=DUE, moved=ALL, peer_access=True, intact=False)
+    assert judge(seen, NV18) == (Verdict.UNKNOWN, [Warn.WRONG_DATA])
+
+
+@given(
+    st.floats(min_value=0.01, max_value=2000),
+    st.floats(min_value=1, max_value=2),
+    st.sampled_from([ALL, NONE, HALF, SILENT]),
+    st.sampled_from([NV18, NV1_ON_GEN4, PHB]),
+)
+def test_faster_is_never_called_slower(
+    gbps: float, factor: float, counted: tuple[int | None, ...], expected: Expected
+) -> None:
+    before, after = verdict(gbps, counted, expected)[0], verdict(gbps * factor, counted, expected)[0]
+    assert not (after == "slower" and before != "slower")
+
+
+@given(st.floats(min_value=0, max_value=2000))
+def test_counters_that_stand_still_never_let_nvlink_be_as_expected(gbps: float) -> None:
+    assert verdict(gbps, NONE)[0] == "not-nvlink"
+
+
+def card(kib: int, *, bits: int = 64, link: int = 0, uuid: str = "GPU-1") -> CardCounters:
+    counter = ByteCounter(kib * 1024, 2**bits * 1024)
+    return CardCounters(index=0, uuid=uuid, nvlink={(Direction.TX, link): counter})
+
+
+def test_a_counter_that_begins_anew_goes_on() -> None:
+    assert moved([card(2**32 - 4, bits=32)], [card(6, bits=32)], "GPU-1", Direction.TX) == 10 * 1024
+
+
+def test_a_card_without_counters_moved_nobody_knows_what() -> None:
+    assert moved([card(1)], [card(2)], "GPU-1", Direction.RX) is None
+    assert moved([card(1, uuid="GPU-2")], [card(2)], "GPU-1", Direction.TX) is None
+    assert moved([card(1, link=1)], [card(2)], "GPU-1", Direction.TX) is None
+
+
+def test_several_samples_have_a_middle_and_one_has_no_spread() -> None:
+    assert (middle([3.0, 1.0, 100.0]), spread([3.0, 1.0, 100.0])) == (3.0, 99.0)
+    assert (middle([5.0]), spread([5.0])) == (5.0, None)
+    assert (middle([]), spread([])) == (None, None)
+
+
+def test_samples_that_differ_by_more_than_a_tenth_are_unsteady() -> None:
+    assert is_unsteady([100.0, 111.0, 100.0])
+    assert not is_unsteady([100.0, 110.0, 100.0])
