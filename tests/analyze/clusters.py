@@ -40,7 +40,7 @@ INTERVAL = 60.0
 
 
 @cache
-def bundle(*, days_ago: int = 1, days: int = 365) -> TlsBundle:
+def bundle(*, days_ago: int = 1, days: int = 36_500) -> TlsBundle:
     """An authority and a serving certificate of its own."""
     return issue(["webhook"], now=AT - timedelta(days=days_ago), lifetime=timedelta(days=days))
 

@@ -18,7 +18,7 @@ from tests.analyze.clusters import Cluster, running
 from tests.cli.command import ROOT, gpu_topology
 from tests.cluster.accounts import permitted, without
 from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
-from tests.cluster.test_analyze import OURS, PATHS, administrator, completed, create, fill
+from tests.cluster.filling import OURS, PATHS, administrator, completed, create, fill
 from tests.overview.scenes import fault, ran
 from webhook.kube.permissions import ANALYZE, Scope
 
