@@ -13,8 +13,8 @@ from webhook.topology.nccl.check import check
 from webhook.topology.nccl.writer import format_nccl_topology
 
 PARSER = "NCCL_PARSER"
-"""Environment variable: a program that has NCCL read the file of its argument, and whose exit code is 0 if NCCL takes it,
-otherwise 1 (docs/testing.md)."""
+"""Environment variable: a program that has NCCL read the file of its argument, and whose exit code is 0 if NCCL takes
+it, otherwise 1 (docs/testing.md)."""
 SPOILT = {
     "version": ('version="1"', 'version="2"'),
     "no version": (' version="1"', ""),
