@@ -112,7 +112,7 @@ def claims(cluster: Cluster) -> None:
     topology = pairs("claimable")
     gpus = tuple(replace(gpu, uuid=f"GPU-claimable{gpu.index}") for gpu in topology.gpus)
     cluster.add_node(replace(topology, gpus=gpus))
-    fault("claims")(cluster)
+    fault("claims that are not looked at")(cluster)
     claimed = cluster.get("Pod", "claimed", "team-a")
     claimed["spec"]["nodeName"] = "claimable"
     claimed["metadata"]["annotations"] = {"gpu.topology/claimed-gpus": "main=GPU-claimable2,GPU-claimable3"}

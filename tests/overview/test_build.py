@@ -21,7 +21,9 @@ from tests.overview.scenes import (
     seen,
     states,
 )
+from webhook.analyze.diagnosis import Diagnosis, Holder, Severity
 from webhook.overview.build import overview
+from webhook.overview.findings import sort_findings
 from webhook.overview.groups import Joined, groups
 from webhook.overview.model import CardState, Health, Level, Overview, Verified
 
@@ -296,3 +298,9 @@ def test_the_worst_levels_are_those_of_analyze() -> None:
     cluster = Cluster()
     fault("P2P off")(cluster)
     assert pod_of(seen(cluster), "copied").findings[0].level is Level.ERROR
+
+
+@pytest.mark.parametrize("severity", list(Severity))
+def test_every_severity_of_analyze_is_a_level(severity: Severity) -> None:
+    found = sort_findings([Diagnosis(severity, "GT900", Holder("Node", "", "n"), "text", "fix")])
+    assert [each.level for each in found.of_nodes["n"]] == [severity.value]

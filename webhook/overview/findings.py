@@ -9,7 +9,12 @@ from webhook.analyze.diagnosis import Diagnosis, Severity
 from webhook.overview.model import Finding, Level
 from webhook.printable import fitted
 
-_LEVELS: Final = {Severity.ERROR: Level.ERROR, Severity.WARNING: Level.WARNING, Severity.INFO: Level.INFO}
+_LEVELS: Final = {
+    Severity.ERROR: Level.ERROR,
+    Severity.WARNING: Level.WARNING,
+    Severity.INFO: Level.INFO,
+    Severity.HINT: Level.HINT,
+}
 
 
 class SortedFindings(msgspec.Struct, frozen=True, kw_only=True):

@@ -49,6 +49,8 @@ class Level(enum.StrEnum):
     ERROR = "error"
     WARNING = "warning"
     INFO = "info"
+    HINT = "hint"
+    """It may be in order; no exit code depends on it."""
     NONE = "none"
 
 

@@ -25,7 +25,12 @@ _STATES = (
     (CardState.FREE, "free"),
     (CardState.UNKNOWN, "not known"),
 )
-_LEVELS = ((Level.ERROR, "error", "red"), (Level.WARNING, "warning", "yellow"), (Level.INFO, "open question", ""))
+_LEVELS = (
+    (Level.ERROR, "error", "red"),
+    (Level.WARNING, "warning", "yellow"),
+    (Level.INFO, "open question", ""),
+    (Level.HINT, "hint", ""),
+)
 _TEXT_LIMIT = 300
 _MOST = 20
 """Lines of one kind about what is wrong; ``analyze`` tells the rest."""
