@@ -8,7 +8,7 @@ from webhook.draw.palette import SANS
 from webhook.verify.report import BandwidthReport, Pair, Verdict
 
 _CELL_WIDTH, _CELL_HEIGHT, _LABEL, _MARGIN, _HEAD, _FOOT = 66.0, 34.0, 64.0, 24.0, 92.0, 52.0
-_LEAST_WIDTH = 480.0
+_LEAST_WIDTH = 540.0
 _TITLE, _DESCRIPTION = "bandwidth-title", "bandwidth-description"
 _SHADES = ((1.0, "#2da44e"), (0.9, "#6fdd8b"), (0.6, "#fae17d"), (0.3, "#ffa657"), (0.0, "#ff8182"))
 """From this share of what is expected."""
@@ -111,7 +111,7 @@ def _rectangle(box: Box, fill: str, *children: str) -> str:
 
 def _key(y: float) -> Iterator[str]:
     for place, (least, shade) in enumerate(_SHADES):
-        box = Box(_MARGIN + place * 86, y, 14, 14)
+        box = Box(_MARGIN + place * 96, y, 14, 14)
         yield _rectangle(box, shade)
         words = f"from {least:.0%}" if least else "below"
         yield text(words, box.right + 6, box.bottom - 2, "subtitle")
