@@ -8,6 +8,7 @@ import msgspec
 from webhook.analyze.kept_text import REDACTED, is_kept_variable, kept_annotations, part, parts, texts
 from webhook.model import names
 from webhook.model.pod import Container, MalformedPod
+from webhook.printable import fitted
 from webhook.request.command_text import assigned_lists
 
 Object = dict[str, Any]
@@ -159,6 +160,9 @@ def _status(status: Mapping[str, Any]) -> Object:
     ]
     if conditions:
         found["conditions"] = conditions
+    programs = [_ended(each) for each in parts(status, "initContainerStatuses") if _is_of_remap(each)]
+    if programs:
+        found["initContainerStatuses"] = programs
     if "resourceClaimStatuses" in status:
         found["resourceClaimStatuses"] = [
             _only(each, "name", "resourceClaimName") for each in parts(status, "resourceClaimStatuses")
@@ -170,3 +174,23 @@ def _status(status: Mapping[str, Any]) -> Object:
         ]
         found["extendedResourceClaimStatus"] = _only(claimed, "resourceClaimName") | {"requestMappings": mappings}
     return found
+
+
+def _is_of_remap(found: Mapping[str, Any]) -> bool:
+    return str(found.get("name", "")).startswith(names.REMAP_CONTAINER)
+
+
+def _ended(found: Mapping[str, Any]) -> Object:
+    """How the remap program did: whether it runs, and the exit codes and reasons with which it ended."""
+    kept = _only(found, "name", "started")
+    for key in ("state", "lastState"):
+        ended = part(part(found, key), "terminated")
+        if ended:
+            kept[key] = {"terminated": _only(ended, "exitCode") | _reason(ended)}
+    return kept
+
+
+def _reason(ended: Mapping[str, Any]) -> Object:
+    """Its termination message, which is the first line of its report."""
+    message = ended.get("message")
+    return {"message": fitted(message)} if isinstance(message, str) and message else {}

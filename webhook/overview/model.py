@@ -15,7 +15,7 @@ class CardState(enum.StrEnum):
     HELD = "held"
     """By one pod, as a whole."""
     SHARED = "shared"
-    """By pods with slices of it."""
+    """By several pods, or by one with a slice of it."""
     CHOSEN = "chosen"
     """The planner chose it for a pod that HAMi has not bound yet, or keeps it for a later pod of a group."""
     UNKNOWN = "unknown"
@@ -31,7 +31,7 @@ class Health(enum.StrEnum):
     BROKEN = "broken"
     """HAMi or the driver says that it cannot be used."""
     CORDONED = "cordoned"
-    """The agent told HAMi to leave it alone."""
+    """HAMi was told to leave it alone, as the agent does with a card that is ill."""
     UNKNOWN = "unknown"
 
 
@@ -60,6 +60,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     fix: str
     page: str
+    about: str = ""
+    """Its object, such as ``Namespace team-a``, where it does not stand at the object; empty otherwise."""
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +73,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     state: CardState
     health: Health
     why: str = ""
-    """What is wrong with it, in a sentence."""
+    """What is wrong with it, or for which group it is kept, in a clause; empty if there is nothing to say."""
     holders: tuple[str, ...] = ()
     """Keys of the pods that have it, ``namespace/name``."""
     is_mig: bool = False
@@ -118,24 +120,27 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     owner: str
     """Such as ``Deployment train``; empty if it has none."""
     node: str
-    """Empty while it has none."""
+    """Where it is, or where HAMi or the planner has chosen its cards; empty while that is open."""
     cards: tuple[int, ...]
-    """Indices on its node; empty while it has none."""
+    """Indices on its node, chosen ones included, ascending; empty while it has none."""
     wanted: int | None
     """Cards, or slices, that it asks for; None where claims decide."""
     profile: str
     """The word of ``gpu.topology/profile``; empty for a pod that the webhook did not inject."""
     link: str
-    """Class of its weakest pair, such as ``NV18`` or ``PHB``; empty where there is no pair or nothing is known."""
+    """Its weakest pair in the words of ``nvidia-smi topo -m``, such as ``NV18`` or ``PHB``; ``NVB`` for NVLink through a
+    third GPU of its own; empty where there is no pair or nothing is known."""
     bandwidth: float | None
     """GB/s per direction of its weakest pair; None where there is none or nothing is known."""
     best: float | None
     """GB/s per direction that as many GPUs of its node have at best; None as above."""
     verified: Verified
+    why: str = ""
+    """Why the program in it found otherwise, in its own words; empty if it did not."""
     phase: str
     """Of the pod: ``Pending``, ``Running`` and so on."""
     waits_for: str = ""
-    """What a pod without a node waits for, in a sentence; empty for others."""
+    """What a pod waits for that is not bound to a node, in a sentence; empty for others."""
     findings: tuple[Finding, ...] = ()
 
 

@@ -1,0 +1,48 @@
+"""The findings of ``analyze``, at the objects that they belong to."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from webhook.analyze.diagnosis import Diagnosis, Severity
+from webhook.overview.model import Finding, Level
+from webhook.printable import fitted
+
+_LEVELS: Final = {Severity.ERROR: Level.ERROR, Severity.WARNING: Level.WARNING, Severity.INFO: Level.INFO}
+
+
+class SortedFindings(msgspec.Struct, frozen=True, kw_only=True):
+    """Findings by their objects."""
+
+    of_nodes: Mapping[str, tuple[Finding, ...]]
+    """By the names of nodes."""
+    of_pods: Mapping[str, tuple[Finding, ...]]
+    """By ``namespace/name``."""
+    others: tuple[Finding, ...]
+
+
+def sort_findings(found: Iterable[Diagnosis]) -> SortedFindings:
+    """In their order, which is that of ``analyze``: the worst first."""
+    nodes: dict[str, list[Finding]] = {}
+    pods: dict[str, list[Finding]] = {}
+    others: list[Finding] = []
+    for each in found:
+        holder = each.holder
+        if holder.kind == "Node":
+            nodes.setdefault(holder.name, []).append(_finding(each))
+        elif holder.kind == "Pod":
+            pods.setdefault(f"{holder.namespace}/{holder.name}", []).append(_finding(each))
+        else:
+            others.append(_finding(each, about=fitted(str(holder))))
+    return SortedFindings(
+        of_nodes={name: tuple(listed) for name, listed in nodes.items()},
+        of_pods={key: tuple(listed) for key, listed in pods.items()},
+        others=tuple(others),
+    )
+
+
+def _finding(each: Diagnosis, *, about: str = "") -> Finding:
+    return Finding(
+        level=_LEVELS[each.severity], code=each.code, text=each.text, fix=each.fix, page=each.page, about=about
+    )

@@ -1,0 +1,90 @@
+"""How the cards of a node are linked, and what sets of them are worth."""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from webhook.model.errors import FormatError
+from webhook.overview.model import Link
+from webhook.resolve.node import KnownNode, Origin
+from webhook.topology.connections import PathType
+from webhook.topology.health import node_health
+from webhook.topology.model import NVSWITCH, MigMode, NodeTopology
+from webhook.topology.planning.fleet import Build
+from webhook.topology.sets import GpuSet, assess
+
+UNKNOWN = "unknown"
+_SETS_KEPT = 4096
+
+
+class Worth(NamedTuple):
+    """What a set of cards is worth."""
+
+    link: str
+    bandwidth: float
+    best: float
+
+
+class Linked:
+    """One node whose links are known, with what follows from them.
+
+    Args:
+        topology: Of the node.
+        build: What nodes that are built alike have in common: what is reckoned for one holds for all.
+    """
+
+    def __init__(self, topology: NodeTopology, build: Build) -> None:
+        self.topology = topology
+        self._build = build
+        self._known = KnownNode(topology, origin=Origin.AGENT)
+        self._usable = frozenset(gpu.index for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED)
+        self._health = node_health(topology)
+        self.nvlink = UNKNOWN if self._known.unread else str(self._health.state)
+        self.ailing = frozenset(self._health.ailing)
+        self.unread = self._known.unread
+
+    def said_of(self, index: int) -> str:
+        """What is wrong with the links of a card; empty if nothing is."""
+        label = f"GPU{index} "
+        return next((found.removeprefix(label) for found in self._health.findings if found.startswith(label)), "")
+
+    def links(self) -> Iterator[Link]:
+        """The NVLinks of each pair, and of each card to the switches."""
+        by_label = {gpu.label: gpu.index for gpu in self.topology.gpus}
+        for gpu in self.topology.gpus:
+            if gpu.mig_mode is MigMode.ENABLED:
+                continue
+            for link in gpu.nvlinks:
+                other = by_label.get(link.target)
+                if link.target == NVSWITCH or (other is not None and other > gpu.index):
+                    yield Link(one=gpu.index, other=other, count=link.count, active=link.active)
+
+    def best(self, count: int) -> float:
+        """GB/s per direction of the weakest pair of the best set of so many cards; 0 where there is no pair."""
+        if not 1 < count <= len(self._usable):
+            return 0.0
+        return _best(self._build, self._usable, count)
+
+    def worth(self, indices: Sequence[int]) -> Worth | None:
+        """What these cards are worth together; None where there is no pair, or where nothing is known."""
+        if len(indices) < 2 or not self._usable.issuperset(indices):
+            return None
+        found = _assessed(self._build, tuple(sorted(indices)))
+        if found is None or found.weakest is None or self._known.doubt(found):
+            return None
+        connection = found.weakest.connection
+        link = connection.type.value if connection.type in (PathType.NVB, PathType.C2C) else connection.word
+        return Worth(link, found.bandwidth, max(found.bandwidth, self.best(len(indices))))
+
+
+@lru_cache(_SETS_KEPT)
+def _assessed(build: Build, indices: tuple[int, ...]) -> GpuSet | None:
+    try:
+        return assess(build.topology, indices, build.connections)
+    except FormatError:
+        return None
+
+
+@lru_cache(_SETS_KEPT)
+def _best(build: Build, usable: frozenset[int], count: int) -> float:
+    return build.choice(usable, count).chosen.bandwidth

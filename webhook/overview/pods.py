@@ -1,0 +1,140 @@
+"""The pods that ask for GPUs."""
+
+from typing import NamedTuple
+
+from webhook.analyze.pods import holder_of
+from webhook.analyze.snapshot import KnownPod, Snapshot
+from webhook.bind.injected import injected_profile
+from webhook.explain.standing import PlannerSigns
+from webhook.model import names
+from webhook.model.choices import Profile
+from webhook.model.outcome import Refused
+from webhook.model.pod import Pod as DecodedPod
+from webhook.model.pod import PodSpec
+from webhook.overview.held import Held
+from webhook.overview.links import Linked, Worth
+from webhook.overview.model import Finding, Pod, Verified
+from webhook.overview.verified import verified
+from webhook.overview.waits import waits_for
+from webhook.printable import fitted
+from webhook.request.claims import read_claims
+from webhook.request.resources import read_requests
+
+_PEERS = frozenset({Profile.POD_PEERS, Profile.NODE_PEERS})
+
+
+class Asked(NamedTuple):
+    """What a pod asks for."""
+
+    wanted: int | None
+    """Cards or slices; None where claims decide, or where it cannot be read."""
+    has_slices: bool
+    """Whether it asks for parts of cards only."""
+    profile: str
+    """With which it was injected; empty: it was not."""
+
+
+def asked(pod: DecodedPod, snapshot: Snapshot) -> Asked | None:
+    """What it asks for; None if it asks for no GPUs.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    try:
+        requests = read_requests(pod, snapshot.policy.resources, snapshot.policy.default_count)
+    except Refused:
+        return Asked(None, has_slices=False, profile="")
+    counted = [container.request for container in requests.containers if container.request]
+    if counted or requests.mig:
+        parts = requests.mig or not any(request.is_whole for request in counted)
+        profile = injected_profile(requests.containers) or ""
+        return Asked(sum(request.count for request in counted), has_slices=parts, profile=str(profile))
+    if read_claims(pod, requests) is None:
+        return None
+    return Asked(None, has_slices=False, profile=_claimed_profile(pod))
+
+
+def _claimed_profile(pod: DecodedPod) -> str:
+    """The profile that admission wrote into the containers of a pod with claims."""
+    spec = pod.spec or PodSpec()
+    named = (
+        variable
+        for container in spec.containers or ()
+        for variable in container.env or ()
+        if variable.name == names.REMAP_PROFILE
+    )
+    return next((str(profile) for variable in named for profile in Profile if variable.is_literal(profile)), "")
+
+
+class Subject(NamedTuple):
+    """A pod, and what is known of it from elsewhere."""
+
+    known: KnownPod
+    pod: DecodedPod
+    """The same, decoded."""
+    ask: Asked
+    held: Held
+    """The cards that it has."""
+    linked: Linked | None
+    """How the cards of their node are linked; None: not known."""
+
+
+def pod_of(subject: Subject, planner: PlannerSigns, findings: tuple[Finding, ...]) -> Pod:
+    """What is shown of a pod.
+
+    Args:
+        subject: The pod.
+        planner: Whether one is alive.
+        findings: What is found about the pod.
+    """
+    known, pod, ask, held, linked = subject
+    worth = _worth(ask, held, linked)
+    is_verified, reason = verified(known.document)
+    pinned_to = held.node if held.is_chosen else ""
+    return Pod(
+        key=f"{known.namespace}/{known.name}",
+        namespace=known.namespace,
+        name=known.name,
+        owner=holder_of(known, pod).owner,
+        node=held.node or known.node,
+        cards=held.cards,
+        wanted=ask.wanted,
+        profile=ask.profile,
+        link=worth.link if worth else "",
+        bandwidth=worth.bandwidth if worth else None,
+        best=worth.best if worth else None,
+        verified=is_verified,
+        why=fitted(reason),
+        phase=fitted((pod.status.phase if pod.status else None) or ""),
+        waits_for=waits_for(known, pod, planner, pinned_to=pinned_to),
+        findings=findings,
+    )
+
+
+def malformed_pod(known: KnownPod, findings: tuple[Finding, ...]) -> Pod:
+    """A pod of which a field has another type than in a pod, so that nothing more is known of it."""
+    return Pod(
+        key=f"{known.namespace}/{known.name}",
+        namespace=known.namespace,
+        name=known.name,
+        owner="",
+        node=known.node,
+        cards=(),
+        wanted=None,
+        profile="",
+        link="",
+        bandwidth=None,
+        best=None,
+        verified=Verified.UNKNOWN,
+        phase="",
+        findings=findings,
+    )
+
+
+def _worth(ask: Asked, held: Held, linked: Linked | None) -> Worth | None:
+    """Of the cards that reach each other: all of the pod in the profiles of peers, else those of one container."""
+    if linked is None:
+        return None
+    sets = (held.cards,) if ask.profile in _PEERS else held.sets
+    found = [worth for each in sets if (worth := linked.worth(each))]
+    return min(found, key=lambda worth: worth.bandwidth, default=None)
