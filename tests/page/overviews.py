@@ -7,7 +7,8 @@ import msgspec
 from webhook.overview.model import Card, CardState, Finding, Health, Level, Link, Node, Overview, Pod, Verified
 
 H100, V100, A100, L40S = "NVIDIA H100 80GB HBM3", "Tesla V100-SXM2-32GB", "NVIDIA A100-SXM4-80GB", "NVIDIA L40S"
-ISLANDS = ((0, 1, 2), (0, 2, 1), (0, 3, 1), (0, 4, 2), (1, 2, 2), (1, 3, 1), (1, 5, 2), (2, 3, 2)) + (
+ISLANDS = (
+    *((0, 1, 2), (0, 2, 1), (0, 3, 1), (0, 4, 2), (1, 2, 2), (1, 3, 1), (1, 5, 2), (2, 3, 2)),
     *((2, 6, 1), (3, 7, 2), (4, 5, 1), (4, 6, 1), (4, 7, 2), (5, 6, 2), (5, 7, 1), (6, 7, 2)),
 )
 """Of a DGX-1: two GPUs and the links between them."""
@@ -88,7 +89,8 @@ def _node(index: int) -> Node:
 
 
 def _card(index: int, kind: str, card: int, product: str) -> Card:
-    state, holders, health = CardState.HELD, (_pod_key(index, card // 4),), Health.OK
+    holders: tuple[str, ...] = (_pod_key(index, card // 4),)
+    state, health = CardState.HELD, Health.OK
     if kind == "free" and card > 1:
         state, holders = CardState.FREE, ()
     if kind == "slices":

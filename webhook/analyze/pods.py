@@ -53,6 +53,21 @@ def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
         yield from found
 
 
+def report_of(snapshot: Snapshot, namespace: str, name: str) -> Report | None:
+    """What ``explain`` says of one pod; None if there is none of that name, or it asks for no GPUs by count.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    known = next((each for each in snapshot.pods if (each.namespace, each.name) == (namespace, name)), None)
+    if known is None:
+        return None
+    pod = known.pod
+    if _asks(snapshot, pod) is not _Asks.BY_COUNT:
+        return None
+    return explain(_evidence(snapshot, known, pod, _Surroundings(snapshot)))
+
+
 def _findings(snapshot: Snapshot, known: KnownPod, around: "_Surroundings") -> Iterator[Diagnosis]:
     pod = known.pod
     asks = _asks(snapshot, pod)

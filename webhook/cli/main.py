@@ -23,6 +23,7 @@ from webhook.cli import (
     demo,
     explain,
     inject,
+    page,
     place,
     remap,
     serve,
@@ -47,6 +48,7 @@ app.command()(inject.inject)
 app.command()(bind.bind)
 app.command()(explain.explain)
 app.command()(analyze.analyze)
+app.command()(page.page)
 app.command()(agent.agent)
 app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
     remap.remap

@@ -1,10 +1,10 @@
 """What ``explain`` says of a pod."""
 
 from webhook.explain.findings import Finding, Report, Verdict
-from webhook.page.tree import Element, el
+from webhook.page.tree import DASH, Element, el
 from webhook.page.words import Words
 
-_SIGNS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✖", Verdict.UNKNOWN: "?", Verdict.NOT_NEEDED: "–"}
+_SIGNS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✖", Verdict.UNKNOWN: "?", Verdict.NOT_NEEDED: DASH}
 
 
 def explained(report: Report, words: Words) -> Element:

@@ -109,7 +109,7 @@ def _objects(found: Found, words: Words) -> Iterator[Element | str]:
     if rest > 0:
         yield " " + words("more", number=rest)
     if not opened:
-        yield el("span", words("installation"), class_="quiet")
+        yield el("span", found.finding.about or words("installation"), class_="quiet")
 
 
 def opener(key: str, text: str) -> Element:

@@ -6,7 +6,7 @@ from webhook.overview.model import Card, CardState, Health, Link, Node, Pod
 from webhook.page.findings import badge, codes_of, listed, opener, worst
 from webhook.page.holders import workload
 from webhook.page.picture import encoded, link_words, lost, picture, spans
-from webhook.page.tree import Child, Element, el
+from webhook.page.tree import DASH, TIMES, Child, Element, el
 from webhook.page.words import Words
 
 WithPods = tuple[Node, tuple[Pod, ...]]
@@ -57,7 +57,9 @@ def _filters(of: WithPods) -> dict[str, str]:
 
 def _about(node: Node, words: Words) -> str:
     free = sum(card.state is CardState.FREE and card.health is not Health.BROKEN for card in node.cards)
-    parts = [f"{len(node.cards)} × {_short(node.product)}" if node.product else words("gpus", number=len(node.cards))]
+    parts = [
+        f"{len(node.cards)} {TIMES} {_short(node.product)}" if node.product else words("gpus", number=len(node.cards))
+    ]
     if node.cards:
         parts.append(words("free", number=free))
     return " · ".join(parts)
@@ -91,7 +93,7 @@ def row(of: WithPods, words: Words) -> Element:
         el("td", str(free), class_="number"),
         el("td", words(f"nvlink.{node.nvlink}")),
         el("td", f"✖ {down}" if down else "0", class_="number bad" if down else "number"),
-        el("td", f"{node.best:g}" if node.best else "–", class_="number"),
+        el("td", f"{node.best:g}" if node.best else DASH, class_="number"),
         el("td", *_cards_in_words(node, words), class_="cards"),
         data_sort=f"{rank(node, pods)}{node.name}",
         data_columns=encoded(

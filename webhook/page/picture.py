@@ -7,7 +7,7 @@ import msgspec
 
 from webhook.overview.model import Card, CardState, Health, Link, Node, Pod
 from webhook.page.holders import hue, mark
-from webhook.page.tree import Child, Element, el
+from webhook.page.tree import TIMES, Child, Element, el
 from webhook.page.words import Words
 
 _WIDTH, _HEIGHT, _GAP, _EDGE = 34.0, 38.0, 7.0, 2.0
@@ -155,7 +155,7 @@ def _bundle(link: Link, layout: _Layout, words: Words) -> Iterator[Element]:
 
 def _ports(links: Sequence[Link], layout: _Layout) -> dict[tuple[int, int], float]:
     """Where the link of a card to another one begins, by both indices; those to the left begin on the left."""
-    found = {}
+    found: dict[tuple[int, int], float] = {}
     for index, place in layout.places.items():
         peers = [link.other if link.one == index else link.one for link in links if index in (link.one, link.other)]
         ordered = sorted((peer for peer in peers if peer is not None), key=lambda peer: layout.places[peer].x)
@@ -207,7 +207,7 @@ def _mark(card: Card, first: Pod | None) -> str:
     if card.state is CardState.UNKNOWN:
         return "?"
     if card.state is CardState.SHARED and len(card.holders) > 1:
-        return f"×{len(card.holders)}"
+        return f"{TIMES}{len(card.holders)}"
     if first:
         return mark(first)
     return "" if card.state is CardState.FREE else "··"

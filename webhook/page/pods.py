@@ -4,10 +4,10 @@ from webhook.overview.model import Level, Pod, Verified
 from webhook.page.findings import RANKS, badge, codes_of, opener, worst
 from webhook.page.holders import hue, mark, workload
 from webhook.page.picture import encoded, spans
-from webhook.page.tree import Element, el
+from webhook.page.tree import DASH, Element, el
 from webhook.page.words import Words
 
-_VERIFIED = {Verified.YES: "✓", Verified.NO: "✖", Verified.UNKNOWN: "–"}
+_VERIFIED = {Verified.YES: "✓", Verified.NO: "✖", Verified.UNKNOWN: DASH}
 
 
 def row(pod: Pod, words: Words) -> Element:
@@ -15,12 +15,18 @@ def row(pod: Pod, words: Words) -> Element:
     level = worst(pod.findings)
     return el(
         "tr",
-        el("th", _swatch(pod), opener(f"pods/{pod.key}", pod.name), el("span", pod.namespace, class_="namespace"), scope="row"),
-        el("td", pod.owner or "–"),
+        el(
+            "th",
+            _swatch(pod),
+            opener(f"pods/{pod.key}", pod.name),
+            el("span", pod.namespace, class_="namespace"),
+            scope="row",
+        ),
+        el("td", pod.owner or DASH),
         el("td", opener(f"nodes/{pod.node}", pod.node) if pod.node else el("span", words("waits"), class_="sign")),
         el("td", _cards(pod, words)),
-        el("td", pod.profile or "–"),
-        el("td", pod.link or "–"),
+        el("td", pod.profile or DASH),
+        el("td", pod.link or DASH),
         _bandwidth(pod, words),
         el(
             "td",
@@ -65,7 +71,7 @@ def _cards(pod: Pod, words: Words) -> str:
 
 def _bandwidth(pod: Pod, words: Words) -> Element:
     if pod.bandwidth is None:
-        return el("td", "–", class_="number")
+        return el("td", DASH, class_="number")
     text = f"{pod.bandwidth:g}"
     if not pod.best:
         return el("td", text, class_="number")
@@ -92,3 +98,21 @@ def waiting(pod: Pod, words: Words) -> Element:
         data_sort=f"{workload(pod)}/{pod.key}",
         **_filters(pod),
     )
+
+
+def facts(pod: Pod, words: Words) -> Element:
+    """What the table says of the pod, line by line."""
+    said = {
+        "workload": pod.owner,
+        "node": opener(f"nodes/{pod.node}", pod.node) if pod.node else words("waits"),
+        "cards": _cards(pod, words),
+        "profile": pod.profile,
+        "link": pod.link,
+        "bandwidth": ""
+        if pod.bandwidth is None
+        else words("bandwidth.of", found=f"{pod.bandwidth:g}", best=f"{pod.best or 0:g}"),
+        "verified": " ".join(filter(None, (words(f"verified.{pod.verified}"), pod.why))),
+        "waits": el("span", pod.waits_for, lang="en") if pod.waits_for else "",
+    }
+    rows = [el("div", el("dt", words(f"column.{name}")), el("dd", value)) for name, value in said.items() if value]
+    return el("dl", *rows, class_="facts")

@@ -1,12 +1,13 @@
 """Elements of a page: written as HTML with everything escaped, or as JSON from which the browser builds them."""
 
-from collections.abc import Iterable
 from html import escape
 from typing import Any, NamedTuple
 
 from webhook.printable import printable
 
 _VOID = frozenset(("input", "link", "meta"))
+DASH, TIMES = "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
+"""For what there is not, and between a number and what there are so many of."""
 SHOWN = frozenset(("aria-label", "title", "placeholder"))
 """Attributes that people read."""
 
@@ -66,11 +67,3 @@ def _write(root: Element, parts: list[str]) -> None:
 def as_json(root: Element) -> list[Any]:
     """``[tag, attributes, child, ...]``, a text being itself."""
     return [root.tag, root.attributes, *(each if isinstance(each, str) else as_json(each) for each in root.children)]
-
-
-def joined(elements: Iterable[Child], between: str) -> list[Child]:
-    """The elements with a text between each two."""
-    found: list[Child] = []
-    for each in elements:
-        found += [between, each] if found else [each]
-    return found

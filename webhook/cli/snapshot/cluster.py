@@ -30,13 +30,14 @@ _FORBIDDEN, _NO_SUCH_PATH = 403, 404
 
 
 @dataclass(frozen=True, slots=True)
-class _Collection:
+class Collection:
     """Objects of one kind."""
 
     kind: str
     version: str
     path: str
     query: str = ""
+    has_namespaces: bool = False
 
     @property
     def resource(self) -> str:
@@ -45,32 +46,37 @@ class _Collection:
 
 
 _SCHEDULER = "labelSelector=" + quote("=".join(names.HAMI_SCHEDULER_LABEL), safe="")
-_EVERYWHERE = (
-    _Collection("Node", "v1", "/api/v1/nodes"),
-    _Collection("ConfigMap", "v1", resources.ALL_CONFIG_MAPS.path, resources.ALL_CONFIG_MAPS.query),
-    _Collection("Lease", "coordination.k8s.io/v1", resources.ALL_LEASES.path, resources.ALL_LEASES.query),
-    _Collection("Deployment", "apps/v1", "/apis/apps/v1/deployments", _SCHEDULER),
-    _Collection(
+EVERYWHERE = (
+    Collection("Node", "v1", "/api/v1/nodes"),
+    Collection("ConfigMap", "v1", resources.ALL_CONFIG_MAPS.path, resources.ALL_CONFIG_MAPS.query, True),
+    Collection("Lease", "coordination.k8s.io/v1", resources.ALL_LEASES.path, resources.ALL_LEASES.query, True),
+    Collection("Deployment", "apps/v1", "/apis/apps/v1/deployments", _SCHEDULER, True),
+    Collection(
         CONFIGURATION,
         "admissionregistration.k8s.io/v1",
         "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
     ),
-    _Collection("DeviceClass", "resource.k8s.io/v1", "/apis/resource.k8s.io/v1/deviceclasses"),
+    Collection("DeviceClass", "resource.k8s.io/v1", "/apis/resource.k8s.io/v1/deviceclasses"),
 )
-_NAMESPACES = _Collection("Namespace", "v1", "/api/v1/namespaces")
+NAMESPACES = Collection("Namespace", "v1", "/api/v1/namespaces")
 
 
 @dataclass(slots=True)
-class _Found:
+class Found:
+    """What was read so far."""
+
     documents: Documents = field(default_factory=Documents)
     read: list[str] = field(default_factory=list)
     unread: list[Object] = field(default_factory=list)
 
     def leave_out(self, what: str, problem: object) -> None:
+        """It cannot be read."""
         self.unread.append({"what": what, "problem": str(problem)})
 
 
-def read_cluster(kubeconfig: Path | None, namespace: str | None, certificates: CertificateSettings) -> Documents:
+def read_cluster(
+    kubeconfig: Path | None, namespace: str | None, certificates: CertificateSettings, *, context: str = ""
+) -> Documents:
     """What there is at this moment, reduced to what is kept.
 
     What may not be read besides pods is left out, and said in the document of kind ``ClusterSnapshot``.
@@ -79,23 +85,24 @@ def read_cluster(kubeconfig: Path | None, namespace: str | None, certificates: C
         kubeconfig: Of the cluster; None: the one in which this program runs as a pod.
         namespace: Whose pods are read; None: those of all namespaces.
         certificates: How the webhook's registration and Secret are called.
+        context: Of the kubeconfig; empty for the current one.
 
     Raises:
         GpuTopologyError: the API server cannot be asked, its pods may not be listed, or there is no such namespace.
     """
-    return asyncio.run(_read(kubeconfig, namespace, certificates))
+    session = connect(kubeconfig, user_agent=names.ANALYZE_USER_AGENT, seconds=api_server.SECONDS, context=context)
+    return asyncio.run(_read(session, namespace, certificates))
 
 
-async def _read(kubeconfig: Path | None, namespace: str | None, certificates: CertificateSettings) -> Documents:
-    session = connect(kubeconfig, user_agent=names.ANALYZE_USER_AGENT, seconds=api_server.SECONDS)
-    found = _Found()
+async def _read(session: Session, namespace: str | None, certificates: CertificateSettings) -> Documents:
+    found = Found()
     try:
-        kubernetes, at = await _version(session, found)
+        kubernetes, at = await version_of(session, found)
         await _namespaces(session, namespace, found)
         await _pods(session, namespace, found)
-        for collection in _EVERYWHERE:
+        for collection in EVERYWHERE:
             await _wanted(session, collection, found)
-        await _of_the_webhook(session, certificates, found)
+        await of_the_webhook(session, certificates, found)
     finally:
         await session.close()
     about: Object = {"apiVersion": f"{names.PREFIX}v1", "kind": SNAPSHOT, "metadata": {"name": "cluster"}}
@@ -104,9 +111,9 @@ async def _read(kubeconfig: Path | None, namespace: str | None, certificates: Ce
     return found.documents
 
 
-async def _namespaces(session: Session, namespace: str | None, found: _Found) -> None:
+async def _namespaces(session: Session, namespace: str | None, found: Found) -> None:
     if namespace is None:
-        await _wanted(session, _NAMESPACES, found)
+        await _wanted(session, NAMESPACES, found)
         return
     try:
         document = await _get(session, f"get namespace {namespace}", f"/api/v1/namespaces/{quote(namespace, safe='')}")
@@ -118,18 +125,18 @@ async def _namespaces(session: Session, namespace: str | None, found: _Found) ->
     found.documents.add([document | {"apiVersion": "v1", "kind": "Namespace"}])
 
 
-async def _pods(session: Session, namespace: str | None, found: _Found) -> None:
+async def _pods(session: Session, namespace: str | None, found: Found) -> None:
     """Those that have not ended."""
     path = resources.PODS.path if namespace is None else f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
     try:
-        await _list(session, _Collection("Pod", "v1", path, resources.PODS.query), found)
+        await _list(session, Collection("Pod", "v1", path, resources.PODS.query), found)
     except ApiError as error:
         where = f" in namespace {namespace}" if namespace else ". With -n NAMESPACE those of one namespace are enough"
         fix = f". Have the permission to list pods{where}" if error.status == _FORBIDDEN else ""
         raise GpuTopologyError(f"{error}{fix}") from None
 
 
-async def _wanted(session: Session, collection: _Collection, found: _Found) -> None:
+async def _wanted(session: Session, collection: Collection, found: Found) -> None:
     try:
         await _list(session, collection, found)
     except ApiRefused as error:
@@ -139,7 +146,7 @@ async def _wanted(session: Session, collection: _Collection, found: _Found) -> N
     found.read.append(collection.kind)
 
 
-async def _list(session: Session, collection: _Collection, found: _Found) -> None:
+async def _list(session: Session, collection: Collection, found: Found) -> None:
     what, path = f"list {collection.resource}", f"{collection.path}?{collection.query}"
     header = {"apiVersion": collection.version, "kind": collection.kind}
     async for page in pages(session, what, path, objects=_PAGE_OBJECTS):
@@ -153,8 +160,17 @@ def _objects(items: list[msgspec.Raw]) -> Iterator[Object]:
             yield {key: value for key, value in document.items() if key not in ("apiVersion", "kind")}
 
 
-async def _of_the_webhook(session: Session, certificates: CertificateSettings, found: _Found) -> None:
-    """The planner's Lease, and the certificates in the webhook's Secret, in the namespace of the webhook."""
+async def of_the_webhook(
+    session: Session, certificates: CertificateSettings, found: Found, *, kinds: tuple[str, ...] = ("Lease", "Secret")
+) -> None:
+    """The planner's Lease, and the certificates in the webhook's Secret, in the namespace of the webhook.
+
+    Args:
+        session: To the API server.
+        certificates: How the registration, which tells the namespace, and the Secret are called.
+        found: Has the registration, and takes what is read.
+        kinds: Which of both.
+    """
     namespace = _namespace(found.documents.others, certificates.webhook_configuration)
     if not namespace:
         return
@@ -162,6 +178,8 @@ async def _of_the_webhook(session: Session, certificates: CertificateSettings, f
         ("Lease", "leases", names.PLANNER_LEASE),
         ("Secret", "secrets", certificates.secret),
     ):
+        if kind not in kinds:
+            continue
         version = "coordination.k8s.io/v1" if kind == "Lease" else "v1"
         root = "/apis/coordination.k8s.io/v1" if kind == "Lease" else "/api/v1"
         path = f"{root}/namespaces/{quote(namespace, safe='')}/{resource}/{quote(name, safe='')}"
@@ -181,8 +199,13 @@ def _namespace(documents: list[Object], name: str) -> str:
     return ""
 
 
-async def _version(session: Session, found: _Found) -> tuple[str, datetime]:
-    """The version of Kubernetes, and the time of the API server: the clock here may be wrong."""
+async def version_of(session: Session, found: Found) -> tuple[str, datetime]:
+    """The version of Kubernetes, and the time of the API server: the clock here may be wrong.
+
+    Args:
+        session: To the API server.
+        found: Hears of what cannot be read.
+    """
     try:
         answer = await _ask(session, "get the version", "/version")
     except ApiRefused as error:

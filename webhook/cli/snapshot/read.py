@@ -22,7 +22,12 @@ class ReadSnapshot:
 
 
 def from_cluster(
-    kubeconfig: Path | None, namespace: str | None, config: Path | None, *, files: Iterable[ManifestFile] = ()
+    kubeconfig: Path | None,
+    namespace: str | None,
+    config: Path | None,
+    *,
+    files: Iterable[ManifestFile] = (),
+    context: str = "",
 ) -> ReadSnapshot:
     """A cluster as it is now.
 
@@ -31,6 +36,7 @@ def from_cluster(
         namespace: Whose pods are read; None: those of all.
         config: The configuration of the webhook.
         files: Manifests; the cluster is as if these objects were there, or were like that.
+        context: Of the kubeconfig; empty for the current one.
 
     Raises:
         GpuTopologyError: it cannot be read, or has no such namespace.
@@ -40,7 +46,7 @@ def from_cluster(
 
     settings, policy = read_settings(config)
     given = read_manifests(files, None)
-    documents = read_cluster(kubeconfig, namespace, settings.certificates).under(given.documents)
+    documents = read_cluster(kubeconfig, namespace, settings.certificates, context=context).under(given.documents)
     registration = settings.certificates.webhook_configuration
     setting = Setting(policy=policy, is_configured=config is not None, registration=registration)
     return ReadSnapshot(read_snapshot(documents.others, documents.pods, setting), documents, given.sources)
