@@ -66,7 +66,7 @@ def _name(index: int) -> str:
 
 
 def _pod_key(index: int, part: int) -> str:
-    return f"{TEAMS[index % 4]}/{NAMES[(index + part * 3) % 8]}-{index:03}-{part}"
+    return f"{TEAMS[(index + part) % 4]}/{NAMES[(index + part * 3) % 8]}-{index:03}-{part}"
 
 
 def _node(index: int) -> Node:

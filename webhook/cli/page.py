@@ -116,8 +116,10 @@ def _as_file(read: "ReadSnapshot", namespace: str | None, language: Tongue) -> s
 
 def _serve(where: _Where, config: Path | None, port: int) -> None:
     import asyncio
+    from contextlib import suppress
 
-    asyncio.run(_run(where, config, port))
+    with suppress(KeyboardInterrupt):  # uvicorn raises it again once all has ended
+        asyncio.run(_run(where, config, port))
 
 
 async def _run(where: _Where, config: Path | None, port: int) -> None:

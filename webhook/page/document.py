@@ -73,7 +73,8 @@ def whole(found: Blocks, details: Iterable[Element], words: Words, *, at: str) -
 
 def detail(key: str, title: str, body: Element) -> Element:
     """What a link of the file leads to."""
-    return el("details", el("summary", title), body, id=key)
+    # A browser opens the details around what it is led to, and not those that it is led to themselves.
+    return el("details", el("summary", title), el("div", body, id=key))
 
 
 def _digest(text: str) -> str:

@@ -20,6 +20,7 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     cards: int
     pods: int
     waiting: int
+    links: int
     links_lost: int
     nodes_losing: int
     states: tuple[tuple[CardState, int], ...]
@@ -39,6 +40,7 @@ def count(overview: Overview) -> Count:
         cards=len(cards),
         pods=len(overview.pods),
         waiting=sum(not pod.node for pod in overview.pods),
+        links=sum(link.count for node in overview.nodes for link in node.links),
         links_lost=sum(lost),
         nodes_losing=sum(map(bool, lost)),
         states=tuple((state, states[state]) for state in _ORDER if states[state]),
@@ -76,6 +78,8 @@ def _legend(found: Count, words: Words) -> Element:
     """What colours and signs mean, with how many cards are so."""
     parts = [
         *(_key(f"s-{state}", words(f"state.{state}"), number) for state, number in found.states),
+        _key("k-up", words("links.up"), found.links - found.links_lost),
+        _key("k-down", words("links.down"), found.links_lost),
         *(_key(f"c-{health}", words(f"health.{health}"), number) for health, number in found.healths),
     ]
     return el("ul", *parts, class_="legend", aria_label=words("legend"))

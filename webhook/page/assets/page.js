@@ -26,7 +26,7 @@ const ATTRIBUTES = /^(class|d|height|hidden|high|href|id|lang|low|max|min|optimu
 const LISTS = ["summary", "notes", "findings", "waiting", "nodes", "pods", "node-rows", "by-namespace", "by-finding"];
 const FILTERED = new Set(["findings", "waiting", "nodes", "pods", "node-rows"]);
 /** @type {Record<string, number>} how many elements of a list are made before a person asks for more */
-const FIRST = { findings: 30, waiting: 20, nodes: 600, pods: 100, "node-rows": 100 };
+const FIRST = { findings: 30, waiting: 6, nodes: 600, pods: 100, "node-rows": 100 };
 const SILENT_SECONDS = 40;
 const RETRY_MS = [500, 1000, 2000, 5000];
 const TOKEN = "gpu-topology-token";
