@@ -170,7 +170,7 @@ def _waiting(index: int) -> Pod:
         best=None,
         verified=Verified.UNKNOWN,
         phase="Pending",
-        waits_for="It waits for the planner: 8 GPUs joined by NVLink, and no node has more than 6 of them free",
+        waits_for="the planner: 8 GPUs joined by NVLink, and no node has more than 6 of them free",
     )
 
 

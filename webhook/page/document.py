@@ -27,6 +27,7 @@ POLICY = (
 """Content-Security-Policy of the live page."""
 _POD_COLUMNS = ("pod", "workload", "node", "cards", "profile", "link", "bandwidth", "verified", "findings")
 _NODE_COLUMNS = ("node", "product", "gpus", "free", "nvlink", "lost", "best", "holders")
+_NUMBERS = frozenset(("bandwidth", "gpus", "free", "lost", "best"))
 _CLIENT = "client."
 """Begins the keys of texts that the script says."""
 
@@ -215,7 +216,7 @@ def _pods(words: Words, lists: Mapping[str, Sequence[Element]]) -> Element:
     return el(
         "section",
         _heading("pods", words("pods.title")),
-        _table("pods", words("pods.caption"), [words(f"column.{each}") for each in _POD_COLUMNS], lists),
+        _table("pods", words, _POD_COLUMNS, lists),
         _more("pods"),
         _empty("pods", words("pods.empty")),
         aria_labelledby="pods-title",
@@ -226,20 +227,22 @@ def _nodes(words: Words, lists: Mapping[str, Sequence[Element]]) -> Element:
     return el(
         "section",
         _heading("node-rows", words("node-rows.title")),
-        _table("node-rows", words("node-rows.caption"), [words(f"column.{each}") for each in _NODE_COLUMNS], lists),
+        _table("node-rows", words, _NODE_COLUMNS, lists),
         _more("node-rows"),
         _empty("node-rows", words("nodes.empty")),
         aria_labelledby="node-rows-title",
     )
 
 
-def _table(name: str, caption: str, heads: Sequence[str], lists: Mapping[str, Sequence[Element]]) -> Element:
+def _table(name: str, words: Words, heads: Sequence[str], lists: Mapping[str, Sequence[Element]]) -> Element:
+    caption = words(f"{name}.caption")
     columns: list[Child] = [
         el(
             "th",
-            el("button", head, type="button", class_="sort", data_list=name, data_column=str(place)),
+            el("button", words(f"column.{head}"), type="button", class_="sort", data_list=name, data_column=str(place)),
             scope="col",
             aria_sort="none",
+            class_="number" if head in _NUMBERS else None,
         )
         for place, head in enumerate(heads)
     ]

@@ -108,7 +108,7 @@ def _layout(node: Node) -> _Layout:
         row, column = divmod(position, per_row)
         edge = _EDGE + _HEIGHT if row == 0 else _EDGE + _HEIGHT + middle
         places[card.index] = _Place(_EDGE + column * (_WIDTH + _GAP), row, edge)
-    width = 2 * _EDGE + per_row * (_WIDTH + _GAP) - _GAP
+    width = 2 * _EDGE + max(per_row, _ONE_ROW) * (_WIDTH + _GAP) - _GAP  # so that cards of all nodes are of one size
     return _Layout(places, rows, width, 2 * _EDGE + rows * _HEIGHT + middle, middle)
 
 
@@ -127,13 +127,18 @@ def _links(node: Node, layout: _Layout, words: Words) -> Iterator[Element]:
         yield from _bundle(link, layout, words)
     if switched:
         y = _EDGE + _HEIGHT + _BUNDLE
-        yield el("rect", x=_EDGE, y=y, width=layout.width - 2 * _EDGE, height=_BAR, rx=2, class_="switches")
+        yield el("rect", x=_EDGE, y=y, width=_bar(layout), height=_BAR, rx=2, class_="switches")
     direct = [link for link in known if link.other is not None]
     counts = sorted({link.count for link in direct}, reverse=True)
     ports = _ports(direct, layout)
     for link in sorted(direct, key=lambda each: each.active < each.count):  # the lost ones on top
         level = _LEVELS[min(counts.index(link.count), len(_LEVELS) - 1)]
         yield from _curve(link, layout, ports, level, words)
+
+
+def _bar(layout: _Layout) -> float:
+    """The width of the bar of the switches."""
+    return max(place.x for place in layout.places.values()) + _WIDTH - _EDGE
 
 
 def _bundle(link: Link, layout: _Layout, words: Words) -> Iterator[Element]:

@@ -94,9 +94,20 @@ def waiting(pod: Pod, words: Words) -> Element:
             el("span", _cards(pod, words), class_="quiet"),
             class_="about",
         ),
-        el("p", pod.waits_for, lang="en", class_="sentence") if pod.waits_for else el("p", words("waits.unknown")),
+        _reason(pod, words),
         data_sort=f"{workload(pod)}/{pod.key}",
         **_filters(pod),
+    )
+
+
+def _reason(pod: Pod, words: Words) -> Element:
+    if not pod.waits_for:
+        return el("p", words("waits.unknown"), class_="sentence")
+    return el(
+        "p",
+        el("span", f"{words('column.waits')} ", class_="quiet"),
+        el("span", pod.waits_for, lang="en"),
+        class_="sentence",
     )
 
 
