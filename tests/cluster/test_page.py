@@ -14,7 +14,7 @@ from kubernetes.client import CoreV1Api
 
 from tests.analyze.clusters import Cluster
 from tests.cluster.accounts import permitted, without
-from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
+from tests.cluster.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
 from tests.cluster.test_analyze import OURS, PLANTED, administrator, fill, planted
 from tests.page.browser import Browser
 from webhook.kube.permissions import PAGE, Scope
@@ -23,16 +23,23 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
-def whole_cluster(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def startable(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartableControlPlane]:
     """A cluster of its own in which nothing is wrong."""
     directory = tmp_path_factory.mktemp("whole")
     cluster = Cluster()
     planted(cluster)
-    with running_control_plane(binaries, directory) as running:
-        with administrator(running) as client, running.client() as admin:
+    with startable_control_plane(binaries, directory) as running:
+        running.start()
+        with administrator(running.control_plane) as client, running.control_plane.client() as admin:
             fill(client, CoreV1Api(admin), cluster)
         yield running
     shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="module")
+def whole_cluster(startable: StartableControlPlane) -> ControlPlane:
+    """How that cluster is reached."""
+    return startable.control_plane
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +94,20 @@ def test_a_change_in_the_cluster_appears_by_itself_and_the_end_of_the_server_is_
         banner = window.until(lambda: window.texts("#banner"), "no banner")
         assert banner[0].startswith("Not live since ")
         assert process.wait(30) == 0
+
+
+def test_an_api_server_that_falls_silent_is_told_and_so_is_its_return(
+    startable: StartableControlPlane, person: Path, window: Browser
+) -> None:
+    with running_page(person, "-A") as (url, _):
+        window.open(url)
+        window.live()
+        with startable.paused():
+            banner = window.until(lambda: window.texts("#banner"), "no banner")
+            assert banner[0].startswith("Not live since ")
+            assert "gives no answer" in banner[0] or "no answer from" in banner[0]
+            assert window.all("#nodes > li")
+        window.until(lambda: not window.texts("#banner"), "the banner stays")
 
 
 def test_without_the_right_to_list_pods_there_is_no_page(whole_cluster: ControlPlane) -> None:

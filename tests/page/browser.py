@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
@@ -13,14 +13,23 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 WAIT_SECONDS = 30.0
 """At most, for something that a page does at once."""
-PROGRAMS = ("chromium", "chromedriver")
 INSTALL = "make browser, or apt-get install chromium chromium-driver"
 
 
-def missing() -> str:
-    """What keeps tests from a browser; empty if nothing does."""
-    lacking = [program for program in PROGRAMS if not shutil.which(program)]
-    return f"{' and '.join(lacking)} not found; {INSTALL}" if lacking else ""
+class Programs(NamedTuple):
+    """Of one release."""
+
+    chromium: str
+    chromedriver: str
+
+
+def find_programs() -> Programs | str:
+    """Both programs on ``PATH``, or what is missing and how to get it."""
+    found = {program: shutil.which(program) for program in Programs._fields}
+    lacking = [program for program, path in found.items() if path is None]
+    if lacking:
+        return f"{' and '.join(lacking)} not found on PATH: {INSTALL}"
+    return Programs(**{program: path for program, path in found.items() if path is not None})
 
 
 class Browser:
@@ -68,7 +77,7 @@ class Browser:
 
     def logged(self) -> list[str]:
         """What the console said, such as violations of the policy, since it was asked last."""
-        return [str(entry["message"]) for entry in self.driver.get_log("browser")]
+        return [str(entry["message"]) for entry in self.driver.get_log("browser")]  # type: ignore[no-untyped-call]
 
     def tree(self) -> list[tuple[str, str]]:
         """Roles and names of what assistive technology is told."""
@@ -81,23 +90,24 @@ class Browser:
 
 
 @contextmanager
-def browser(directory: Path, *, language: str = "en", size: str = "1440,1000") -> Iterator[Browser]:
+def browser(programs: Programs, directory: Path, *, language: str = "en", size: str = "1440,1000") -> Iterator[Browser]:
     """A new Chromium with an empty profile.
 
     Args:
+        programs: To start.
         directory: For the profile.
         language: Of ``Accept-Language``.
         size: Of the window.
     """
     options = ChromeOptions()
-    options.binary_location = shutil.which("chromium") or ""
+    options.binary_location = programs.chromium
     # Chromium's sandbox refuses root, and some kernels refuse it; nothing but our own pages is opened.
     arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage"]
     for argument in (*arguments, f"--window-size={size}", f"--user-data-dir={directory}", f"--lang={language}"):
         options.add_argument(argument)
     options.add_experimental_option("prefs", {"intl.accept_languages": language})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = Chrome(options, ChromeService(shutil.which("chromedriver")))
+    driver = Chrome(options, ChromeService(programs.chromedriver))
     try:
         yield Browser(driver)
     finally:

@@ -4,21 +4,23 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.page.browser import Browser, browser, missing
+from tests.page.browser import Browser, Programs, browser, find_programs
 from tests.programs.left_out import LeaveOut
 
 
 @pytest.fixture(scope="session")
-def has_browser(leave_out: LeaveOut) -> None:
-    """Leaves the test out where there is no Chromium."""
-    if problem := missing():
-        leave_out("chromium", problem)
+def programs(leave_out: LeaveOut) -> Programs:
+    """Chromium and its driver; without them the test is left out."""
+    found = find_programs()
+    if isinstance(found, str):
+        leave_out("chromium", found)
+    return found
 
 
 @pytest.fixture(scope="module")
-def chromium(has_browser: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def chromium(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A window that the tests of a module share; each opens its own page in it."""
-    with browser(tmp_path_factory.mktemp("chromium")) as found:
+    with browser(programs, tmp_path_factory.mktemp("chromium")) as found:
         yield found
 
 

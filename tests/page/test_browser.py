@@ -6,16 +6,17 @@ import msgspec
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.page.browser import Browser, browser
+from tests.analyze.clusters import Cluster
+from tests.page.browser import Browser, Programs, browser
 from tests.page.overviews import HOSTILE, hostile, overview
 from tests.page.served import LIVE, Served, served
+from webhook.overview import build
 from webhook.overview.model import Overview
 from webhook.page.blocks import blocks
 from webhook.page.details import Known, of_file
 from webhook.page.document import whole
 from webhook.page.sheet import Standing
 from webhook.page.words import Language, words
-from tests.analyze.clusters import Cluster
 
 
 def opened(window: Browser, page: Served, query: str = "") -> None:
@@ -174,11 +175,8 @@ def test_the_address_may_say_what_is_filtered(window: Browser, query: str, kept:
 
 
 def test_a_pod_opens_what_explain_says_of_it(window: Browser) -> None:
-    cluster = Cluster()
-    snapshot = cluster.snapshot()
-    from webhook.overview.build import overview as of_snapshot
-
-    with served(of_snapshot(snapshot, [])) as page:
+    snapshot = Cluster().snapshot()
+    with served(build.overview(snapshot, [])) as page:
         opened(window, page)
         window.run("document.querySelector('[data-pod=\"team-a/train\"] .open').click()")
         window.until(lambda: window.all("#dialog-body .conclusion"), "no conclusion")
@@ -245,8 +243,8 @@ def test_the_page_says_since_when_and_why_it_is_not_live(window: Browser) -> Non
     assert window.all("#nodes > li"), "what was known last is still shown"
 
 
-def test_the_browser_chooses_the_language_and_a_link_changes_it(has_browser: None, tmp_path: Path) -> None:
-    with served(overview(2)) as page, browser(tmp_path / "profile", language="zh-CN") as window:
+def test_the_browser_chooses_the_language_and_a_link_changes_it(programs: Programs, tmp_path: Path) -> None:
+    with served(overview(2)) as page, browser(programs, tmp_path / "profile", language="zh-CN") as window:
         opened(window, page)
         assert window.run("return document.documentElement.lang") == "zh"
         assert window.text("#pods-title").startswith("Pod")

@@ -21,10 +21,12 @@ def page() -> Iterator[Served]:
 
 
 @pytest.fixture
-def client(page: Served, without_proxy: None) -> Iterator[httpx.Client]:
+def client(page: Served) -> Iterator[httpx.Client]:
     """The owner's requests."""
     headers = {"Authorization": f"Bearer {page.place.token}"}
-    with httpx.Client(base_url=f"http://127.0.0.1:{page.place.port}", headers=headers, timeout=30) as found:
+    with httpx.Client(
+        base_url=f"http://127.0.0.1:{page.place.port}", headers=headers, timeout=30, trust_env=False
+    ) as found:
         yield found
 
 

@@ -138,5 +138,5 @@ PAGE = tuple(
     replace(each, verbs=(*each.verbs, "watch")) if each.resource in (*_WATCHED, "deviceclasses") else each
     for each in ANALYZE
 )
-"""What ``gpu-topology page`` does, as the person who calls it. Without pods there is no page; what may be listed and not
-watched is listed again and again, and the page says that it is not live."""
+"""What ``gpu-topology page`` does, as the person who calls it. Without pods there is no page; what may be listed
+and not watched is listed again and again, and the page says that it is not live."""

@@ -223,7 +223,8 @@ def _signs(card: Card, x: float, y: float) -> Iterator[Element]:
     if card.state is CardState.SHARED:
         yield el("path", d=f"M{x + 1:g} {y + _HEIGHT - 6:g}h{_WIDTH - 2:g}", class_="slices")
     if card.health is Health.BROKEN:
-        across = f"M{x + 6:g} {y + 13:g}l{_WIDTH - 12:g} {_HEIGHT - 18:g}m0 {18 - _HEIGHT:g}l{12 - _WIDTH:g} {_HEIGHT - 18:g}"
+        wide, high = _WIDTH - 12, _HEIGHT - 18
+        across = f"M{x + 6:g} {y + 13:g}l{wide:g} {high:g}m0 {-high:g}l{-wide:g} {high:g}"
         yield el("path", d=across, class_="broken")
     elif card.health is Health.CORDONED:
         bars = "".join(f"M{x + 6 + 8 * bar:g} {y + _HEIGHT - 3:g}l6 {6 - _HEIGHT:g}" for bar in range(3))

@@ -71,6 +71,8 @@ class FollowedCluster:
         self._certificates = certificates
         self._ahead = timedelta()
         """How much the clock of the API server is ahead of ours."""
+        self._answered, self._away = monotonic(), ""
+        """When the API server answered last, and why it does not; a watch may be silent for a minute."""
         self._kubernetes = ""
         self._around: list[Object] = []
         self._around_read: list[str] = []
@@ -125,13 +127,25 @@ class FollowedCluster:
 
     def standing(self) -> Standing:
         """Whether pods and nodes are followed."""
-        at = _told(datetime.now(UTC) + self._ahead)
+        at, reason = self._heard()
+        if reason:
+            return Standing(live=False, at=_told(at), since=_told(at), reason=reason)
+        return Standing(live=True, at=_told(at))
+
+    def _heard(self) -> tuple[datetime, str]:
+        """Of when the cluster is known, by the clock of the API server; and why that is not this moment."""
+        now = datetime.now(UTC) + self._ahead
+        silent, reason = next(self._silences(), (0.0, ""))
+        return now - timedelta(seconds=silent), reason
+
+    def _silences(self) -> Iterator[tuple[float, str]]:
+        """For how many seconds nothing was heard, where that is too long, and why."""
+        if self._away and (silent := monotonic() - self._answered) > _FAILING_SECONDS:
+            yield silent, self._away
         for cache in (self._pods, self._others["Node"]):
             silent = monotonic() - (cache.confirmed or 0.0)
             if cache.filled and silent > (_FAILING_SECONDS if cache.problem else _SILENT_SECONDS):
-                since = _told(datetime.now(UTC) + self._ahead - timedelta(seconds=silent))
-                return Standing(live=False, at=at, since=since, reason=cache.problem or f"{cache.kind}: silence")
-        return Standing(live=True, at=at)
+                yield silent, cache.problem or f"{cache.kind}: nothing was heard of them for {silent:.0f} s"
 
     def _change(self, _: str, __: object, ___: object) -> None:
         self.changed.set()
@@ -147,7 +161,7 @@ class FollowedCluster:
             "apiVersion": f"{names.PREFIX}v1",
             "kind": SNAPSHOT,
             "metadata": {"name": "cluster"},
-            "at": (datetime.now(UTC) + self._ahead).isoformat(),
+            "at": self._heard()[0].isoformat(),
             "read": sorted([*read, *self._around_read]),
             "unread": unread,
             **({"kubernetes": self._kubernetes} if self._kubernetes else {}),
@@ -155,8 +169,11 @@ class FollowedCluster:
 
     async def _look_around(self) -> None:
         for turn in count():
-            with suppress(ApiError, FormatError):
+            try:
                 await self._read_around(has_secret=turn % _SECRET_TURNS == 0)
+                self._answered, self._away = monotonic(), ""
+            except (ApiError, FormatError) as error:
+                self._away = str(error)
             await asyncio.sleep(_AROUND_SECONDS)
 
     async def _read_around(self, *, has_secret: bool) -> None:
