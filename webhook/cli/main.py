@@ -28,6 +28,7 @@ from webhook.cli import (
     remap,
     serve,
     state,
+    status,
 )
 from webhook.cli.complaint import complain
 from webhook.cli.topology import topology
@@ -48,6 +49,7 @@ app.command()(inject.inject)
 app.command()(bind.bind)
 app.command()(explain.explain)
 app.command()(analyze.analyze)
+app.command()(status.status)
 app.command()(page.page)
 app.command()(agent.agent)
 app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(

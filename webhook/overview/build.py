@@ -70,7 +70,7 @@ class _Picture:
     def overview(self, *, are_judged: bool) -> Overview:
         snapshot = self._snapshot
         pods = tuple(self._pods())
-        at = snapshot.at.astimezone(UTC).isoformat(timespec="seconds") if snapshot.at else ""
+        at = snapshot.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if snapshot.at else ""
         return Overview(
             at=at,
             nodes=tuple(self._node(node) for node in self._nodes.values()),

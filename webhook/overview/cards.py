@@ -104,7 +104,9 @@ def _of_topology(topology: NodeTopology | None, linked: Linked | None) -> Iterab
 
 
 def _links_of(index: int, linked: Linked | None) -> tuple[Health, str]:
-    if linked is None or index in linked.unread:
+    if linked is None:
+        return Health.UNKNOWN, ""  # what is said of the node says why
+    if index in linked.unread:
         return Health.UNKNOWN, _LINKS_UNKNOWN
     return (Health.LINKS_DOWN, fitted(linked.said_of(index))) if index in linked.ailing else (Health.OK, "")
 

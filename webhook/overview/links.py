@@ -45,15 +45,14 @@ class Linked:
 
     def said_of(self, index: int) -> str:
         """What is wrong with the links of a card; empty if nothing is."""
-        label = f"GPU{index} "
+        label = f"GPU{index} has "
         return next((found.removeprefix(label) for found in self._health.findings if found.startswith(label)), "")
 
     def links(self) -> Iterator[Link]:
         """The NVLinks of each pair, and of each card to the switches."""
-        by_label = {gpu.label: gpu.index for gpu in self.topology.gpus}
-        for gpu in self.topology.gpus:
-            if gpu.mig_mode is MigMode.ENABLED:
-                continue
+        usable = [gpu for gpu in self.topology.gpus if gpu.index in self._usable]
+        by_label = {gpu.label: gpu.index for gpu in usable}
+        for gpu in usable:
             for link in gpu.nvlinks:
                 other = by_label.get(link.target)
                 if link.target == NVSWITCH or (other is not None and other > gpu.index):

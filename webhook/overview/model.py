@@ -128,8 +128,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     profile: str
     """The word of ``gpu.topology/profile``; empty for a pod that the webhook did not inject."""
     link: str
-    """Its weakest pair in the words of ``nvidia-smi topo -m``, such as ``NV18`` or ``PHB``; ``NVB`` for NVLink through a
-    third GPU of its own; empty where there is no pair or nothing is known."""
+    """Its weakest pair in the words of ``nvidia-smi topo -m``, such as ``NV18`` or ``PHB``; ``NVB`` for NVLink through
+    a third GPU of its own; empty where there is no pair or nothing is known."""
     bandwidth: float | None
     """GB/s per direction of its weakest pair; None where there is none or nothing is known."""
     best: float | None

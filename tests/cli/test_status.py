@@ -1,0 +1,265 @@
+"""``gpu-topology status`` on files: what it prints, and how it ends."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from rich.console import Console
+
+from tests.analyze.clusters import Cluster, h20, running
+from tests.cli.command import gpu_topology
+from tests.cli.terminal import ESCAPE, on_terminal
+from tests.cli.test_analyze import write
+from tests.overview.scenes import claims, cordoned, fault, group_with_later_pods, mig, pinned, ran, seen
+from webhook.cli.status.picture import picture
+from webhook.cli.status.watch import LEAST_SECONDS, heading, readings
+from webhook.model.errors import GpuTopologyError
+from webhook.overview.limit import limited
+from webhook.overview.model import Overview
+
+NARROW, WIDE = 80, 160
+
+
+def drawn(cluster: Cluster, width: int = NARROW, *, every: bool = False) -> str:
+    """The picture as plain text, without blanks at the ends of lines."""
+    console = Console(width=width, color_system=None, highlight=False, markup=False)
+    with console.capture() as capture:
+        for part in picture(seen(cluster), width=width, every=every):
+            console.print(part)
+    return "\n".join(line.rstrip() for line in capture.get().split("\n"))
+
+
+def test_a_healthy_cluster_in_80_columns() -> None:
+    assert drawn(Cluster()) == dedent(
+        """\
+        paired  2 of 4 free, NVLink healthy, best 240 GB/s
+          0,1[a a ] 2,3[. . ]
+        switched  4 of 8 free, NVLink healthy, best 370.8 GB/s
+          0-7[a a a a . . . . ]
+
+          POD          NODE     CARDS PROFILE   LINK GB/S           TRUE CODE
+        a team-a/pair  paired   0,1   exclusive NV12 240 of 240     -    -
+        a team-a/train switched 0-3   exclusive NV18 370.8 of 370.8 -    -
+
+        2 nodes, 12 cards (6 held, 6 free); 2 pods with GPUs, 0 waiting, 0 slower than
+        others on its node
+        findings: none
+        as of 2026-11-22T12:00:00Z
+
+        [ ] every pair has NVLink   a, b, ... the pod with that letter has the card
+        . free
+        """
+    )
+
+
+def test_a_healthy_cluster_in_160_columns() -> None:
+    lines = drawn(Cluster(), WIDE).splitlines()
+    assert lines[:3] == [
+        "NODE      CARDS                  FREE    NVLINK   BEST GB/S",
+        "paired    0,1[a a ] 2,3[. . ]    2 of 4  healthy  240        NVIDIA A100 80GB PCIe",
+        "switched  0-7[a a a a . . . . ]  4 of 8  healthy  370.8      NVIDIA H20",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (fault("slice on a pair"), "0,1[a a ] 2,3[1 . ]"),
+        (fault("links down"), "0-7[. . . . . .!. . ]"),
+        (fault("lost GPU"), "0-5,7[. . . . . . . ] 6(.x)"),
+        (fault("silent agent"), "0-7(.?.?.?.?.?.?.?.?)"),
+        (fault("worse cards"), "0-7{a . . . . a . . }"),
+        (cordoned, "0,1[a a ] 2,3[. .-]"),
+        (mig, "0,1[. . ] 2,3(. ./)"),
+        (pinned, "0,1[a a ] 2,3[B B ]"),
+        (group_with_later_pods, "0-7[a a a a . . ~ ~ ]"),
+        (claims, "0,1[. . ] 2,3[a a ]"),
+    ],
+    ids=["shared", "links down", "lost", "silent", "cube", "cordoned", "MIG", "chosen", "group", "claims"],
+)
+def test_cells_say_who_has_a_card_and_how_it_is(make: Callable[[Cluster], object], expected: str) -> None:
+    cluster = Cluster()
+    assert expected not in drawn(cluster)
+    make(cluster)
+    assert f"  {expected}\n" in drawn(cluster)
+
+
+@pytest.mark.parametrize(
+    ("make", "clause"),
+    [
+        (fault("slice on a pair"), "1, 2, ... so many pods share it"),
+        (fault("links down"), "a! NVLinks down"),
+        (fault("lost GPU"), "ax cannot be used"),
+        (cordoned, "a- HAMi was told to leave it alone"),
+        (mig, "1/ in MIG mode"),
+        (pinned, "A, B, ... the planner chose the card for that pod"),
+        (group_with_later_pods, "~ kept for later pods of a group"),
+        (fault("worse cards"), "{ } some pairs have NVLink"),
+    ],
+)
+def test_the_legend_has_what_is_used_and_nothing_else(make: Callable[[Cluster], object], clause: str) -> None:
+    cluster = Cluster()
+    assert clause not in drawn(cluster)
+    make(cluster)
+    assert clause in drawn(cluster)
+
+
+def test_a_pod_that_is_slower_than_others_could_be_is_told_with_both_figures() -> None:
+    cluster = Cluster()
+    fault("worse cards")(cluster)
+    text = drawn(cluster)
+    assert "a team-a/unlucky cubes    0,5   exclusive SYS  6 of 40        -    GT330" in text
+    assert "1 slower than" in text
+
+
+def test_waiting_pods_stand_by_themselves_with_what_they_wait_for() -> None:
+    cluster = Cluster()
+    fault("waits for long")(cluster)
+    text = drawn(cluster, WIDE)
+    assert "POD             ASKS    WAITS FOR\nteam-a/patient  8 GPUs  the planner (gate gpu.topology/place)\n" in text
+    assert "1 waiting" in text
+
+
+def test_what_the_program_in_a_pod_found_is_said() -> None:
+    cluster = Cluster()
+    ran(cluster, "pair", state={"terminated": {"exitCode": 12, "message": "GPU-1 is not\x1b[2J there"}})
+    ran(cluster, "train", state={"terminated": {"exitCode": 0}})
+    text = drawn(cluster)
+    assert "240 of 240     NO   -\n" in text
+    assert "370.8 of 370.8 yes  -\n" in text
+    assert r"team-a/pair: GPU-1 is not\x1b[2J there" in text
+
+
+def test_hundreds_of_nodes_are_summed_up_unless_they_lose_something() -> None:
+    cluster = Cluster()
+    for number in range(40):
+        cluster.add_node(h20(f"node{number:02}"))
+        cluster.add(running(f"pod{number:02}", f"node{number:02}", 0, 1))
+    fault("links down")(cluster)
+    text = drawn(cluster)
+    assert "degraded  8 of 8 free" in text
+    assert "\nnode07 " not in text
+    assert "and 42 more nodes with nothing wrong (41 with NVIDIA H20, 1 with NVIDIA A100" in text
+    assert "pod07" in text, "there are few of them"
+    assert "\nnode07 " in drawn(cluster, every=True)
+
+
+def test_hundreds_of_pods_are_summed_up_unless_they_lose_something() -> None:
+    cluster = Cluster()
+    for number in range(60):
+        cluster.add(running(f"pod{number:02}", "switched", 0, 1))
+    fault("worse cards")(cluster)
+    text = drawn(cluster)
+    assert "team-a/unlucky" in text
+    assert "pod07" not in text
+    assert "and 62 more pods that lose nothing. --all shows them" in text
+    assert "pod07" in drawn(cluster, every=True)
+
+
+def test_no_line_is_wider_than_the_terminal() -> None:
+    cluster = Cluster()
+    for name in ("worse cards", "lost GPU", "waits for long", "unreadable topology", "many of a Deployment"):
+        fault(name)(cluster)
+    cluster.add_node(h20("a-node-with-a-name-that-is-as-long-as-names-of-nodes-in-clouds-are.example.com"))
+    for width in (NARROW, 100, 120, WIDE, 200):
+        assert max(map(len, drawn(cluster, width).splitlines())) <= width
+
+
+def test_names_from_the_cluster_are_escaped() -> None:
+    cluster = Cluster()
+    for name in ("evil\x1b[2J", "right\u202eleft"):
+        hostile = running("x", "switched", 4, 5)
+        hostile["metadata"]["name"] = name
+        cluster.add(hostile)
+    text = drawn(cluster, WIDE)
+    assert r"team-a/evil\x1b[2J" in text
+    assert r"team-a/right\u202eleft" in text
+    assert ESCAPE not in text
+    assert "\u202e" not in text
+
+
+def test_without_a_terminal_there_are_no_control_characters(tmp_path: Path) -> None:
+    done = gpu_topology("status", "-f", write(tmp_path / "c.json", Cluster()))
+    assert (done.code, done.err) == (0, "")
+    assert "switched  0-7[a a a a . . . . ]" in done.out
+    assert all(line == line.rstrip() and line.isprintable() for line in done.out.splitlines())
+
+
+def test_a_terminal_gets_colours_unless_it_wants_none(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.json", Cluster())
+    code, text = on_terminal("status", "-f", path)
+    assert code == 0
+    assert ESCAPE in text
+    code, text = on_terminal("status", "-f", path, NO_COLOR="1")
+    assert code == 0
+    assert ESCAPE not in text
+    assert "0,1[a a ] 2,3[. . ]" in text
+
+
+def test_nodes_and_namespaces_can_be_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.json", Cluster())
+    done = gpu_topology("status", "paired", "-f", path)
+    assert done.code == 0
+    assert "team-a/pair " in done.out
+    assert "switched" not in done.out
+    done = gpu_topology("status", "-f", path, "-n", "no-such")
+    assert (done.code, done.out) == (2, "")
+    assert "there is no namespace no-such" in done.err
+    done = gpu_topology("status", "no-such", "-f", path)
+    assert (done.code, done.out) == (2, "")
+    assert "there is no node no-such with GPUs" in done.err
+
+
+def test_json_has_the_whole_picture(tmp_path: Path) -> None:
+    done = gpu_topology("status", "-f", write(tmp_path / "c.json", Cluster()), "-o", "json")
+    assert done.code == 0
+    found = json.loads(done.out)
+    assert [node["name"] for node in found["nodes"]] == ["paired", "switched"]
+    assert found["pods"][0]["bandwidth"] == 240.0
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-A", "-n", "x"], ["--watch"], ["--state", "x", "--kubeconfig", "y"]], ids=lambda each: each[0]
+)
+def test_what_does_not_go_together_is_refused(arguments: list[str], tmp_path: Path) -> None:
+    done = gpu_topology("status", "-f", write(tmp_path / "c.json", Cluster()), *arguments)
+    assert done.code == 2
+    assert "Usage" in done.err
+
+
+def test_pods_of_other_namespaces_are_left_out_and_still_hold_their_cards() -> None:
+    found = limited(seen(Cluster()), namespace="plain", nodes=())
+    assert found.pods == ()
+    assert found.nodes[0].cards[0].holders == ("team-a/pair",)
+
+
+class Flaky:
+    """A cluster that is reached only sometimes."""
+
+    def __init__(self, *answers: bool) -> None:
+        self._answers: Iterator[bool] = iter(answers)
+        self.number = itertools.count()
+
+    def read(self) -> Overview:
+        if not next(self._answers):
+            raise GpuTopologyError("it cannot be reached")
+        return Overview(at=f"time {next(self.number)}")
+
+
+def test_watching_keeps_the_last_picture_while_the_cluster_cannot_be_reached() -> None:
+    slept: list[float] = []
+    found = readings(Flaky(True, False, True).read, slept.append)
+    first, second, third = (next(found) for _ in range(3))
+    assert (first.found.at, first.problem) == ("time 0", "")
+    assert (second.found.at, second.problem) == ("time 0", "it cannot be reached")
+    assert (third.found.at, third.problem) == ("time 1", "")
+    assert min(slept) >= LEAST_SECONDS
+    assert heading(second).plain.startswith("as of time 0, read again after 2 s; Ctrl-C ends\nnot reached at 20")
+
+
+def test_watching_ends_if_the_cluster_was_never_reached() -> None:
+    with pytest.raises(GpuTopologyError, match="cannot be reached"):
+        next(readings(Flaky(False).read, lambda _: None))

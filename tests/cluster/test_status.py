@@ -1,0 +1,133 @@
+"""``gpu-topology status`` at a real API server, as a person with the rights of ``analyze``."""
+
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kubernetes.client import CoreV1Api
+
+from tests.analyze.clusters import Cluster, running
+from tests.cli.command import ROOT, gpu_topology
+from tests.cluster.accounts import permitted, without
+from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
+from tests.cluster.test_analyze import OURS, PATHS, administrator, completed, create, fill
+from tests.overview.scenes import fault, ran
+from webhook.kube.permissions import ANALYZE, Scope
+
+pytestmark = pytest.mark.cluster
+
+PATIENCE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def seeded(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster with a shared card, a lost one, links that are down and a pod with worse cards than there are."""
+    directory, cluster = tmp_path_factory.mktemp("seen"), Cluster()
+    for name in ("slice on a pair", "links down", "lost GPU", "worse cards"):
+        fault(name)(cluster)
+    with running_control_plane(binaries, directory) as plane:
+        with administrator(plane) as client, plane.client() as admin:
+            fill(client, CoreV1Api(admin), cluster)
+            ran(cluster, "pair", image="i", imageID="i", ready=True, restartCount=0, state=_ENDED)
+            path = "/api/v1/namespaces/team-a/pods/pair/status"
+            headers = {"Content-Type": "application/merge-patch+json"}
+            body = {"status": cluster.get("Pod", "pair", "team-a")["status"]}
+            assert client.patch(path, json=body, headers=headers).status_code == 200
+        yield plane
+    shutil.rmtree(directory)
+
+
+_ENDED = {"terminated": {"exitCode": 0, "startedAt": "2026-11-22T12:00:00Z", "finishedAt": "2026-11-22T12:00:01Z"}}
+
+
+@pytest.fixture(scope="module")
+def person(seeded: ControlPlane) -> Path:
+    with seeded.client() as client:
+        return permitted(CoreV1Api(client), seeded, OURS, "watcher", ANALYZE)
+
+
+def test_the_cluster_is_shown_as_it_is(person: Path) -> None:
+    done = gpu_topology("status", "-A", "--kubeconfig", person)
+    assert (done.code, done.err) == (0, "")
+    for cells in (
+        "0,1[a a ] 2,3[1 . ]",
+        "0-7[. . . . . .!. . ]",
+        "0-5,7[. . . . . . . ] 6(.x)",
+        "0-7{a . . . . a . . }",
+    ):
+        assert cells in done.out
+    verified = next(line for line in done.out.splitlines() if "team-a/pair " in line)
+    assert verified.split()[-2:] == ["yes", "-"]
+    slower = next(line for line in done.out.splitlines() if "team-a/unlucky" in line)
+    assert "6 of 40" in slower
+    assert slower.endswith("GT330")
+
+
+def test_a_pod_of_another_namespace_holds_its_cards_and_is_not_listed(person: Path) -> None:
+    done = gpu_topology("status", "-n", "default", "--kubeconfig", person, "-o", "json")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.out)
+    assert found["pods"] == []
+    paired = next(node for node in found["nodes"] if node["name"] == "paired")
+    assert [card["state"] for card in paired["cards"]] == ["held", "held", "shared", "free"]
+
+
+def test_without_the_right_to_all_pods_no_card_is_called_free(seeded: ControlPlane) -> None:
+    with seeded.client() as client:
+        rights = without(ANALYZE, Scope.CLUSTER, "pods", "list")
+        kubeconfig = permitted(CoreV1Api(client), seeded, OURS, "stranger", rights)
+    done = gpu_topology("status", "-A", "--kubeconfig", kubeconfig)
+    assert done.code == 2
+    assert "Have the permission to list pods" in done.err
+
+
+def test_a_cluster_that_cannot_be_reached_ends_with_2(tmp_path: Path, person: Path) -> None:
+    kubeconfig = tmp_path / "config"
+    document = json.loads(person.read_text())
+    document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    kubeconfig.write_text(json.dumps(document))
+    done = gpu_topology("status", "-A", "--kubeconfig", kubeconfig)
+    assert (done.code, done.out) == (2, "")
+    assert "127.0.0.1:1" in done.err
+
+
+def test_watching_shows_a_pod_that_comes_and_ends_with_ctrl_c(person: Path, seeded: ControlPlane) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "webhook", "status", "-A", "--watch", "--kubeconfig", str(person)]
+    settings = {"TERM": "xterm-256color", "PATH": "/usr/bin:/bin", "COLUMNS": "160", "LINES": "60"}
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, env=settings, start_new_session=True
+    ) as process:
+        os.close(theirs)
+        os.set_blocking(ours, False)
+        assert b"a-late-pod" not in _until(ours, b"Ctrl-C ends")
+        with administrator(seeded) as client:
+            late = running("a-late-pod", "switched", 4, 5)
+            create(client, PATHS["Pod"].format(namespace="team-a"), completed(late, {}))
+        _until(ours, b"a-late-pod")
+        process.send_signal(signal.SIGINT)
+        _until(ours, None)
+        assert process.wait(PATIENCE_S) == 0
+    os.close(ours)
+
+
+def _until(terminal: int, text: bytes | None) -> bytes:
+    """What the terminal gets until this text is there; None: until the other end is closed."""
+    said, end = b"", time.monotonic() + PATIENCE_S
+    while text is None or text not in said:
+        assert time.monotonic() < end, said.decode()
+        try:
+            said += os.read(terminal, 65536)
+        except BlockingIOError:
+            time.sleep(0.05)
+        except OSError:  # EIO: nothing holds the other end any more
+            return said
+    return said

@@ -1,0 +1,124 @@
+"""Clusters with one thing to see in each, and what their objects look like."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tests.analyze.clusters import AT, Cluster, Object, cards, pairs, running
+from tests.analyze.faults import FAULTS
+from tests.explain.situations import injected
+from tests.pods import container, pod
+from webhook.analyze.analyzers import analyze
+from webhook.overview.build import overview
+from webhook.overview.model import Node, Overview, Pod
+from webhook.topology.model import MigMode, NvLink
+
+PROGRAM = "gpu-topology-remap"
+
+
+def seen(cluster: Cluster) -> Overview:
+    """The picture of a cluster."""
+    snapshot = cluster.snapshot()
+    return overview(snapshot, analyze(snapshot))
+
+
+def node_of(found: Overview, name: str) -> Node:
+    (node,) = (node for node in found.nodes if node.name == name)
+    return node
+
+
+def pod_of(found: Overview, name: str) -> Pod:
+    (pod_,) = (each for each in found.pods if each.name == name)
+    return pod_
+
+
+def states(node: Node) -> list[str]:
+    return [card.state.value for card in node.cards]
+
+
+def fault(name: str) -> Callable[[Cluster], None]:
+    """One of the seeded faults of ``analyze``."""
+    return next(each.make for each in FAULTS if each.name == name)
+
+
+def annotate_node(cluster: Cluster, name: str, **changes: Any) -> None:
+    """Change every card in the register of HAMi."""
+    annotations = cluster.get("Node", name)["metadata"]["annotations"]
+    gpus = json.loads(annotations["hami.io/node-nvidia-register"])
+    annotations["hami.io/node-nvidia-register"] = json.dumps([gpu | changes for gpu in gpus])
+
+
+def cordoned(cluster: Cluster) -> None:
+    """No pod may come to one node, and HAMi leaves a card of the other alone."""
+    cluster.get("Node", "switched")["spec"] = {"unschedulable": True}
+    cluster.get("Node", "paired")["metadata"]["annotations"]["hami.io/device-cordon"] = "GPU-paired.3"
+
+
+def mig(cluster: Cluster) -> None:
+    """A node with one card in MIG mode, so that the links to its partner are down."""
+    topology = pairs("cut")
+    gpus = [replace(gpu, nvlinks=tuple(map(_down, gpu.nvlinks))) if gpu.index > 1 else gpu for gpu in topology.gpus]
+    gpus[3] = replace(gpus[3], mig_mode=MigMode.ENABLED)
+    cluster.add_node(replace(topology, gpus=tuple(gpus)))
+
+
+def _down(link: NvLink) -> NvLink:
+    return replace(link, active=0)
+
+
+def pinned(cluster: Cluster, *, later: Object | None = None) -> Object:
+    """A pod behind the gate whose cards the planner holds: two of the node ``paired``."""
+    found = injected(pod(container(gpus=2), schedulerName="hami-scheduler"))
+    chosen = cards("paired", 2, 3)
+    placed = {
+        "node": "paired",
+        "cards": chosen,
+        "link": "NVLink",
+        "bandwidth": 240.0,
+        "share": 1.0,
+        "attempt": 1,
+        "at": AT.isoformat(),
+    }
+    metadata = found["metadata"]
+    metadata |= {"name": "pinned", "uid": "uid-pinned", "resourceVersion": "1", "creationTimestamp": AT.isoformat()}
+    metadata["labels"] = metadata.get("labels", {}) | {"gpu.topology/placement": "waiting"}
+    metadata["annotations"] |= {
+        "gpu.topology/placed": json.dumps(placed | ({"later": later} if later else {})),
+        "nvidia.com/use-gpuuuid": ",".join(chosen),
+    }
+    found["spec"]["schedulingGates"] = [{"name": "gpu.topology/place"}]
+    cluster.add(found)
+    return found
+
+
+def group_with_later_pods(cluster: Cluster) -> None:
+    """The first pod of a group has its cards, and the planner keeps others for the second."""
+    first = running("first", "paired", 2, 3)
+    placed = {"node": "paired", "cards": cards("paired", 2, 3), "link": "NVLink", "bandwidth": 240.0, "share": 1.0}
+    later = {"size": 2, "sets": [{"node": "switched", "cards": cards("switched", 6, 7)}]}
+    first["metadata"]["annotations"]["gpu.topology/placed"] = json.dumps(
+        placed | {"attempt": 1, "at": AT.isoformat(), "later": later}
+    )
+    first["metadata"]["labels"] = first["metadata"].get("labels", {}) | {
+        "gpu.topology/placement": "pinned",
+        "gpu.topology/group": "ring",
+    }
+    cluster.add(first)
+
+
+def claims(cluster: Cluster) -> None:
+    """A pod that was given its cards by claims, as bind wrote it down."""
+    topology = pairs("claimable")
+    gpus = tuple(replace(gpu, uuid=f"GPU-claimable{gpu.index}") for gpu in topology.gpus)
+    cluster.add_node(replace(topology, gpus=gpus))
+    fault("claims")(cluster)
+    claimed = cluster.get("Pod", "claimed", "team-a")
+    claimed["spec"]["nodeName"] = "claimable"
+    claimed["metadata"]["annotations"] = {"gpu.topology/claimed-gpus": "main=GPU-claimable2,GPU-claimable3"}
+
+
+def ran(cluster: Cluster, pod_name: str, **status: Any) -> None:
+    """The remap program of a pod has that status."""
+    found = cluster.get("Pod", pod_name, "team-a")
+    found["status"] = {"phase": "Running", "initContainerStatuses": [{"name": PROGRAM, **status}]}

@@ -1,0 +1,156 @@
+"""``gpu-topology status``: the nodes with their cards, and the pods that have them, at a glance."""
+
+import enum
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from webhook.cli.complaint import complain
+from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION
+from webhook.model.errors import GpuTopologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console, RenderableType
+
+    from webhook.cli.status.read import Source
+    from webhook.overview.model import Overview
+
+UNREADABLE = 2
+_COLUMNS = 160
+"""Of a file or a pipe, unless COLUMNS says otherwise."""
+
+
+class Format(enum.StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def status(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
+    nodes: Annotated[list[str] | None, typer.Argument(metavar="[NODE]...", help="Only these nodes.")] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAMESPACE",
+            help="Whose pods; without, that of the current context, or of all files.",
+        ),
+    ] = None,
+    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Pods of all namespaces.")] = False,
+    file: Annotated[list[str] | None, FILE_OPTION] = None,
+    recursive: Annotated[bool, RECURSIVE_OPTION] = False,
+    state: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="State directory, such as 'state save' writes.")
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
+    output: Annotated[Format, typer.Option("--output", "-o", help="text or json.")] = Format.TEXT,
+    every: Annotated[bool, typer.Option("--all", help="Also nodes and pods that lose nothing, where many do.")] = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            "-w",
+            help="Draw again what changes, until Ctrl-C. The cluster is read anew after at least 2 s, and after ten "
+            "times the time that a read took.",
+        ),
+    ] = False,
+) -> None:
+    """Show the GPUs of a cluster: who has each of them, how they are linked, and what pods get of it.
+
+    Ends with exit code 0 if the cluster or the files were read, with 2 if not.
+    """
+    from webhook.cli.status.read import Source
+
+    is_cluster = kubeconfig is not None or (file is None and state is None)
+    _check(namespace, state, kubeconfig, everywhere=all_namespaces)
+    if watch and (not is_cluster or output is Format.JSON):
+        raise typer.BadParameter("it needs a cluster, and no other output than text", param_hint="--watch")
+    try:
+        where, wanted = _where(kubeconfig, namespace, everywhere=all_namespaces) if is_cluster else (None, namespace)
+        source = Source(
+            kubeconfig=where,
+            is_cluster=is_cluster,
+            namespace=wanted,
+            nodes=frozenset(nodes or ()),
+            files=tuple(file or ()),
+            recursive=recursive,
+            state=state,
+            config=config,
+        )
+        _show(source, output, every=every or bool(nodes), watch=watch)
+    except GpuTopologyError as error:
+        complain(f"gpu-topology: {error}")
+        raise typer.Exit(UNREADABLE) from None
+
+
+def _check(namespace: str | None, state: Path | None, kubeconfig: Path | None, *, everywhere: bool) -> None:
+    if namespace is not None and everywhere:
+        raise typer.BadParameter("give either a namespace or all of them", param_hint="--all-namespaces")
+    if kubeconfig is not None and state is not None:
+        raise typer.BadParameter("give either a state directory or a cluster", param_hint="--kubeconfig")
+
+
+def _where(kubeconfig: Path | None, namespace: str | None, *, everywhere: bool) -> tuple[Path | None, str | None]:
+    """The kubeconfig, and the namespace whose pods are shown (None: all)."""
+    from webhook.cli.kubeconfig import namespace_of_context, usual_kubeconfig
+
+    where = kubeconfig or usual_kubeconfig()
+    return where, None if everywhere else namespace or namespace_of_context(where)
+
+
+def _show(source: "Source", output: Format, *, every: bool, watch: bool) -> None:
+    from webhook.cli.status.picture import picture
+
+    if output is Format.JSON:
+        import msgspec
+
+        typer.echo(msgspec.json.format(msgspec.json.encode(source.read())).decode())
+        return
+
+    def draw(found: "Overview", width: int) -> "Sequence[RenderableType]":
+        return picture(found, width=width, every=every)
+
+    console = _console()
+    if not watch:
+        _print(console, draw(source.read(), console.width))
+        return
+    from webhook.cli.status.watch import watch_file, watch_terminal
+
+    with suppress(KeyboardInterrupt):
+        (watch_terminal if console.is_terminal else watch_file)(console, source.read, draw)
+
+
+def _print(console: "Console", parts: "Sequence[RenderableType]") -> None:
+    """On a terminal as they are; elsewhere without blanks at the ends of lines."""
+    if console.is_terminal:
+        for part in parts:
+            console.print(part)
+        return
+    with console.capture() as capture:
+        for part in parts:
+            console.print(part)
+    typer.echo("\n".join(line.rstrip() for line in capture.get().split("\n")), nl=False)
+
+
+def _console() -> "Console":
+    """Standard output: in colours and as wide as the terminal, or plain and wide."""
+    import os
+
+    from rich.console import Console
+
+    from webhook.cli.topology.colours import terminal
+
+    found = terminal()
+    if found is None:
+        columns = os.environ.get("COLUMNS", "")
+        return Console(highlight=False, markup=False, width=int(columns) if columns.isdigit() else _COLUMNS)
+    return Console(highlight=False, markup=False, color_system="auto" if found.color_system else None)

@@ -1,0 +1,46 @@
+"""What the characters of the cells mean, as far as they are used."""
+
+from collections.abc import Iterable
+
+from webhook.cli.status.marks import FREE, KEPT, MIG, MORE, UNKNOWN
+from webhook.overview.groups import Joined
+
+BRACKETS = {Joined.ALL: ("[", "]"), Joined.PARTLY: ("{", "}"), Joined.NOT: ("(", ")")}
+_JOINED = (
+    (Joined.ALL, "[ ] every pair has NVLink"),
+    (Joined.PARTLY, "{ } some pairs have NVLink"),
+    (Joined.NOT, "( ) no NVLink"),
+)
+_WHO = (
+    (str.islower, "a, b, ... the pod with that letter has the card"),
+    (str.isupper, "A, B, ... the planner chose the card for that pod"),
+    (str.isdigit, "1, 2, ... so many pods share it"),
+    (MORE.__eq__, f"{MORE} more pods than there are letters or digits"),
+    (KEPT.__eq__, f"{KEPT} kept for later pods of a group"),
+    (FREE.__eq__, f"{FREE} free"),
+    (UNKNOWN.__eq__, f"{UNKNOWN} not known whether it is free"),
+)
+_HOW = {
+    "!": "a! NVLinks down",
+    "x": "ax cannot be used",
+    "-": "a- HAMi was told to leave it alone",
+    "?": "a? links not known",
+    MIG: f"1{MIG} in MIG mode",
+}
+
+
+def legend(used: Iterable[str], joined: Iterable[Joined]) -> list[str]:
+    """Clauses, in a fixed order.
+
+    Args:
+        used: As :func:`webhook.cli.status.marks.used` gives them.
+        joined: The groups that were drawn.
+    """
+    used, joined = set(used), set(joined)
+    who = {each[1] for each in used if each[0] == "1"}
+    how = {each[1] for each in used if each[0] == "2"}
+    return [
+        *(said for kind, said in _JOINED if kind in joined),
+        *(said for is_it, said in _WHO if any(is_it(mark) for mark in who)),
+        *(said for sign, said in _HOW.items() if sign in how),
+    ]

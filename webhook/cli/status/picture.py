@@ -1,0 +1,144 @@
+"""The whole picture, for a terminal or a file of so many columns."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from webhook.cli.status import nodes, pods
+from webhook.cli.status.legend import legend
+from webhook.cli.status.marks import used
+from webhook.cli.status.nodes import DrawnNode
+from webhook.draw.sentences import counted, listed
+from webhook.overview.model import CardState, Finding, Level, Overview, Pod
+from webhook.overview.notable import is_available, is_notable_node, is_notable_pod, is_slower
+from webhook.printable import fitted
+
+FEW_NODES, FEW_PODS = 24, 48
+"""So many are shown, whatever their state."""
+_STATES = (
+    (CardState.HELD, "held"),
+    (CardState.SHARED, "shared"),
+    (CardState.CHOSEN, "chosen"),
+    (CardState.FREE, "free"),
+    (CardState.UNKNOWN, "not known"),
+)
+_LEVELS = ((Level.ERROR, "error", "red"), (Level.WARNING, "warning", "yellow"), (Level.INFO, "open question", ""))
+_TEXT_LIMIT = 300
+_MOST = 20
+"""Lines of one kind about what is wrong; ``analyze`` tells the rest."""
+_Shown = TypeVar("_Shown")
+
+
+def picture(found: Overview, *, width: int, every: bool = False) -> list[RenderableType]:
+    """Nodes, pods, what is wrong, totals and a legend, from the top to the bottom.
+
+    Args:
+        found: What is shown.
+        width: Columns.
+        every: Whether nodes and pods are shown that lose nothing, however many there are.
+    """
+    shown, others = _chosen(found.nodes, FEW_NODES, is_notable_node, every=every)
+    drawn = [nodes.drawn(node) for node in shown]
+    parts: list[RenderableType] = [] if found.nodes else [Text("There is no node with GPUs.")]
+    if drawn:
+        parts.append(nodes.node_lines(drawn, width))
+    if others:
+        parts.append(nodes.rest(others))
+    parts += _section(_limited(line for each in drawn for line in nodes.troubles(each.node)))
+    parts += _pods(found.pods, drawn, width, every=every)
+    parts += _section(_limited(map(_finding, _bad(found.findings))))
+    parts += _section([*totals(found), *_limited(map(_unread, found.unread))])
+    return parts + _section(_legend(drawn, width))
+
+
+def _chosen(
+    found: Sequence[_Shown], few: int, is_notable: Callable[[_Shown], bool], *, every: bool
+) -> tuple[list[_Shown], list[_Shown]]:
+    """Those that are shown, and the others."""
+    if every or len(found) <= few:
+        return list(found), []
+    return [each for each in found if is_notable(each)], [each for each in found if not is_notable(each)]
+
+
+def _section(lines: Sequence[RenderableType]) -> list[RenderableType]:
+    """With a blank line before it, if there is something in it."""
+    return [Text(), *lines] if lines else []
+
+
+def _limited(lines: Iterable[Text]) -> list[Text]:
+    every = list(lines)
+    return every if len(every) <= _MOST else [*every[:_MOST], Text(f"and {len(every) - _MOST} more, see -o json")]
+
+
+def _pods(found: Sequence[Pod], drawn: Sequence[DrawnNode], width: int, *, every: bool) -> Iterator[RenderableType]:
+    shown, others = _chosen(found, FEW_PODS, is_notable_pod, every=every)
+    letters = {each.node.name: each.letters for each in drawn}
+    with_cards = [pod for pod in shown if not pod.waits_for]
+    waiting = [pod for pod in shown if pod.waits_for]
+    if with_cards:
+        yield Text()
+        yield pods.with_cards(with_cards, letters, width)
+    if others:
+        yield from () if with_cards else (Text(),)
+        yield Text(f"and {counted(len(others), 'more pod')} that lose nothing. --all shows them")
+    if waiting:
+        yield Text()
+        yield pods.waiting(waiting)
+    yield from _section(_limited(pods.reasons(shown)))
+
+
+def _bad(findings: Iterable[Finding]) -> list[Finding]:
+    return [each for each in findings if each.level in (Level.ERROR, Level.WARNING)]
+
+
+def _finding(finding: Finding) -> Text:
+    style = next(style for level, _, style in _LEVELS if level is finding.level)
+    about = f"{fitted(finding.about, _TEXT_LIMIT)}: " if finding.about else ""
+    text = Text(f"{finding.code} ", style=style).append(about, style="dim not bold")
+    return text.append(fitted(finding.text, _TEXT_LIMIT), style="not dim default")
+
+
+def _unread(said: str) -> Text:
+    return Text("not read: ", style="yellow").append(fitted(said, _TEXT_LIMIT), style="default")
+
+
+def totals(found: Overview) -> list[Text]:
+    """What there is in all, and when it was read."""
+    every = [card for node in found.nodes for card in node.cards]
+    lost = sum(card.state is CardState.FREE and not is_available(card) for card in every)
+    states = Counter(card.state for card in every) - Counter({CardState.FREE: lost})
+    cards = [f"{states[state]} {word}" for state, word in _STATES if states[state]]
+    cards += [f"{lost} out of use"] if lost else []
+    waiting = sum(bool(pod.waits_for) for pod in found.pods)
+    slower = sum(is_slower(pod) for pod in found.pods)
+    said = f"{counted(len(found.nodes), 'node')}, {counted(len(every), 'card')}"
+    said += f" ({', '.join(cards)}); " if cards else "; "
+    said += f"{counted(len(found.pods), 'pod')} with GPUs, {waiting} waiting, {slower} slower than others on its node"
+    lines = [Text(said), _judged(found)]
+    return [*lines, Text(f"as of {fitted(found.at)}", style="dim")] if found.at else lines
+
+
+def _judged(found: Overview) -> Text:
+    if not found.are_judged:
+        return Text("findings: not judged yet")
+    of_nodes = (finding for node in found.nodes for finding in node.findings)
+    of_pods = (finding for pod in found.pods for finding in pod.findings)
+    levels = Counter(finding.level for finding in (*found.findings, *of_nodes, *of_pods))
+    said = [counted(levels[level], noun) for level, noun, _ in _LEVELS if levels[level]]
+    return Text(f"findings: {listed(said)}; gpu-topology analyze tells them" if said else "findings: none")
+
+
+def _legend(drawn: Sequence[DrawnNode], width: int) -> list[Text]:
+    """Clauses side by side, as many as a line has room for."""
+    cells = (cell for each in drawn for cell in each.cells)
+    clauses = legend(used(cells), (joined for each in drawn for joined in each.joined))
+    lines: list[str] = []
+    for clause in clauses:
+        if lines and len(lines[-1]) + 3 + len(clause) <= width:
+            lines[-1] += f"   {clause}"
+        else:
+            lines.append(clause)
+    return [Text(line, style="dim") for line in lines]

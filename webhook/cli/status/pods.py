@@ -1,0 +1,87 @@
+"""The pods of a picture: what their cards are, and what they wait for that have none."""
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from webhook.cli.status.nodes import speed
+from webhook.draw.choices import ranges
+from webhook.draw.sentences import counted
+from webhook.overview.model import Level, Pod, Verified
+from webhook.overview.notable import is_slower, worst
+from webhook.printable import fitted, printable
+
+_VERIFIED = {Verified.YES: ("yes", "green"), Verified.NO: ("NO", "bold red"), Verified.UNKNOWN: ("-", "dim")}
+_LEVEL_STYLES = {Level.ERROR: "red", Level.WARNING: "yellow"}
+_ROOMY = 100
+_TEXT_LIMIT = 400
+
+
+def with_cards(pods: Sequence[Pod], letters: Mapping[str, Mapping[str, str]], width: int) -> RenderableType:
+    """Pods on nodes.
+
+    Args:
+        pods: Those.
+        letters: By node and key of the pod.
+        width: Columns.
+    """
+    table = Table(box=None, pad_edge=False, show_edge=False, padding=(0, 2 if width >= _ROOMY else 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    table.add_column("POD", overflow="fold", ratio=3 if width < _ROOMY else None)
+    table.add_column("NODE", overflow="fold", ratio=2 if width < _ROOMY else None)
+    table.add_column("CARDS", overflow="fold")
+    for heading in ("PROFILE", "LINK", "GB/S", "VERIFIED" if width >= _ROOMY else "TRUE", "CODE"):
+        table.add_column(heading, no_wrap=True)
+    for pod in pods:
+        table.add_row(Text(letters.get(pod.node, {}).get(pod.key, "")), *_cells(pod))
+    return table
+
+
+def _cells(pod: Pod) -> tuple[Text, ...]:
+    said, style = _VERIFIED[pod.verified]
+    return (
+        Text(printable(pod.key)),
+        Text(printable(pod.node)),
+        Text(ranges(pod.cards).replace(", ", ",") or "-"),
+        Text(printable(pod.profile) or "-"),
+        Text(pod.link or "-"),
+        _bandwidth(pod),
+        Text(said, style=style),
+        code(pod),
+    )
+
+
+def _bandwidth(pod: Pod) -> Text:
+    if pod.bandwidth is None or pod.best is None:
+        return Text("-")
+    text = f"{speed(pod.bandwidth)} of {speed(pod.best)}"
+    return Text(text, style="bold red" if is_slower(pod) else "green")
+
+
+def code(pod: Pod) -> Text:
+    """The code of its worst finding."""
+    finding = worst(pod.findings)
+    return Text(finding.code, style=_LEVEL_STYLES.get(finding.level, "")) if finding else Text("-")
+
+
+def waiting(pods: Sequence[Pod]) -> RenderableType:
+    """Pods without a Binding, and what they wait for."""
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    table.add_column("POD", overflow="fold", ratio=2)
+    table.add_column("ASKS", no_wrap=True)
+    table.add_column("WAITS FOR", overflow="fold", ratio=4)
+    for pod in pods:
+        asks = "claims" if pod.wanted is None else counted(pod.wanted, "GPU")
+        table.add_row(Text(printable(pod.key)), asks, Text(fitted(pod.waits_for, _TEXT_LIMIT)))
+    return table
+
+
+def reasons(pods: Sequence[Pod]) -> list[Text]:
+    """Why the program in pods found other cards."""
+    return [
+        Text(f"{printable(pod.key)}: ", style="dim").append(fitted(pod.why, _TEXT_LIMIT), style="not dim")
+        for pod in pods
+        if pod.why
+    ]

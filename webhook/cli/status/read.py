@@ -1,0 +1,66 @@
+"""Reads the picture: from a cluster, or from files."""
+
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from webhook.analyze.analyzers import analyze
+from webhook.analyze.snapshot import Snapshot
+from webhook.cli.manifests import ManifestFile, read_files
+from webhook.cli.snapshot.read import from_cluster, from_files
+from webhook.model.errors import GpuTopologyError
+from webhook.overview.build import overview
+from webhook.overview.limit import limited
+from webhook.overview.model import Overview
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What to read, and what to show of it."""
+
+    kubeconfig: Path | None
+    """Of the cluster; None: the one in which this program runs as a pod."""
+    is_cluster: bool
+    """Whether a cluster is read."""
+    namespace: str | None
+    """Whose pods are shown; None: those of all."""
+    nodes: Collection[str]
+    """Those that are shown; empty: all."""
+    files: tuple[str, ...] = ()
+    recursive: bool = False
+    state: Path | None = None
+    config: Path | None = None
+
+    def read(self) -> Overview:
+        """The picture as it is now.
+
+        Raises:
+            GpuTopologyError: it cannot be read, or has no such namespace or node.
+        """
+        snapshot, are_all_pods = self._cluster() if self.is_cluster else (self._files(), True)
+        found = analyze(snapshot, namespace=None if are_all_pods else self.namespace)
+        whole = overview(snapshot, found, are_all_pods=are_all_pods)
+        return limited(whole, namespace=self.namespace, nodes=self.nodes)
+
+    def _manifests(self) -> Iterator[ManifestFile]:
+        return read_files(list(self.files), recursive=self.recursive)
+
+    def _files(self) -> Snapshot:
+        return from_files(self._manifests(), self.state, self.namespace, self.config).snapshot
+
+    def _cluster(self) -> tuple[Snapshot, bool]:
+        """Also whether the pods of all namespaces were read: only then it is known which cards are free.
+
+        Who may list the pods of one namespace only gets the picture without that.
+        """
+        if self.namespace is None:
+            return self._pods_of(None), True
+        with suppress(GpuTopologyError):
+            snapshot = self._pods_of(None)
+            if "Namespace" not in snapshot.read or self.namespace in snapshot.namespaces:
+                return snapshot, True
+        return self._pods_of(self.namespace), False
+
+    def _pods_of(self, namespace: str | None) -> Snapshot:
+        return from_cluster(self.kubeconfig, namespace, self.config, files=self._manifests()).snapshot

@@ -1,0 +1,68 @@
+"""Cards of a node that NVLink joins: pairs, islands, and those behind switches."""
+
+import enum
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from webhook.overview.model import Node
+
+
+class Joined(enum.StrEnum):
+    """How the cards of a group are joined."""
+
+    ALL = "all"
+    """Every pair has NVLink."""
+    PARTLY = "partly"
+    """Every card has NVLink to some other one of the group."""
+    NOT = "not"
+    """No card has NVLink."""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Cards of a node."""
+
+    joined: Joined
+    indices: tuple[int, ...]
+    """Ascending."""
+
+
+def groups(node: Node) -> tuple[Group, ...]:
+    """Every card in one group, by their first cards; those without NVLink together, in the end.
+
+    Only links that are up join: a pair whose links are all down is none.
+    """
+    partners = _partners(node)
+    alone, found, seen = [], [], set[int]()
+    for index in sorted(partners):
+        if not partners[index]:
+            alone.append(index)
+        elif index not in seen:
+            members = tuple(sorted(_reached(index, partners)))
+            seen.update(members)
+            is_whole = all(len(partners[member]) == len(members) - 1 for member in members)
+            found.append(Group(Joined.ALL if is_whole else Joined.PARTLY, members))
+    return (*found, Group(Joined.NOT, tuple(alone))) if alone else tuple(found)
+
+
+def _partners(node: Node) -> Mapping[int, set[int]]:
+    found: dict[int, set[int]] = {card.index: set() for card in node.cards}
+    up = [link for link in node.links if link.active]
+    switched = {link.one for link in up if link.other is None}
+    for index in switched:
+        found[index] |= switched - {index}
+    for link in up:
+        if link.other is not None:
+            found[link.one].add(link.other)
+            found[link.other].add(link.one)
+    return found
+
+
+def _reached(start: int, partners: Mapping[int, set[int]]) -> Iterator[int]:
+    seen, waiting = {start}, [start]
+    while waiting:
+        index = waiting.pop()
+        yield index
+        new = partners[index] - seen
+        seen |= new
+        waiting += new

@@ -1,0 +1,33 @@
+"""A part of a picture: some nodes, or the pods of one namespace."""
+
+from collections.abc import Collection
+
+import msgspec
+
+from webhook.model.errors import GpuTopologyError
+from webhook.overview.model import Overview
+from webhook.printable import fitted
+
+
+def limited(whole: Overview, *, namespace: str | None, nodes: Collection[str]) -> Overview:
+    """The same with these nodes and the pods of this namespace only. Cards keep their holders of other namespaces.
+
+    Args:
+        whole: The picture.
+        namespace: Whose pods are shown; None: those of all.
+        nodes: Names of the nodes that are shown, with the pods on them; empty: all, and pods without a node.
+
+    Raises:
+        GpuTopologyError: there is no such node.
+    """
+    known = {node.name for node in whole.nodes}
+    missing = sorted(set(nodes) - known)
+    if missing:
+        raise GpuTopologyError(f"there is no node {fitted(missing[0])} with GPUs in this cluster")
+    return msgspec.structs.replace(
+        whole,
+        nodes=tuple(node for node in whole.nodes if not nodes or node.name in nodes),
+        pods=tuple(
+            pod for pod in whole.pods if namespace in (None, pod.namespace) and (not nodes or pod.node in nodes)
+        ),
+    )
