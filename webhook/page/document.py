@@ -179,7 +179,7 @@ def _grid(words: Words, lists: Mapping[str, Sequence[Element]], found: Blocks) -
         el("p", words("nodes.hint"), class_="quiet script"),
         _list("ul", "nodes", lists, data_density=density(len(lists["nodes"])) if found else "medium"),
         _more("nodes"),
-        _empty("nodes", words("nodes.empty")),
+        _empty("nodes", words("nodes.empty"), lists),
         aria_labelledby="nodes-title",
         class_="grid",
     )
@@ -197,7 +197,7 @@ def _side(words: Words, lists: Mapping[str, Sequence[Element]]) -> Element:
             _heading(name, words(f"{name}.title")),
             _list("ul", name, lists, class_="cards"),
             _more(name),
-            _empty(name, words(f"{name}.empty")),
+            _empty(name, words(f"{name}.empty"), lists),
             aria_labelledby=f"{name}-title",
         )
 
@@ -208,8 +208,9 @@ def _more(name: str) -> Element:
     return el("button", type="button", class_="more", data_more=name, hidden=True)
 
 
-def _empty(name: str, text: str) -> Element:
-    return el("p", text, id=f"{name}-empty", class_="quiet", hidden=True)
+def _empty(name: str, text: str, lists: Mapping[str, Sequence[Element]]) -> Element:
+    is_known = any(lists.values())
+    return el("p", text, id=f"{name}-empty", class_="quiet", hidden=not is_known or bool(lists[name]))
 
 
 def _pods(words: Words, lists: Mapping[str, Sequence[Element]]) -> Element:
@@ -218,7 +219,7 @@ def _pods(words: Words, lists: Mapping[str, Sequence[Element]]) -> Element:
         _heading("pods", words("pods.title")),
         _table("pods", words, _POD_COLUMNS, lists),
         _more("pods"),
-        _empty("pods", words("pods.empty")),
+        _empty("pods", words("pods.empty"), lists),
         aria_labelledby="pods-title",
     )
 
@@ -229,7 +230,7 @@ def _nodes(words: Words, lists: Mapping[str, Sequence[Element]]) -> Element:
         _heading("node-rows", words("node-rows.title")),
         _table("node-rows", words, _NODE_COLUMNS, lists),
         _more("node-rows"),
-        _empty("node-rows", words("nodes.empty")),
+        _empty("node-rows", words("nodes.empty"), lists),
         aria_labelledby="node-rows-title",
     )
 
