@@ -9,12 +9,12 @@ REMAP_IMAGE ?= $(shell echo '$(IMAGE)' | sed -E 's#[^/:]+(:[^/:]+)?$$#gpu-topolo
 PROCESSES ?= 2
 QUICK := $(addprefix tests/,admit allocation bind docs model resolve review test_house.py)
 
-.PHONY: demo test quick fast fuzz control-plane cluster load attacks run bench chart docs image image-test check krew lint lock clean messages compatibility
+.PHONY: demo test quick fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check krew lint lock clean messages compatibility
 
 demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
 
-test: check                 ## everything that CI runs, in PROCESSES=2 processes; the control plane is built while the fast tests run
+test: check browser         ## everything that CI runs, in PROCESSES=2 processes; the control plane is built while the fast tests run
 	$(MAKE) --no-print-directory -j2 fast control-plane
 	$(BIN)/python -m pytest -n $(PROCESSES) -m cluster
 
@@ -25,6 +25,14 @@ quick: .venv/installed      ## ten seconds while you work: linter, import contra
 	$(BIN)/ruff check --quiet .
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --quiet --hypothesis-profile=quick $(QUICK)
+
+# Without a browser it fails nowhere here: the tests decide whether they may be left out.
+browser:                    ## Debian's Chromium and its driver, for the tests of the page, if they are not there; as root
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		{ apt-get -qq update && apt-get -qq install --yes --no-install-recommends chromium chromium-driver; } \
+			|| echo 'NO BROWSER: chromium cannot be installed; the tests of the page are left out' >&2; \
+	else echo 'NO BROWSER: install chromium and chromium-driver, as Debian names them, for the tests of the page' >&2; fi
 
 fuzz: .venv/installed       ## inputs bent by chance, guided by coverage: make fuzz TARGET=review SECONDS=3600; without TARGET all, a minute each
 	for target in $(or $(TARGET),$$($(BIN)/python -m tests.fuzz --list)); do \

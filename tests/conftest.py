@@ -1,4 +1,4 @@
-"""For all tests: how much hypothesis looks at, programs from Go, and an environment that names no proxy.
+"""For all tests: how much hypothesis looks at, programs from Go, a browser, and an environment that names no proxy.
 
 ``--hypothesis-profile=explore`` makes hypothesis look at more, ``quick`` at less.
 """
@@ -11,6 +11,7 @@ pytest_plugins = [
     "tests.chart.helm",
     "tests.ports",
     "tests.figures",
+    "tests.page.chromium",
     "tests.workers",
     "tests.compatibility.noting",
 ]

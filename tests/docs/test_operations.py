@@ -34,9 +34,10 @@ SECTIONS = {
     "AGENT_TAINTS": "### An agent with `--taint-devices`",
     "EXPLAIN": "### A person with `gpu-topology explain`",
     "ANALYZE": "## Permissions of the caller",
+    "PAGE": "## Permissions of the viewer",
     "PLAN": "### A person with `gpu-topology topology plan`",
 }
-"""Where docs/security.md, or docs/analyze.md, has what each list of webhook/kube/permissions.py allows."""
+"""Where docs/security.md, docs/analyze.md or docs/page.md has what each list of webhook/kube/permissions.py allows."""
 SCOPES = {
     Scope.CLUSTER: "cluster",
     Scope.OWN_NAMESPACE: "own namespace",
@@ -61,7 +62,7 @@ def test_every_permission_label_has_a_row(page: str) -> None:
 
 
 def test_every_permission_of_a_program_is_explained_and_no_other() -> None:
-    page = text("docs/security.md") + text("docs/analyze.md")
+    page = "".join(map(text, ("docs/security.md", "docs/analyze.md", "docs/page.md")))
     for program, allowed in lists_of_permissions().items():
         section = page.split(SECTIONS[program] + "\n")[1].split("\n#")[0]
         documented = {

@@ -17,18 +17,23 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(enco
 WORKLOADS = ROOT / "examples" / "workloads"
 
 
-def test_it_has_the_code_the_types_and_the_examples_and_nothing_else(wheel: Path) -> None:
+def test_it_has_the_code_the_types_the_examples_and_the_page_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         found = set(archive.namelist())
     code = {str(path.relative_to(ROOT)) for name in ("webhook", "certs") for path in (ROOT / name).rglob("*.py")}
     marks = {"webhook/py.typed", "certs/py.typed"}
+    page = {
+        str(path.relative_to(ROOT))
+        for folder in ("assets", "texts")
+        for path in (ROOT / "webhook" / "page" / folder).iterdir()
+    }
     examples = {
         f"webhook/cli/demo/packaged_examples/{path.relative_to(ROOT / 'examples')}"
         for path in (ROOT / "examples").rglob("*")
         if path.is_file()
     }
     of_itself = {name for name in found if name.startswith(f"gpu_topology_webhook-{__version__}.dist-info/")}
-    assert found - of_itself == code | marks | examples
+    assert found - of_itself == code | marks | examples | page
 
 
 def test_it_says_who_it_is_and_where_it_comes_from(wheel: Path) -> None:
@@ -53,7 +58,7 @@ def test_the_version_is_that_of_the_code(installed: Environment) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["", "serve", "inject", "bind", "explain", "agent", "remap", "certs", "topology", "demo"]
+    "command", ["", "serve", "inject", "bind", "explain", "page", "agent", "remap", "certs", "topology", "demo"]
 )
 def test_every_command_has_help(installed: Environment, command: str) -> None:
     done = installed.run(*command.split(), "--help")
@@ -75,6 +80,13 @@ def test_a_pod_from_standard_input_is_explained(installed: Environment) -> None:
     assert done.returncode in {0, 1}  # 1: a condition fails
     assert done.stderr == ""
     assert "ml-workloads/train" in done.stdout
+
+
+def test_the_page_is_written_with_its_style_and_its_script(installed: Environment) -> None:
+    done = installed.run("page", "-o", "html", "--state", str(ROOT / "examples" / "state"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "//@ts-check" in done.stdout
+    assert ":root {" in done.stdout
 
 
 def test_the_demo_brings_its_examples_and_says_that_it_has_no_driver(installed: Environment) -> None:

@@ -71,13 +71,29 @@ def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
         yield from found
 
 
+def report_of(snapshot: Snapshot, namespace: str, name: str) -> Report | None:
+    """What ``explain`` says of one pod; None if there is none of that name, or it asks for no GPUs.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    known = next((each for each in snapshot.pods if (each.namespace, each.name) == (namespace, name)), None)
+    if known is None:
+        return None
+    return _report(snapshot, known, known.pod, _Surroundings(snapshot))
+
+
+def _report(snapshot: Snapshot, known: KnownPod, pod: Pod, around: "_Surroundings") -> Report | None:
+    claims = snapshot.claims.of(pod, known.namespace) if pod.has_claims else KnownClaims()
+    return explain(_evidence(snapshot, known, pod, claims, around)) if _asks_for_gpus(snapshot, pod, claims) else None
+
+
 def _findings(snapshot: Snapshot, known: KnownPod, around: "_Surroundings") -> Iterator[Diagnosis]:
     pod = known.pod
-    claims = snapshot.claims.of(pod, known.namespace) if pod.has_claims else KnownClaims()
-    if not _asks_for_gpus(snapshot, pod, claims):
+    report = _report(snapshot, known, pod, around)
+    if report is None:
         return
     holder = holder_of(known, pod)
-    report = explain(_evidence(snapshot, known, pod, claims, around))
     for finding in report.findings:
         severity = _severity(finding)
         if severity is not None and not _is_idle(finding, report):

@@ -24,6 +24,7 @@ from webhook.cli import (
     demo,
     explain,
     inject,
+    page,
     place,
     remap,
     serve,
@@ -51,6 +52,7 @@ app.command()(bind.bind)
 app.command()(explain.explain)
 app.command()(analyze.analyze)
 app.command()(status.status)
+app.command()(page.page)
 app.command()(agent.agent)
 app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
     remap.remap

@@ -1,6 +1,6 @@
 """What the programs may do at the API server, and nothing beyond it. Roles are tested against this list."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from webhook.model.names import PLANNER_LEASE
@@ -135,3 +135,7 @@ ANALYZE = (
 is no answer; what else is not allowed is a finding. Of the Secret only the certificates are looked at, which are
 public. With ``analyze -n NAMESPACE`` pods, claims and templates are listed in that namespace alone, and that namespace
 is got instead of all listed."""
+
+PAGE = tuple(replace(each, verbs=(*each.verbs, "watch")) if "list" in each.verbs else each for each in ANALYZE)
+"""What ``gpu-topology page`` does, as the person who calls it. Without pods there is no page; what may be listed
+and not watched is listed again and again, and the page says that it is not live."""

@@ -31,13 +31,14 @@ _FORBIDDEN, _NO_SUCH_PATH = 403, 404
 
 
 @dataclass(frozen=True, slots=True)
-class _Collection:
+class Collection:
     """Objects of one kind."""
 
     kind: str
     version: str
     path: str
     query: str = ""
+    has_namespaces: bool = False
 
     @property
     def resource(self) -> str:
@@ -46,30 +47,32 @@ class _Collection:
 
 
 _SCHEDULER = "labelSelector=" + quote("=".join(names.HAMI_SCHEDULER_LABEL), safe="")
-_EVERYWHERE = (
-    _Collection("Node", "v1", "/api/v1/nodes"),
-    _Collection("ConfigMap", "v1", resources.ALL_CONFIG_MAPS.path, resources.ALL_CONFIG_MAPS.query),
-    _Collection("Lease", "coordination.k8s.io/v1", resources.ALL_LEASES.path, resources.ALL_LEASES.query),
-    _Collection("Deployment", "apps/v1", "/apis/apps/v1/deployments", _SCHEDULER),
-    _Collection(
+EVERYWHERE = (
+    Collection("Node", "v1", "/api/v1/nodes"),
+    Collection("ConfigMap", "v1", resources.ALL_CONFIG_MAPS.path, resources.ALL_CONFIG_MAPS.query, True),
+    Collection("Lease", "coordination.k8s.io/v1", resources.ALL_LEASES.path, resources.ALL_LEASES.query, True),
+    Collection("Deployment", "apps/v1", "/apis/apps/v1/deployments", _SCHEDULER, True),
+    Collection(
         CONFIGURATION,
         "admissionregistration.k8s.io/v1",
         "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
     ),
-    _Collection("DeviceClass", "resource.k8s.io/v1", "/apis/resource.k8s.io/v1/deviceclasses"),
+    Collection("DeviceClass", "resource.k8s.io/v1", "/apis/resource.k8s.io/v1/deviceclasses"),
 )
 _CLAIMS_API = "/apis/resource.k8s.io/v1"
-_SLICES = _Collection(SLICE, VERSION, f"{_CLAIMS_API}/resourceslices")
-_NAMESPACES = _Collection("Namespace", "v1", "/api/v1/namespaces")
+NAMESPACES = Collection("Namespace", "v1", "/api/v1/namespaces")
 
 
 @dataclass(slots=True)
-class _Found:
+class Found:
+    """What was read so far."""
+
     documents: Documents = field(default_factory=Documents)
     read: list[str] = field(default_factory=list)
     unread: list[Object] = field(default_factory=list)
 
     def leave_out(self, what: str, problem: object) -> None:
+        """It cannot be read."""
         self.unread.append({"what": what, "problem": str(problem)})
 
 
@@ -86,20 +89,19 @@ def read_cluster(kubeconfig: Where, namespace: str | None, certificates: Certifi
     Raises:
         GpuTopologyError: the API server cannot be asked, its pods may not be listed, or there is no such namespace.
     """
-    return asyncio.run(_read(kubeconfig, namespace, certificates))
-
-
-async def _read(kubeconfig: Where, namespace: str | None, certificates: CertificateSettings) -> Documents:
     session = connect(kubeconfig, user_agent=names.ANALYZE_USER_AGENT, seconds=api_server.SECONDS)
-    found = _Found()
+    return asyncio.run(_read(session, namespace, certificates))
+
+
+async def _read(session: Session, namespace: str | None, certificates: CertificateSettings) -> Documents:
+    found = Found()
     try:
-        kubernetes, at = await _version(session, found)
+        kubernetes, at = await version_of(session, found)
         await _namespaces(session, namespace, found)
         await _pods(session, namespace, found)
-        for collection in _EVERYWHERE:
+        for collection in (*EVERYWHERE, *of_claims(namespace)):
             await _wanted(session, collection, found)
-        await _claims(session, namespace, found)
-        await _of_the_webhook(session, certificates, found)
+        await of_the_webhook(session, certificates, found)
     finally:
         await session.close()
     about: Object = {"apiVersion": f"{names.PREFIX}v1", "kind": SNAPSHOT, "metadata": {"name": "cluster"}}
@@ -108,9 +110,9 @@ async def _read(kubeconfig: Where, namespace: str | None, certificates: Certific
     return found.documents
 
 
-async def _namespaces(session: Session, namespace: str | None, found: _Found) -> None:
+async def _namespaces(session: Session, namespace: str | None, found: Found) -> None:
     if namespace is None:
-        await _wanted(session, _NAMESPACES, found)
+        await _wanted(session, NAMESPACES, found)
         return
     try:
         document = await _get(session, f"get namespace {namespace}", f"/api/v1/namespaces/{quote(namespace, safe='')}")
@@ -122,26 +124,28 @@ async def _namespaces(session: Session, namespace: str | None, found: _Found) ->
     found.documents.add([document | {"apiVersion": "v1", "kind": "Namespace"}])
 
 
-async def _pods(session: Session, namespace: str | None, found: _Found) -> None:
+async def _pods(session: Session, namespace: str | None, found: Found) -> None:
     """Those that have not ended."""
     path = resources.PODS.path if namespace is None else f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
     try:
-        await _list(session, _Collection("Pod", "v1", path, resources.PODS.query), found)
+        await _list(session, Collection("Pod", "v1", path, resources.PODS.query), found)
     except ApiError as error:
         where = f" in namespace {namespace}" if namespace else ". With -n NAMESPACE those of one namespace are enough"
         fix = f". Have the permission to list pods{where}" if error.status == _FORBIDDEN else ""
         raise GpuTopologyError(f"{error}{fix}") from None
 
 
-async def _claims(session: Session, namespace: str | None, found: _Found) -> None:
+def of_claims(namespace: str | None) -> tuple[Collection, ...]:
     """ResourceClaims and templates, which pods of the same namespace name, and the devices that drivers publish."""
     place = f"/namespaces/{quote(namespace, safe='')}" if namespace is not None else ""
-    for kind, resource in ((CLAIM, "resourceclaims"), (TEMPLATE, "resourceclaimtemplates")):
-        await _wanted(session, _Collection(kind, VERSION, f"{_CLAIMS_API}{place}/{resource}"), found)
-    await _wanted(session, _SLICES, found)
+    return (
+        Collection(CLAIM, VERSION, f"{_CLAIMS_API}{place}/resourceclaims", has_namespaces=True),
+        Collection(TEMPLATE, VERSION, f"{_CLAIMS_API}{place}/resourceclaimtemplates", has_namespaces=True),
+        Collection(SLICE, VERSION, f"{_CLAIMS_API}/resourceslices"),
+    )
 
 
-async def _wanted(session: Session, collection: _Collection, found: _Found) -> None:
+async def _wanted(session: Session, collection: Collection, found: Found) -> None:
     try:
         await _list(session, collection, found)
     except ApiRefused as error:
@@ -151,7 +155,7 @@ async def _wanted(session: Session, collection: _Collection, found: _Found) -> N
     found.read.append(collection.kind)
 
 
-async def _list(session: Session, collection: _Collection, found: _Found) -> None:
+async def _list(session: Session, collection: Collection, found: Found) -> None:
     what, path = f"list {collection.resource}", f"{collection.path}?{collection.query}"
     header = {"apiVersion": collection.version, "kind": collection.kind}
     async for page in pages(session, what, path, objects=_PAGE_OBJECTS):
@@ -165,8 +169,17 @@ def _objects(items: list[msgspec.Raw]) -> Iterator[Object]:
             yield {key: value for key, value in document.items() if key not in ("apiVersion", "kind")}
 
 
-async def _of_the_webhook(session: Session, certificates: CertificateSettings, found: _Found) -> None:
-    """The planner's Lease, and the certificates in the webhook's Secret, in the namespace of the webhook."""
+async def of_the_webhook(
+    session: Session, certificates: CertificateSettings, found: Found, *, kinds: tuple[str, ...] = ("Lease", "Secret")
+) -> None:
+    """The planner's Lease, and the certificates in the webhook's Secret, in the namespace of the webhook.
+
+    Args:
+        session: To the API server.
+        certificates: How the registration, which tells the namespace, and the Secret are called.
+        found: Has the registration, and takes what is read.
+        kinds: Which of both.
+    """
     namespace = _namespace(found.documents.others, certificates.webhook_configuration)
     if not namespace:
         return
@@ -174,6 +187,8 @@ async def _of_the_webhook(session: Session, certificates: CertificateSettings, f
         ("Lease", "leases", names.PLANNER_LEASE),
         ("Secret", "secrets", certificates.secret),
     ):
+        if kind not in kinds:
+            continue
         version = "coordination.k8s.io/v1" if kind == "Lease" else "v1"
         root = "/apis/coordination.k8s.io/v1" if kind == "Lease" else "/api/v1"
         path = f"{root}/namespaces/{quote(namespace, safe='')}/{resource}/{quote(name, safe='')}"
@@ -193,8 +208,13 @@ def _namespace(documents: list[Object], name: str) -> str:
     return ""
 
 
-async def _version(session: Session, found: _Found) -> tuple[str, datetime]:
-    """The version of Kubernetes, and the time of the API server: the clock here may be wrong."""
+async def version_of(session: Session, found: Found) -> tuple[str, datetime]:
+    """The version of Kubernetes, and the time of the API server: the clock here may be wrong.
+
+    Args:
+        session: To the API server.
+        found: Hears of what cannot be read.
+    """
     try:
         answer = await _ask(session, "get the version", "/version")
     except ApiRefused as error:

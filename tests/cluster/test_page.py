@@ -1,0 +1,128 @@
+"""``gpu-topology page`` at a real API server, in a real browser, as a person with the rights that it names."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kubernetes.client import CoreV1Api
+
+from tests.analyze.clusters import Cluster
+from tests.cluster.accounts import permitted, without
+from tests.cluster.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
+from tests.cluster.filling import OURS, administrator, fill
+from tests.cluster.test_analyze import PLANTED, planted
+from tests.page.browser import Browser
+from webhook.kube.permissions import PAGE, Scope
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def startable(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartableControlPlane]:
+    """A cluster of its own in which nothing is wrong."""
+    directory = tmp_path_factory.mktemp("whole")
+    cluster = Cluster()
+    planted(cluster)
+    with startable_control_plane(binaries, directory) as running:
+        running.start()
+        with administrator(running.control_plane) as client, running.control_plane.client() as admin:
+            fill(client, CoreV1Api(admin), cluster)
+        yield running
+    shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="module")
+def whole_cluster(startable: StartableControlPlane) -> ControlPlane:
+    """How that cluster is reached."""
+    return startable.control_plane
+
+
+@pytest.fixture(scope="module")
+def person(whole_cluster: ControlPlane) -> Path:
+    """The kubeconfig of one with exactly the permissions of the list."""
+    with whole_cluster.client() as client:
+        return permitted(CoreV1Api(client), whole_cluster, OURS, "viewer", PAGE)
+
+
+@contextmanager
+def running_page(kubeconfig: Path, *arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The URL that the command prints, and its process."""
+    command = [sys.executable, "-m", "webhook", "page", "--kubeconfig", str(kubeconfig), *arguments]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={"PATH": os.environ["PATH"]}
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        url = process.stdout.readline().strip()
+        assert url, process.stderr.read()
+        yield url, process
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(30)
+        finally:
+            process.kill()
+            process.stdout.close()
+            process.stderr.close()
+
+
+def test_a_change_in_the_cluster_appears_by_itself_and_the_end_of_the_server_is_told(
+    whole_cluster: ControlPlane, person: Path, window: Browser
+) -> None:
+    with running_page(person, "-A") as (url, process):
+        window.open(url)
+        window.live()
+        assert "team-a/train" in window.run(
+            "return [...document.querySelectorAll('#pods > tr')].map((e) => e.dataset.pod)"
+        )
+        assert window.all("#nodes .card.s-held")
+        window.until(lambda: not window.texts(".notes"), "findings are not reckoned")
+        with whole_cluster.client() as client:
+            core = CoreV1Api(client)
+            core.patch_node("switched", {"spec": {"unschedulable": True}})
+            window.until(lambda: "cordoned" in window.text("[data-key='nodes/switched'] .signs"), "no cordon")
+            core.delete_namespaced_pod("train", "team-a", grace_period_seconds=0)
+        window.until(lambda: not window.all("[data-pod='team-a/train']"), "the pod is still there")
+        assert PLANTED not in str(window.run("return document.documentElement.outerHTML"))
+        process.send_signal(signal.SIGINT)
+        banner = window.until(lambda: window.texts("#banner"), "no banner")
+        assert banner[0].startswith("Not live since ")
+        assert process.wait(30) == 0
+
+
+def test_an_api_server_that_falls_silent_is_told_and_so_is_its_return(
+    startable: StartableControlPlane, person: Path, window: Browser
+) -> None:
+    with running_page(person, "-A") as (url, _):
+        window.open(url)
+        window.live()
+        with startable.paused():
+            banner = window.until(lambda: window.texts("#banner"), "no banner")
+            assert banner[0].startswith("Not live since ")
+            assert "gives no answer" in banner[0] or "no answer from" in banner[0]
+            assert window.all("#nodes > li")
+        window.until(lambda: not window.texts("#banner"), "the banner stays")
+
+
+def test_without_the_right_to_list_pods_there_is_no_page(whole_cluster: ControlPlane) -> None:
+    with whole_cluster.client() as client:
+        rights = without(PAGE, Scope.CLUSTER, "pods", "list")
+        kubeconfig = permitted(CoreV1Api(client), whole_cluster, OURS, "blind", rights)
+    command = [sys.executable, "-m", "webhook", "page", "-A", "--kubeconfig", str(kubeconfig)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "list pods" in done.stderr
+
+
+def test_a_file_of_a_cluster_holds_no_secret(person: Path) -> None:
+    command = [sys.executable, "-m", "webhook", "page", "-A", "-o", "html", "--kubeconfig", str(person)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert PLANTED not in done.stdout
+    assert "switched" in done.stdout

@@ -1,0 +1,69 @@
+"""A page that is served in this process, of overviews that the test gives."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.analyze.clusters import Cluster
+from webhook.overview.model import Overview
+from webhook.page.details import Known
+from webhook.page.feed import Feed
+from webhook.page.serving import Place, find_place, serve
+from webhook.page.sheet import Standing
+
+LIVE = Standing(live=True, at="12:00:00 UTC")
+_SECONDS = 30.0
+
+
+class Served:
+    """The page, told by a test what there is."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.feed = Feed()
+        self._loop = asyncio.new_event_loop()
+        self._end = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def tell(self, overview: Overview, standing: Standing = LIVE) -> None:
+        """The cluster is like that from now on."""
+        known = Known(Cluster().snapshot(), overview)
+        self._wait(self.feed.publish(known, standing))
+
+    def stand(self, standing: Standing) -> None:
+        self._loop.call_soon_threadsafe(self.feed.stand, standing)
+
+    def stop(self) -> None:
+        """The server ends as it does after Ctrl-C."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._end.set)
+            self._thread.join(_SECONDS)
+        assert not self._thread.is_alive()
+
+    def _wait(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(serve(self.place, self.feed, [self._until_the_end()]))
+
+    async def _until_the_end(self) -> None:
+        await self._end.wait()
+
+
+@contextmanager
+def served(overview: Overview | None = None) -> Iterator[Served]:
+    """A page on a port of its own."""
+    found = Served(find_place(0))
+    found.start()
+    try:
+        if overview is not None:
+            found.tell(overview)
+        yield found
+    finally:
+        found.stop()

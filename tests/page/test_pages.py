@@ -1,0 +1,209 @@
+"""What a page is made of, as values."""
+
+import re
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+
+from tests.page.overviews import HOSTILE, hostile, overview
+from webhook.overview.model import CardState, Health, Level, Link, Overview, Verified
+from webhook.page.blocks import LISTS, blocks
+from webhook.page.document import asset, shell, whole
+from webhook.page.holders import mark, workload
+from webhook.page.picture import spans
+from webhook.page.sheet import Sheet, Standing, news, turned
+from webhook.page.tree import Element, as_html, as_json, el
+from webhook.page.words import Language, words
+
+ENGLISH, CHINESE = words(Language.ENGLISH), words(Language.CHINESE)
+LIVE = Standing(live=True)
+
+
+def heard(sheet: Sheet, since: int) -> dict[str, object]:
+    found: dict[str, object] = msgspec.json.decode(news(sheet, since, LIVE))
+    return found
+
+
+def turns(*overviews: Overview) -> Sheet:
+    sheet = Sheet(ENGLISH)
+    for number, each in enumerate(overviews, 1):
+        sheet = turned(sheet, each, number)
+    return sheet
+
+
+def all_of(tree: Element) -> list[Element]:
+    children = (child for child in tree.children if isinstance(child, Element))
+    return [tree, *(each for child in children for each in all_of(child))]
+
+
+def test_both_languages_have_the_same_texts_with_the_same_places() -> None:
+    assert ENGLISH.texts.keys() == CHINESE.texts.keys()
+    for key, text in ENGLISH.texts.items():
+        assert set(re.findall(r"\{(\w+)\}", text)) == set(re.findall(r"\{(\w+)\}", CHINESE.texts[key])), key
+    assert all(text.strip() for text in (*ENGLISH.texts.values(), *CHINESE.texts.values()))
+
+
+def test_every_value_of_the_model_has_its_words() -> None:
+    keys = {
+        *(f"state.{each}" for each in CardState),
+        *(f"health.{each}" for each in Health),
+        *(f"verified.{each}" for each in Verified),
+        *(f"level.{each}" for each in Level if each is not Level.NONE),
+        *(f"nvlink.{each}.sentence" for each in ("healthy", "degraded", "absent", "unknown")),
+    }
+    assert keys <= ENGLISH.texts.keys()
+
+
+def test_the_script_says_only_texts_that_there_are() -> None:
+    script = asset("page.js").decode()
+    said = set(re.findall(r'say\("(\w+)"', script))
+    assert {f"client.{each}" for each in said} == {key for key in ENGLISH.texts if key.startswith("client.")} - {
+        "client.connecting"
+    }
+
+
+def test_the_script_knows_the_lists_the_elements_and_the_attributes() -> None:
+    script = asset("page.js").decode()
+    assert f"const LISTS = {msgspec.json.encode(LISTS).decode().replace(',', ', ')}" in script
+    found = [each for block in blocks(overview(16), ENGLISH).values() for each in all_of(block.tree)]
+    (tags,) = re.findall(r"const TAGS = new Set\(\((.*?)\)\.split", script, re.DOTALL)
+    assert {each.tag for each in found} <= set(re.sub(r'["+\n]', " ", tags).split())
+    (pattern,) = re.findall(r"const ATTRIBUTES = /(.*)/;", script)
+    for name in {name for each in found for name in each.attributes}:
+        assert re.fullmatch(pattern.removeprefix("^").removesuffix("$"), name), name
+
+
+def test_the_script_never_makes_markup_of_a_text() -> None:
+    script = asset("page.js").decode()
+    assert script.startswith("//@ts-check")
+    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "import("):
+        assert word not in script
+
+
+class Reader(HTMLParser):
+    """The elements and texts of a document."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_hostile_names_add_no_element_and_no_handler_to_a_file() -> None:
+    read = Reader(whole(blocks(hostile(), ENGLISH), (), ENGLISH, at="<b>"))
+    assert read.tags.count("script") == 1
+    assert not {"img", "iframe", "object", "embed", "base", "form action"} & set(read.tags)
+    assert [name for name, _ in read.attributes if name.startswith("on") or name in ("style", "srcdoc")] == []
+    assert {value[:1] for name, value in read.attributes if name == "href" and value} == {"#", "?"}
+    assert HOSTILE[0] in "".join(read.texts)
+
+
+def test_marks_that_turn_the_direction_of_a_text_are_shown_as_escapes() -> None:
+    assert as_html(el("p", "a\u202eb", title="\u2066x")) == '<p title="\\u2066x">a\\u202eb</p>'
+    assert as_html(el("p", "<&\"'", id='"<')) == '<p id="&quot;&lt;">&lt;&amp;"\'</p>'
+    assert as_json(el("p", "a\u202eb", el("b"))) == ["p", {}, "a\\u202eb", ["b", {}]]
+
+
+def test_the_live_page_has_no_inline_script_and_no_foreign_address() -> None:
+    for texts in (ENGLISH, CHINESE):
+        text = shell(texts)
+        assert re.findall(r"<script[^>]*>", text) == ['<script type="module" src="/assets/page.js">']
+        assert "<style" not in text
+        assert "://" not in text
+
+
+def test_only_what_changed_is_told() -> None:
+    one = overview(16)
+    node = msgspec.structs.replace(one.nodes[3], problem="changed")
+    other = msgspec.structs.replace(one, nodes=(*one.nodes[:3], node, *one.nodes[4:]))
+    sheet = turns(one, other)
+    told = heard(sheet, 1)
+    assert (told["whole"], told["gone"]) == (False, [])
+    assert set(told["blocks"]) == {f"nodes/{node.name}", f"node-rows/{node.name}"}  # type: ignore[call-overload]
+    assert heard(sheet, 2)["blocks"] == {}
+
+
+def test_what_is_gone_is_told_and_not_when_it_is_back() -> None:
+    one = overview(2)
+    less = msgspec.structs.replace(one, nodes=one.nodes[1:])
+    gone = [f"nodes/{one.nodes[0].name}", f"node-rows/{one.nodes[0].name}"]
+    assert heard(turns(one, less), 1)["gone"] == gone
+    assert heard(turns(one, less, one), 1)["gone"] == []
+
+
+@pytest.mark.parametrize("since", [0, -1, 99])
+def test_who_knows_nothing_that_fits_is_told_everything(since: int) -> None:
+    sheet = turns(overview(2))
+    told = heard(sheet, since)
+    assert told["whole"] is True
+    assert set(told["blocks"]) == set(sheet.written)  # type: ignore[call-overload]
+
+
+def test_a_browser_that_knows_of_too_much_that_is_gone_is_told_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.page.sheet._MOST_GONE", 3)
+    sheet = turns(overview(4), overview(2))
+    assert heard(sheet, 1)["whole"] is True
+    assert heard(sheet, 2)["whole"] is False
+
+
+def test_keys_of_blocks_begin_with_their_lists() -> None:
+    found = blocks(overview(16), ENGLISH)
+    assert {key.partition("/")[0] for key in found} == set(LISTS)
+    assert all(block.tree.attributes["data-key"] == key for key, block in found.items())
+
+
+def test_lost_links_are_drawn_apart_from_the_others_and_named() -> None:
+    nodes = overview(16).nodes
+    for index, (lost, crosses) in {0: (0, 0), 1: (2, 2), 6: (2, 0)}.items():
+        tree = next(
+            block.tree for key, block in blocks(overview(16), ENGLISH).items() if key == f"nodes/{nodes[index].name}"
+        )
+        classes = [each.attributes.get("class", "").split() for each in all_of(tree)]
+        assert sum("lost" in each or "down" in each for each in classes) == lost
+        assert sum("cross" in each for each in classes) == crosses
+
+
+def test_a_link_to_a_card_that_is_not_there_is_not_drawn() -> None:
+    found = overview(2)
+    node = msgspec.structs.replace(
+        found.nodes[0], links=(Link(one=0, other=77, count=2, active=2), Link(one=99, other=None, count=1, active=0))
+    )
+    blocks(msgspec.structs.replace(found, nodes=(node,)), ENGLISH)
+
+
+@pytest.mark.parametrize(
+    ("indices", "said"), [([], ""), ([3], "3"), ([0, 1, 2, 3], "0-3"), ([7, 0, 2, 1], "0-2, 7"), ([0, 2, 4], "0, 2, 4")]
+)
+def test_indices_in_a_row_are_written_as_one(indices: list[int], said: str) -> None:
+    assert spans(indices) == said
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "letters"),
+    [
+        ("Job train", "train-0", "tr"),
+        ("Job llama-pretrain", "x", "lp"),
+        ("", "a", "a"),
+        ("", "---", ""),
+        ("Job ", "eval-3", "e3"),
+    ],
+)
+def test_a_workload_is_marked_by_two_letters(owner: str, name: str, letters: str) -> None:
+    pod = msgspec.structs.replace(overview(2).pods[0], owner=owner, name=name)
+    assert mark(pod) == letters
+    assert workload(pod)
+
+
+def test_an_empty_cluster_is_a_page_too() -> None:
+    text = whole(blocks(Overview(at=""), CHINESE), (), CHINESE, at="now")
+    assert "没有 Pod 在等待" in text

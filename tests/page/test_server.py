@@ -1,0 +1,171 @@
+"""Who gets an answer from the page's server, and what it says to whom."""
+
+import socket
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.page.overviews import overview
+from tests.page.served import LIVE, Served, served
+from webhook.model.errors import GpuTopologyError
+from webhook.page.document import ASSETS
+from webhook.page.feed import MOST_LISTENERS
+from webhook.page.serving import find_place
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Served]:
+    with served(overview(2)) as found:
+        yield found
+
+
+@pytest.fixture
+def client(page: Served) -> Iterator[httpx.Client]:
+    """The owner's requests."""
+    headers = {"Authorization": f"Bearer {page.place.token}"}
+    with httpx.Client(
+        base_url=f"http://127.0.0.1:{page.place.port}", headers=headers, timeout=30, trust_env=False
+    ) as found:
+        yield found
+
+
+DETAIL = "/detail?key=nodes/gpu-00-00"
+
+
+def test_the_owner_gets_answers(client: httpx.Client) -> None:
+    answer = client.get(DETAIL)
+    assert answer.status_code == 200
+    assert "Cards of node gpu-00-00" in answer.text
+    with client.stream("GET", "/events?since=0") as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert next(stream.iter_lines()).startswith('data: {"number":')
+
+
+@pytest.mark.parametrize("path", [DETAIL, "/events", "/no-such", "/docs", "/openapi.json"])
+@pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer wrong", "Basic {token}", "bearer {token}", "{token}"])
+def test_without_the_token_nothing_of_the_cluster_is_told(
+    client: httpx.Client, page: Served, path: str, authorization: str
+) -> None:
+    said = authorization.format(token=page.place.token)
+    answer = client.get(path, headers={"Authorization": said})
+    assert (answer.status_code, answer.content) == (403, b"")
+
+
+def test_a_token_in_the_query_or_in_a_cookie_does_not_count(client: httpx.Client, page: Served) -> None:
+    token = page.place.token
+    headers = {"Authorization": "", "Cookie": f"token={token}"}
+    assert client.get(f"{DETAIL}&token={token}", headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "host", ["example.com", "example.com:{port}", "127.0.0.1", "localhost:1", "", "127.0.0.1.:{port}"]
+)
+@pytest.mark.parametrize("path", ["/", DETAIL])
+def test_under_another_name_there_is_no_answer(client: httpx.Client, page: Served, host: str, path: str) -> None:
+    answer = client.get(path, headers={"Host": host.format(port=page.place.port)})
+    assert answer.status_code in (400, 421)
+    assert "gpu" not in answer.text
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE"])
+@pytest.mark.parametrize("path", ["/", "/events"])
+def test_it_can_only_be_read(client: httpx.Client, method: str, path: str) -> None:
+    answer = client.request(method, path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_page_from_elsewhere_is_refused_although_it_has_the_token(client: httpx.Client, site: str) -> None:
+    assert client.get(DETAIL, headers={"Sec-Fetch-Site": site}).status_code == 403
+
+
+def test_every_answer_forbids_what_a_page_could_be_misused_for(client: httpx.Client) -> None:
+    for path in ("/", "/assets/page.js", DETAIL, "/no-such"):
+        headers = client.get(path).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
+        assert "require-trusted-types-for 'script'" in headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert (headers["x-frame-options"], headers["referrer-policy"]) == ("DENY", "no-referrer")
+        assert (headers["cache-control"], headers["x-content-type-options"]) == ("no-store", "nosniff")
+        assert not [name for name in headers if name.startswith("access-control")]
+
+
+def test_what_needs_no_token_says_nothing_of_the_cluster(client: httpx.Client) -> None:
+    for path in ("/", *(f"/assets/{name}" for name in ASSETS)):
+        answer = client.get(path, headers={"Authorization": ""})
+        assert answer.status_code == 200
+        assert "gpu-00" not in answer.text
+    assert "<script>" not in client.get("/").text
+
+
+@pytest.mark.parametrize(
+    ("accepted", "language"),
+    [("zh-CN,zh;q=0.9,en;q=0.8", "zh"), ("en-US,en;q=0.9,zh;q=0.8", "en"), ("de", "en"), ("", "en"), ("zh;q=x", "en")],
+)
+def test_the_language_is_the_one_that_the_browser_likes_best(
+    client: httpx.Client, accepted: str, language: str
+) -> None:
+    assert f'<html lang="{language}"' in client.get("/", headers={"Accept-Language": accepted}).text
+    assert '<html lang="zh"' in client.get("/?lang=zh", headers={"Accept-Language": accepted}).text
+
+
+@pytest.mark.parametrize(
+    "key", ["nodes/no-such", "pods/no-such/no-such", "", "nodes", "../etc/passwd", "assets/page.js"]
+)
+def test_what_is_not_known_is_not_found(client: httpx.Client, key: str) -> None:
+    assert client.get("/detail", params={"key": key}).status_code == 404
+
+
+def test_a_question_is_bounded(client: httpx.Client) -> None:
+    assert client.get("/detail", params={"key": "x" * 2000}).status_code == 422
+    assert client.get("/assets/..%2f..%2fpyproject.toml").status_code in (403, 404)
+
+
+def test_it_is_not_to_be_reached_from_another_address(page: Served) -> None:
+    assert page.place.bound.getsockname()[0] == "127.0.0.1"
+    with socket.socket() as other, pytest.raises(OSError, match=r"."):
+        other.connect(("127.0.0.2", page.place.port))
+
+
+def test_a_port_that_is_taken_is_an_error_with_a_fix(page: Served) -> None:
+    with pytest.raises(
+        GpuTopologyError, match=r"cannot listen on 127\.0\.0\.1 port \d+: .*Choose another one with --port"
+    ):
+        find_place(page.place.port)
+
+
+def test_so_many_pages_follow_at_a_time_and_no_more(client: httpx.Client) -> None:
+    streams = []
+    try:
+        for _ in range(MOST_LISTENERS):
+            request = client.build_request("GET", "/events?since=0")
+            stream = client.send(request, stream=True)
+            assert stream.status_code == 200
+            streams.append(stream)
+        assert client.get("/events").status_code == 503
+    finally:
+        for stream in streams:
+            stream.close()
+
+
+def test_the_end_of_the_server_ends_a_stream() -> None:
+    with served(overview(2)) as page:
+        headers = {"Authorization": f"Bearer {page.place.token}"}
+        url = f"http://127.0.0.1:{page.place.port}/events?since=0"
+        with httpx.stream("GET", url, headers=headers, timeout=30, trust_env=False) as stream:
+            lines = stream.iter_lines()
+            assert next(lines).startswith("data:")
+            page.stop()
+            assert [line for line in lines if line.startswith("data:")] == []
+
+
+def test_a_listener_that_comes_late_hears_the_newest_alone() -> None:
+    with served(overview(2)) as page:
+        for number in range(3, 6):
+            page.tell(overview(number), LIVE)
+        headers = {"Authorization": f"Bearer {page.place.token}"}
+        url = f"http://127.0.0.1:{page.place.port}/events?since=0"
+        with httpx.stream("GET", url, headers=headers, timeout=30, trust_env=False) as stream:
+            first = next(stream.iter_lines())
+    assert first.count('"data-key":"nodes/gpu-') == 5

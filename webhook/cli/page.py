@@ -1,0 +1,159 @@
+"""``gpu-topology page``: the cluster at a glance, in the browser."""
+
+import enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from webhook.cli.complaint import complain
+from webhook.cli.kubeconfig import (
+    ContextOption,
+    KubeconfigOption,
+    namespace_of_context,
+    refuse_cluster,
+    wanted_cluster,
+)
+from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION
+
+if TYPE_CHECKING:
+    from webhook.cli.snapshot.read import ReadSnapshot
+    from webhook.kube.contexts import Context
+
+
+class Format(enum.StrEnum):
+    """What to make."""
+
+    LIVE = "live"
+    HTML = "html"
+
+
+class Tongue(enum.StrEnum):
+    """In which language a file is written; the live page asks the browser."""
+
+    ENGLISH = "en"
+    CHINESE = "zh"
+
+
+class _Watched(NamedTuple):
+    """Which cluster, and whose pods."""
+
+    cluster: "Context | None"
+    namespace: str | None
+    """None: those of all."""
+
+
+def page(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAMESPACE",
+            help="Whose pods; without, that of the current context, or of all files.",
+        ),
+    ] = None,
+    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Pods of all namespaces.")] = False,
+    output: Annotated[
+        Format, typer.Option("--output", "-o", help="live: serve the page; html: write it as one file.")
+    ] = Format.LIVE,
+    port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Of 127.0.0.1; 0: any free one.")] = 0,
+    language: Annotated[Tongue, typer.Option(help="With -o html: of the file.")] = Tongue.ENGLISH,
+    file: Annotated[list[str] | None, FILE_OPTION] = None,
+    recursive: Annotated[bool, RECURSIVE_OPTION] = False,
+    state: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="With -o html: state directory, such as 'state save' writes.")
+    ] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
+) -> None:
+    """Show the nodes, cards, links and pods of a cluster in the browser, live; or write them as one HTML file.
+
+    The page is for this machine and for whoever has its address. It reads the cluster with your kubeconfig and your
+    rights, and changes nothing.
+    """
+    if namespace is not None and all_namespaces:
+        raise typer.BadParameter("give either a namespace or all of them", param_hint="--all-namespaces")
+    in_files = file is not None or state is not None
+    if in_files:
+        refuse_cluster(kubeconfig, context, "give either files or a cluster")
+    if output is Format.LIVE:
+        if in_files:
+            raise typer.BadParameter("files do not change: give -o html", param_hint="--output")
+        _serve(_watched(kubeconfig, context, namespace, everywhere=all_namespaces), config, port)
+        return
+    if in_files:
+        from webhook.cli.manifests import read_files
+        from webhook.cli.snapshot.read import from_files
+
+        read = from_files(read_files(file or [], recursive=recursive), state, namespace, config)
+    else:
+        from webhook.cli.snapshot.read import from_cluster
+
+        cluster, namespace = _watched(kubeconfig, context, namespace, everywhere=all_namespaces)
+        read = from_cluster(cluster, namespace, config)
+    typer.echo(_as_file(read, namespace, language), nl=False)
+
+
+def _watched(kubeconfig: Path | None, context: str, namespace: str | None, *, everywhere: bool) -> _Watched:
+    cluster = wanted_cluster(kubeconfig, context)
+    return _Watched(cluster, None if everywhere else namespace or namespace_of_context(cluster))
+
+
+def _as_file(read: "ReadSnapshot", namespace: str | None, language: Tongue) -> str:
+    from webhook.analyze.analyzers import analyze
+    from webhook.overview.build import overview
+    from webhook.page.blocks import blocks
+    from webhook.page.details import Known, of_file
+    from webhook.page.document import whole
+    from webhook.page.words import Language, words
+
+    found = overview(read.snapshot, analyze(read.snapshot, namespace=namespace), are_all_pods=namespace is None)
+    texts = words(Language(language))
+    known = Known(read.snapshot, found)
+    return whole(blocks(found, texts), of_file(known, texts), texts, at=found.at or texts("at.unknown"))
+
+
+def _serve(where: _Watched, config: Path | None, port: int) -> None:
+    import asyncio
+    from contextlib import suppress
+
+    with suppress(KeyboardInterrupt):  # uvicorn raises it again once all has ended
+        asyncio.run(_run(where, config, port))
+
+
+async def _run(where: _Watched, config: Path | None, port: int) -> None:
+    import asyncio
+
+    from webhook.analyze.snapshot import Setting
+    from webhook.cli.inputs import read_settings
+    from webhook.cli.snapshot.followed import SECONDS, FollowedCluster
+    from webhook.kube.session import connect
+    from webhook.model import names
+    from webhook.page.feed import Feed
+    from webhook.page.following import Following
+    from webhook.page.serving import find_place, serve
+
+    settings, policy = read_settings(config)
+    registration = settings.certificates.webhook_configuration
+    setting = Setting(policy=policy, is_configured=config is not None, registration=registration)
+    place = find_place(port)
+    session = connect(where.cluster, user_agent=names.PAGE_USER_AGENT, seconds=SECONDS)
+    cluster = FollowedCluster(session, where.namespace, setting, settings.certificates, _tell)
+    feed = Feed()
+    following = Following(cluster, feed, where.namespace)
+
+    async def follow() -> None:
+        await cluster.settled()
+        typer.echo(f"{place.url}\nThe page follows the cluster until Ctrl-C. Its address is for you alone.")
+        await asyncio.gather(following.overviews(), following.findings())
+
+    try:
+        await serve(place, feed, [*cluster.work(), follow()])
+    finally:
+        await session.close()
+
+
+def _tell(text: str) -> None:
+    complain(f"gpu-topology: {text}")

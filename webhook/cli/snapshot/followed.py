@@ -1,0 +1,255 @@
+"""The documents of a cluster as it changes: a mirror of each collection that ``analyze`` reads, kept by a watch.
+
+What is kept of an object is what :mod:`webhook.analyze.kept` leaves of it.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from time import monotonic
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from webhook.analyze.installation import CONFIGURATION
+from webhook.analyze.kept import SNAPSHOT, Object
+from webhook.analyze.kept_claims import VERSION
+from webhook.analyze.snapshot import KnownPod, Setting, Snapshot, known_pod, read_snapshot
+from webhook.cli.snapshot.cluster import (
+    EVERYWHERE,
+    NAMESPACES,
+    Collection,
+    Found,
+    of_claims,
+    of_the_webhook,
+    version_of,
+)
+from webhook.cli.snapshot.documents import reduced
+from webhook.config import CertificateSettings
+from webhook.kube import resources
+from webhook.kube.errors import ApiError
+from webhook.kube.reflector import Reflector
+from webhook.kube.resources import Resource
+from webhook.kube.session import Session
+from webhook.model import names
+from webhook.model.errors import FormatError, GpuTopologyError, ManifestError
+from webhook.page.sheet import Standing
+from webhook.state.cache import Cache, Document, Limit
+
+SECONDS = 10.0
+"""For one request."""
+_LIMIT = Limit(objects=300_000, bytes=1024 * 1024 * 1024)
+_FAILING_SECONDS, _SILENT_SECONDS = 10.0, 150.0
+"""A mirror that the API server refuses, or of which nothing was heard, for so long is not live. Bookmarks come each
+minute."""
+_AROUND_SECONDS = 5.0
+"""Between two looks at the time of the API server and at the planner's Lease, which are not watched."""
+_SECRET_TURNS = 120
+"""Of these looks one is at the certificates too, which change in weeks."""
+_SETTLED_SECONDS = 30.0
+"""Until then each collection has been read, or has failed."""
+_FORBIDDEN = 403
+
+
+class FollowedCluster:
+    """A cluster, followed by watches.
+
+    Args:
+        session: To its API server.
+        namespace: Whose pods are kept; None: those of all.
+        setting: What is known beside the documents.
+        certificates: How the webhook's registration and Secret are called.
+        tell: Takes what goes wrong, for the terminal.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        namespace: str | None,
+        setting: Setting,
+        certificates: CertificateSettings,
+        tell: Callable[[str], None],
+    ) -> None:
+        self.changed = asyncio.Event()
+        self._session = session
+        self._setting = setting
+        self._certificates = certificates
+        self._ahead = timedelta()
+        """How much the clock of the API server is ahead of ours."""
+        self._answered, self._away = monotonic(), ""
+        """When the API server answered last, and why it does not; a watch may be silent for a minute."""
+        self._kubernetes = ""
+        self._around: list[Object] = []
+        self._around_read: list[str] = []
+        self._pods = Cache[KnownPod](
+            "pods", _read_pod, _weigh_pod, limit=_LIMIT, tell=tell, clock=monotonic, changed=self._change
+        )
+        self._others: dict[str, Cache[tuple[Object, ...]]] = {}
+        self._reflectors = [Reflector(session, _pods_of(namespace), self._pods, errors=Counter())]
+        self._namespace = namespace
+        for collection in (NAMESPACES, *EVERYWHERE, *of_claims(namespace)):
+            self._mirror(collection, tell)
+
+    def _mirror(self, collection: Collection, tell: Callable[[str], None]) -> None:
+        # Leases are renewed all the time; what follows from their ages is reckoned without being told.
+        changed = None if collection.kind == "Lease" else self._change
+        cache = Cache[tuple[Object, ...]](
+            collection.resource, _reader(collection), _weigh, limit=_LIMIT, tell=tell, clock=monotonic, changed=changed
+        )
+        self._others[collection.kind] = cache
+        self._reflectors.append(
+            Reflector(self._session, _resource(collection, self._namespace), cache, errors=Counter())
+        )
+
+    def work(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """What goes on for as long as the cluster is followed."""
+        yield from (reflector.run() for reflector in self._reflectors)
+        yield self._look_around()
+
+    async def settled(self) -> None:
+        """Until each collection was read, or cannot be read.
+
+        Raises:
+            GpuTopologyError: pods cannot be read.
+        """
+        caches: list[Cache[Any]] = [self._pods, *self._others.values()]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SETTLED_SECONDS):
+                while not all(cache.filled or cache.problem for cache in caches):
+                    await asyncio.sleep(0.02)
+        if not self._pods.filled:
+            raise GpuTopologyError(self._pods.problem or f"pods: no answer within {_SETTLED_SECONDS:.0f} s")
+        if self._namespace and self._others["Namespace"].filled and not self._others["Namespace"].get(self._namespace):
+            raise GpuTopologyError(f"there is no namespace {self._namespace} in this cluster")
+
+    def reader(self) -> Callable[[], Snapshot]:
+        """Reads the cluster as it is now; see :class:`webhook.page.following.Source`."""
+        pods = list(self._pods.values().values())
+        others = [each for cache in self._others.values() for found in cache.values().values() for each in found]
+        about = self._about()
+        around, setting = list(self._around), self._setting
+        return lambda: read_snapshot([*others, *around, about], pods, setting)
+
+    def standing(self) -> Standing:
+        """Whether pods and nodes are followed."""
+        at, reason = self._heard()
+        if reason:
+            return Standing(live=False, at=_told(at), since=_told(at), reason=reason)
+        return Standing(live=True, at=_told(at))
+
+    def _heard(self) -> tuple[datetime, str]:
+        """Of when the cluster is known, by the clock of the API server; and why that is not this moment."""
+        now = datetime.now(UTC) + self._ahead
+        silent, reason = next(self._silences(), (0.0, ""))
+        return now - timedelta(seconds=silent), reason
+
+    def _silences(self) -> Iterator[tuple[float, str]]:
+        """For how many seconds nothing was heard, where that is too long, and why."""
+        if self._away and (silent := monotonic() - self._answered) > _FAILING_SECONDS:
+            yield silent, self._away
+        for cache in (self._pods, self._others["Node"]):
+            silent = monotonic() - (cache.confirmed or 0.0)
+            if cache.filled and silent > (_FAILING_SECONDS if cache.problem else _SILENT_SECONDS):
+                yield silent, cache.problem or f"{cache.kind}: nothing was heard of them for {silent:.0f} s"
+
+    def _change(self, _: str, __: object, ___: object) -> None:
+        self.changed.set()
+
+    def _about(self) -> Object:
+        read = [kind for kind, cache in self._others.items() if cache.filled]
+        unread = [
+            {"what": cache.kind, "problem": cache.problem or "no answer yet"}
+            for cache in self._others.values()
+            if not cache.filled
+        ]
+        return {
+            "apiVersion": f"{names.PREFIX}v1",
+            "kind": SNAPSHOT,
+            "metadata": {"name": "cluster"},
+            "at": self._heard()[0].isoformat(),
+            "read": sorted([*read, *self._around_read]),
+            "unread": unread,
+            **({"kubernetes": self._kubernetes} if self._kubernetes else {}),
+        }
+
+    async def _look_around(self) -> None:
+        for turn in count():
+            try:
+                await self._read_around(has_secret=turn % _SECRET_TURNS == 0)
+                self._answered, self._away = monotonic(), ""
+            except (ApiError, FormatError) as error:
+                self._away = str(error)
+            await asyncio.sleep(_AROUND_SECONDS)
+
+    async def _read_around(self, *, has_secret: bool) -> None:
+        found = Found()
+        self._kubernetes, at = await version_of(self._session, found)
+        self._ahead = at - datetime.now(UTC)
+        registered = self._others[CONFIGURATION].values().values()
+        found.documents.others = [each for both in registered for each in both]
+        known = len(found.documents.others)
+        await of_the_webhook(
+            self._session, self._certificates, found, kinds=("Lease", "Secret") if has_secret else ("Lease",)
+        )
+        read = found.documents.others[known:]
+        kept = () if has_secret else [each for each in self._around if each["kind"] != "Lease"]
+        self._around = [*kept, *read]
+        self._around_read = sorted({*found.read, *(() if has_secret else self._around_read)})
+
+
+def _told(at: datetime) -> str:
+    return at.strftime("%H:%M:%S UTC")
+
+
+def _pods_of(namespace: str | None) -> Resource:
+    if namespace is None:
+        return resources.PODS
+    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
+    return Resource("pods", path, resources.PODS.query, all_namespaces=True)
+
+
+def _resource(collection: Collection, namespace: str | None) -> Resource:
+    only = (
+        f"fieldSelector=metadata.name%3D{quote(namespace, safe='')}" if namespace and collection is NAMESPACES else ""
+    )
+    return Resource(
+        collection.resource,
+        collection.path,
+        collection.query or only,
+        all_namespaces=collection.has_namespaces,
+        api=collection.version if collection.version == VERSION else "",
+    )
+
+
+def _read_pod(document: Document, _: str, before: KnownPod | None) -> KnownPod:
+    (kept,) = reduced([_decoded(document, "v1", "Pod")])
+    found = known_pod(kept)
+    return before if before == found else found  # a heartbeat changes nothing of what is kept
+
+
+def _weigh_pod(pod: KnownPod) -> int:
+    return len(pod.document)
+
+
+def _reader(collection: Collection) -> Callable[[Document, str, tuple[Object, ...] | None], tuple[Object, ...]]:
+    def read(document: Document, _: str, before: tuple[Object, ...] | None) -> tuple[Object, ...]:
+        found = tuple(reduced([_decoded(document, collection.version, collection.kind)]))
+        return before if before is not None and before == found else found
+
+    return read
+
+
+def _decoded(document: Document, version: str, kind: str) -> Object:
+    try:
+        found = msgspec.json.decode(document)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ManifestError(f"expected a {kind}, found something else: {error}") from None
+    return {**found, "apiVersion": version, "kind": kind}
+
+
+def _weigh(found: tuple[Object, ...]) -> int:
+    return sum(len(msgspec.json.encode(each)) for each in found)

@@ -1,0 +1,70 @@
+"""The paths of the page."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import msgspec
+from fastapi import Depends, FastAPI, Header, HTTPException, Query, Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from webhook.page.details import detail
+from webhook.page.document import ASSETS, asset, shell
+from webhook.page.feed import MOST_LISTENERS, Feed
+from webhook.page.tree import as_json
+from webhook.page.words import Language, chosen, words
+
+MOST_WAITING = 4
+"""Questions about single pods that wait while one is answered."""
+_KEY_LIMIT = 1024
+
+LanguageQuery = Annotated[Language | None, Query()]
+
+
+def create_app(feed: Feed) -> FastAPI:
+    """The application, without any protection: :class:`webhook.page.guard.Guard` stands before it."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    asking = asyncio.Semaphore(1)
+    waiting = [0]
+
+    @app.get("/")
+    def page(lang: LanguageQuery = None, accept_language: Annotated[str, Header()] = "") -> Response:
+        text = shell(words(lang or chosen(accept_language)))
+        return Response(text, media_type="text/html; charset=utf-8", headers={"Vary": "Accept-Language"})
+
+    @app.get("/assets/{name}")
+    def file(name: str) -> Response:
+        if name not in ASSETS:
+            raise HTTPException(404)
+        return Response(asset(name), media_type=ASSETS[name])
+
+    async def room() -> AsyncIterator[None]:
+        if feed.listeners >= MOST_LISTENERS:
+            raise HTTPException(503, headers={"Retry-After": "5"})
+        feed.listeners += 1
+        try:
+            yield
+        finally:
+            feed.listeners -= 1
+
+    @app.get("/events", response_class=EventSourceResponse, dependencies=[Depends(room)])
+    async def events(since: int = 0, lang: Language = Language.ENGLISH) -> AsyncIterator[ServerSentEvent]:
+        async for found in feed.listen(lang, since):
+            yield ServerSentEvent(raw_data=found.decode())
+
+    @app.get("/detail")
+    async def one(key: Annotated[str, Query(max_length=_KEY_LIMIT)], lang: Language = Language.ENGLISH) -> Response:
+        if waiting[0] >= MOST_WAITING:
+            raise HTTPException(503)
+        waiting[0] += 1
+        try:
+            async with asking:
+                known = feed.known
+                found = await asyncio.to_thread(detail, known, key, words(lang)) if known else None
+        finally:
+            waiting[0] -= 1
+        if found is None:
+            raise HTTPException(404)
+        return Response(msgspec.json.encode(as_json(found)), media_type="application/json")
+
+    return app

@@ -1,0 +1,87 @@
+"""Who may ask: only pages that this server gave out, at its own address, with the token of its owner.
+
+Another page in the browser of the owner cannot read answers, because there are no CORS headers. It could by a name that
+is made to point to this machine (DNS rebinding), and so the Host header has to be ours. Other users of the machine, and
+other programs, lack the token.
+"""
+
+import hmac
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+from webhook.page.document import POLICY
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_OPEN = frozenset(("/", "/assets/page.js", "/assets/page.css", "/assets/icon.svg"))
+"""What says nothing of the cluster and needs no token."""
+_HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-frame-options", b"DENY"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_FROM_OURSELVES = (b"same-origin", b"none")
+"""Of Sec-Fetch-Site (W3C, "Fetch Metadata Request Headers"): our own page, or a person."""
+
+
+class Guard:
+    """Stands before the application.
+
+    Args:
+        application: What answers.
+        hosts: Values of the Host header that are ours.
+        token: Of the owner.
+    """
+
+    def __init__(self, application: Application, hosts: Iterable[str], token: str) -> None:
+        self._application = application
+        self._hosts = frozenset(host.encode() for host in hosts)
+        self._token = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI entry."""
+        if scope["type"] == "lifespan":
+            await self._application(scope, receive, send)
+            return
+        status = self._refusal(scope) if scope["type"] == "http" else 403
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                ours = {name for name, _ in _HEADERS}
+                others = [each for each in message.get("headers", ()) if each[0].lower() not in ours]
+                message["headers"] = [*others, *_HEADERS]
+            await send(message)
+
+        if not status:
+            await self._application(scope, receive, with_headers)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
+        else:
+            headers = [(b"content-length", b"0"), *([(b"allow", b"GET")] if status == 405 else ())]
+            await with_headers({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+
+    def _refusal(self, scope: Scope) -> int:
+        """The status of a refusal; 0: it may pass."""
+        if _header(scope, b"host") not in self._hosts:
+            return 421  # RFC 9110, "Misdirected Request"
+        if scope["method"] != "GET":
+            return 405
+        if _header(scope, b"sec-fetch-site") not in (*_FROM_OURSELVES, b"") and scope["path"] != "/":
+            return 403
+        said = _header(scope, b"authorization")
+        return 0 if scope["path"] in _OPEN or hmac.compare_digest(said, self._token) else 403
+
+
+def _header(scope: Scope, name: bytes) -> bytes:
+    """Its value; empty if there is none, or more than one."""
+    found: list[bytes] = [value for key, value in scope["headers"] if key == name]
+    return found[0] if len(found) == 1 else b""
