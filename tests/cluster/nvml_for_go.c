@@ -9,6 +9,13 @@
 
 enum { BRAND_NVIDIA = 14, UNKNOWN_ARCHITECTURE = -1, NOT_FOUND = 6 };
 
+/* Threads start and end NVML at once, and the stub's count has no lock: it is never near zero. */
+__attribute__((constructor)) static void start_for_good(void)
+{
+    if (nvmlInitWithFlags(0) == SUCCESS)
+        users = 1u << 30;
+}
+
 API nvml_return nvmlInit_v2(void)
 {
     return nvmlInitWithFlags(0);
