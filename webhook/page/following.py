@@ -6,9 +6,12 @@ from functools import partial
 from time import perf_counter
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from webhook.analyze.analyzers import analyze
 from webhook.analyze.diagnosis import Diagnosis
 from webhook.analyze.snapshot import Snapshot
+from webhook.model.errors import GpuTopologyError
 from webhook.overview.build import overview
 from webhook.page.details import Known
 from webhook.page.feed import Feed
@@ -63,9 +66,13 @@ class Following:
             began = perf_counter()
             last = self._snapshot
             read = self._source.reader() if is_changed or last is None else partial(_same, last)
-            known = await asyncio.to_thread(self._look, read)
-            self._snapshot = known.snapshot
-            await self._feed.publish(known, self._source.standing())
+            try:
+                known = await asyncio.to_thread(self._look, read)
+            except GpuTopologyError as error:  # an object that cannot be read; another state of it may be
+                self._feed.stand(replace(self._source.standing(), live=False, reason=str(error)))
+            else:
+                self._snapshot = known.snapshot
+                await self._feed.publish(known, self._source.standing())
             await asyncio.sleep(max(LEAST_SECONDS, 2 * (perf_counter() - began)))
             is_changed = await self._wait()
 
