@@ -10,7 +10,7 @@ from tests.topology.machines import a100_pcie_bridged
 from webhook.acceptance import steps
 from webhook.acceptance.judge import Seen, verdicts
 from webhook.acceptance.model import Ran, Verdict, Word
-from webhook.acceptance.pods import CONTROL, EXCLUSIVE
+from webhook.acceptance.pods import CONTROL, EXCLUSIVE, NODE_PEERS, POD_PEERS, PodCase
 from webhook.topology.document import format_topology
 from webhook.topology.matrix import format_matrix, matrix
 
@@ -172,6 +172,25 @@ def test_a_pod_beside_the_same_without_injection(
     injected: tuple[str, ...], control: tuple[str, ...], word: Word
 ) -> None:
     assert of_pods(injected, control).verdict is word
+
+
+def trials(*words: str) -> str:
+    return json.dumps({"outcomes": [{"kind": "cuda-ipc", "verdict": word} for word in words]})
+
+
+@pytest.mark.parametrize("case", [POD_PEERS, NODE_PEERS])
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (trials("refused", "works"), Word.HOLDS),
+        (trials("refused", "wrong-data", "not-tried"), Word.FAILS),
+        (trials(), Word.NOT_TRIED),
+        ("connection refused", Word.NOT_TRIED),
+    ],
+)
+def test_pods_that_exchange_memory(case: PodCase, text: str, word: Word) -> None:
+    ran = ended() | {f"{case.name}-log": ended()["verify"]}
+    assert judged(case.name, {case.report: text}, ran).verdict is word
 
 
 def test_without_a_cluster_no_pod_is_tried() -> None:

@@ -15,6 +15,7 @@ KUBECTL = """#!/bin/sh
 echo "$*" >> "$NOTES"
 case "$*" in
   *" logs gpu-topology-acceptance-exclusive "*) echo '{"pairs": [{"verdict": "as-expected"}]}' ;;
+  *"-peers --container="*) echo '{"outcomes": [{"kind": "cuda-ipc", "verdict": "works"}]}' ;;
   *" logs "*) echo '{"pairs": [{"verdict": "not-nvlink"}]}' ;;
   *" get pod "*) echo '{"spec": {"nodeName": "secret-node.corp"}, "metadata": {"namespace": "gpu-trial"}}' ;;
 esac
@@ -22,7 +23,7 @@ esac
 
 
 def test_the_two_pods_differ_in_injection_alone() -> None:
-    one, other = (manifest_of(case, CLUSTER) for case in (EXCLUSIVE, CONTROL))
+    (one,), (other,) = (manifest_of(case, CLUSTER)["items"] for case in (EXCLUSIVE, CONTROL))
     assert one["spec"] == other["spec"]
     assert one["metadata"]["annotations"] == {"gpu.topology/profile": "exclusive"}
     assert other["metadata"]["labels"] == {"gpu.topology/injection": "disabled"}

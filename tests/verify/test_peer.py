@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -34,11 +35,7 @@ def meet(
     listener = start("--listen", address, before=before)
     while ready is not None and not ready.exists():
         assert listener.poll() is None, listener.communicate()
-    for _ in range(100):
-        peer = start("--peer", address, before=before)
-        said, complained = peer.communicate(timeout=60)
-        if b"is not there" not in complained:
-            break
+    said, complained = start("--peer", address, before=before).communicate(timeout=60)
     others, trouble = listener.communicate(timeout=60)
     assert b"Traceback" not in complained + trouble, complained + trouble
     return tuple(trials(text) for text in (others, said))
@@ -107,10 +104,23 @@ def test_an_address_that_cannot_be_had_is_an_error(
     bench_of: BenchOf, play_bench: PlayBench, option: str, address: str, sentence: str
 ) -> None:
     play_bench(h100(bench_of))
-    process = start(option, address)
+    process = start(option, address, "--step-seconds", "1")
     said, complained = process.communicate(timeout=60)
     assert (process.returncode, said) == (1, b"")
     assert re.match(f"gpu-topology: {sentence}", complained.decode())
+
+
+def test_of_two_pods_either_may_start_first(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
+    play_bench(h100(bench_of))
+    address = str(tmp_path / "socket")
+    peer = start("--peer", address)
+    time.sleep(3)  # it looks for the other meanwhile
+    assert peer.poll() is None
+    listener = start("--listen", address)
+    said, complained = peer.communicate(timeout=60)
+    assert (listener.wait(60), peer.returncode, complained) == (0, 0, b"")
+    assert trials(said)["cuda-ipc different"] == ("works", None)
+    listener.communicate()
 
 
 def test_a_file_that_is_there_already_stays(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:

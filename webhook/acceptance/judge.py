@@ -10,7 +10,7 @@ import msgspec
 from webhook.acceptance import steps
 from webhook.acceptance.model import Ran, Verdict, Word
 from webhook.acceptance.nccl_log import NcclLog, read_nccl_log
-from webhook.acceptance.pods import CONTROL, EXCLUSIVE
+from webhook.acceptance.pods import CONTROL, EXCLUSIVE, NODE_PEERS, POD_PEERS, PodCase
 from webhook.model.errors import FormatError
 from webhook.topology.document import parse_topology
 from webhook.topology.matrix import UNKNOWN, matrix
@@ -20,6 +20,7 @@ from webhook.topology.readers.recognise import read_topology
 NOT_HERE = 11
 """Exit code of the program in the pod for a card that is not on the node."""
 _GOOD = "as-expected"
+_NO_CLUSTER = "no namespace of a cluster was named: --namespace"
 SLOWER, AS_FAST = 1.02, 1.05
 """A step takes so many times as long: it is slower beyond doubt; it is no slower."""
 
@@ -185,7 +186,7 @@ def _step_seconds(document: Mapping[str, Any]) -> float | None:
 def _exclusive(seen: Seen) -> Found:
     """A pod with two cards, and the same without injection."""
     if f"{EXCLUSIVE.name}-log" not in seen.ran:
-        return Word.NOT_TRIED, "no namespace of a cluster was named: --namespace"
+        return Word.NOT_TRIED, _NO_CLUSTER
     words, control = _pairs(seen, EXCLUSIVE.report), _pairs(seen, CONTROL.report)
     said = f"{_counted(words)} with injection, and {_counted(control)} without"
     if not words:
@@ -194,6 +195,24 @@ def _exclusive(seen: Seen) -> Found:
     if control and set(control) == {_GOOD}:
         return Word.NOT_TRIED, f"the control shows nothing: {said}"
     return (Word.HOLDS if set(words) == {_GOOD} else Word.FAILS), said
+
+
+def _peers(case: PodCase) -> Callable[[Seen], Found]:
+    """Pods that exchange GPU memory: what arrived was compared, so a handle that works needs no control."""
+
+    def judge(seen: Seen) -> Found:
+        if f"{case.name}-log" not in seen.ran:
+            return Word.NOT_TRIED, _NO_CLUSTER
+        outcomes = seen.document(case.report).get("outcomes")
+        found = [each for each in outcomes if isinstance(each, dict)] if isinstance(outcomes, list) else []
+        works = sorted({str(each.get("kind")) for each in found if each.get("verdict") == "works"})
+        if not found:
+            hindrance = seen.hindrance(f"{case.name}-create", f"{case.name}-wait", f"{case.name}-log")
+            return Word.NOT_TRIED, hindrance or f"the log of the pod has no report; pods/{case.name} says more"
+        said = f"{', '.join(works)} of {len(found)} trials" if works else f"none of {len(found)} trials"
+        return (Word.HOLDS if works else Word.FAILS), f"memory was exchanged by {said}"
+
+    return judge
 
 
 def _counted(words: Sequence[str]) -> str:
@@ -212,5 +231,7 @@ CLAIMS: Sequence[tuple[str, str, Callable[[Seen], Found]]] = (
         _training,
     ),
     ("exclusive", "A pod with two cards has NVLink with injection, and has lost it without.", _exclusive),
+    ("pod-peers", "Two containers of a pod exchange GPU memory with the profile pod-peers.", _peers(POD_PEERS)),
+    ("node-peers", "Two pods of a node exchange GPU memory with the profile node-peers.", _peers(NODE_PEERS)),
 )
 """The word, the sentence, and what judges it."""

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic, sleep
 
 import msgspec
 
@@ -14,6 +15,7 @@ from webhook.verify.peer.words import MAX_LINE, WORD
 
 _WORDS: msgspec.json.Decoder[WORD] = msgspec.json.Decoder(WORD)
 _PEER = "the other pod"
+_PAUSE_SECONDS = 0.25
 
 
 class PeerLost(GpuTopologyError):
@@ -124,9 +126,9 @@ def listening(address: str, seconds: float) -> Iterator[Channel]:
 
 @contextmanager
 def connected(address: str, seconds: float) -> Iterator[Channel]:
-    """Reach the pod that listens; see ``listening``."""
+    """Reach the pod that listens, once it does: of two pods either may start first; see ``listening``."""
     try:
-        connection = _connection(address, seconds)
+        connection = _awaited(address, seconds)
     except (OSError, OverflowError, ValueError) as error:
         raise PeerLost(f"{address}: {_PEER} is not there: {error}") from None
     channel = Channel(connection)
@@ -134,6 +136,17 @@ def connected(address: str, seconds: float) -> Iterator[Channel]:
         yield channel
     finally:
         channel.close()
+
+
+def _awaited(address: str, seconds: float) -> socket.socket:
+    until = monotonic() + seconds
+    while True:
+        try:
+            return _connection(address, seconds)
+        except (ConnectionRefusedError, FileNotFoundError, socket.gaierror):  # a name in DNS comes with the pod
+            if monotonic() + _PAUSE_SECONDS > until:
+                raise
+        sleep(_PAUSE_SECONDS)
 
 
 def _connection(address: str, seconds: float) -> socket.socket:
