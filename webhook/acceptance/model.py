@@ -5,7 +5,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-API_VERSION, KIND = "gpu.topology/v1", "AcceptanceResult"
+from webhook.model import names
+
+API_VERSION, KIND = f"{names.PREFIX}v1", "AcceptanceResult"
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
