@@ -207,3 +207,12 @@ def test_a_workload_is_marked_by_two_letters(owner: str, name: str, letters: str
 def test_an_empty_cluster_is_a_page_too() -> None:
     text = whole(blocks(Overview(at=""), CHINESE), (), CHINESE, at="now")
     assert "没有 Pod 在等待" in text
+
+
+@pytest.mark.parametrize(
+    ("node", "waits_for", "expected"), [("", "", True), ("n", "its Binding to n", True), ("n", "", False)]
+)
+def test_a_pod_waits_until_it_is_bound(*, node: str, waits_for: str, expected: bool) -> None:
+    pod = msgspec.structs.replace(overview(2).pods[0], node=node, waits_for=waits_for)
+    found = {each.key for each in blocks(Overview(at="", pods=(pod,)), ENGLISH)}
+    assert (f"waiting/{pod.key}" in found) is expected

@@ -145,6 +145,11 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """What a pod waits for that is not bound to a node, in a sentence; empty for others."""
     findings: tuple[Finding, ...] = ()
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has no node, or no Binding yet."""
+        return bool(self.waits_for) or not self.node
+
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster at one moment."""

@@ -46,7 +46,7 @@ def _made(overview: Overview, words: Words, before: Blocks) -> Iterator[tuple[st
         yield block(f"nodes/{node.name}", (node, here), nodes.tile)
         yield block(f"node-rows/{node.name}", (node, here), nodes.row)
     for pod in overview.pods:
-        if not pod.node:
+        if pod.is_waiting:
             yield block(f"waiting/{pod.key}", pod, pods.waiting)
         yield block(f"pods/{pod.key}", pod, pods.row)
     for namespace, number in sorted(Counter(pod.namespace for pod in overview.pods).items()):

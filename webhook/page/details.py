@@ -55,7 +55,7 @@ def _pod(snapshot: Snapshot, pod: Pod, words: Words) -> Element:
 
 def of_file(known: Known, words: Words) -> Iterator[Element]:
     """What the links of a file lead to: pods with findings and nodes, as many as a file should have."""
-    wanted = [f"pods/{pod.key}" for pod in known.overview.pods if pod.findings or not pod.node][:MOST_IN_A_FILE]
+    wanted = [f"pods/{pod.key}" for pod in known.overview.pods if pod.findings or pod.is_waiting][:MOST_IN_A_FILE]
     wanted += [f"nodes/{node.name}" for node in known.overview.nodes[:MOST_IN_A_FILE]]
     for key in wanted:
         body = detail(known, key, words)

@@ -39,7 +39,7 @@ def count(overview: Overview) -> Count:
         nodes=len(overview.nodes),
         cards=len(cards),
         pods=len(overview.pods),
-        waiting=sum(not pod.node for pod in overview.pods),
+        waiting=sum(pod.is_waiting for pod in overview.pods),
         links=sum(link.count for node in overview.nodes for link in node.links),
         links_lost=sum(lost),
         nodes_losing=sum(map(bool, lost)),
