@@ -214,5 +214,5 @@ def test_an_empty_cluster_is_a_page_too() -> None:
 )
 def test_a_pod_waits_until_it_is_bound(*, node: str, waits_for: str, expected: bool) -> None:
     pod = msgspec.structs.replace(overview(2).pods[0], node=node, waits_for=waits_for)
-    found = {each.key for each in blocks(Overview(at="", pods=(pod,)), ENGLISH)}
+    found = blocks(Overview(at="", pods=(pod,)), ENGLISH)
     assert (f"waiting/{pod.key}" in found) is expected
