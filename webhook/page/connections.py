@@ -28,5 +28,5 @@ class PageConnection(H11Protocol):
     @property
     def is_idle(self) -> bool:
         """Whether nothing is being answered on it."""
-        is_answering = self.cycle is not None and not self.cycle.response_complete
-        return not is_answering and not self.transport.is_closing()
+        is_complete: bool = getattr(self.cycle, "response_complete", True)  # None before the first request
+        return is_complete and not self.transport.is_closing()
