@@ -11,7 +11,8 @@ from webhook.overview.model import CardState, Health, Level, Link, Overview, Ver
 from webhook.page.blocks import LISTS, blocks
 from webhook.page.document import asset, shell, whole
 from webhook.page.holders import mark, workload
-from webhook.page.picture import spans
+from webhook.page.nodes import detail
+from webhook.page.picture import MOST_HOLDERS, spans
 from webhook.page.sheet import Sheet, Standing, news, turned
 from webhook.page.tree import Element, as_html, as_json, el
 from webhook.page.words import Language, words
@@ -202,6 +203,25 @@ def test_a_workload_is_marked_by_two_letters(owner: str, name: str, letters: str
     pod = msgspec.structs.replace(overview(2).pods[0], owner=owner, name=name)
     assert mark(pod) == letters
     assert workload(pod)
+
+
+def test_a_card_that_thousands_of_pods_claim_names_a_few_of_them() -> None:
+    found = overview(1)
+    pods = tuple(
+        msgspec.structs.replace(found.pods[0], key=f"team-a/claims-{number}", name=f"claims-{number}")
+        for number in range(3000)
+    )
+    cards = tuple(
+        msgspec.structs.replace(card, holders=tuple(pod.key for pod in pods)) for card in found.nodes[0].cards
+    )
+    node = msgspec.structs.replace(found.nodes[0], cards=cards)
+    claimed = msgspec.structs.replace(found, nodes=(node,), pods=pods)
+    made = turns(claimed).written
+    name = node.name
+    assert len(made[f"nodes/{name}"].text) + len(made[f"node-rows/{name}"].text) < 100_000
+    tree = detail((node, ()), ENGLISH)
+    assert len(all_of(tree)) < 1000
+    assert f"and {3000 - MOST_HOLDERS} more" in as_html(tree)
 
 
 def test_an_empty_cluster_is_a_page_too() -> None:

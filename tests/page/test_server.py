@@ -9,6 +9,7 @@ import pytest
 from tests.page.overviews import overview
 from tests.page.served import LIVE, Served, served
 from webhook.model.errors import GpuTopologyError
+from webhook.page import connections
 from webhook.page.document import ASSETS
 from webhook.page.feed import MOST_LISTENERS
 from webhook.page.serving import find_place
@@ -75,6 +76,20 @@ def test_it_can_only_be_read(client: httpx.Client, method: str, path: str) -> No
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
 
 
+def test_two_marks_of_where_a_request_comes_from_are_refused_if_one_is_elsewhere(client: httpx.Client) -> None:
+    headers = [("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "cross-site")]
+    assert client.get(DETAIL, headers=headers).status_code == 403
+    assert client.get(DETAIL, headers=headers[:1]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/?lang=<b>", "/events?since=<b>", "/events?lang=<b>", "/detail", "/detail?key={long}"]
+)
+def test_an_answer_to_a_wrong_parameter_does_not_repeat_it(client: httpx.Client, path: str) -> None:
+    answer = client.get(path.format(long="x" * 2000))
+    assert (answer.status_code, answer.content) == (400, b"")
+
+
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 def test_a_page_from_elsewhere_is_refused_although_it_has_the_token(client: httpx.Client, site: str) -> None:
     assert client.get(DETAIL, headers={"Sec-Fetch-Site": site}).status_code == 403
@@ -118,7 +133,7 @@ def test_what_is_not_known_is_not_found(client: httpx.Client, key: str) -> None:
 
 
 def test_a_question_is_bounded(client: httpx.Client) -> None:
-    assert client.get("/detail", params={"key": "x" * 2000}).status_code == 422
+    assert client.get("/detail", params={"key": "x" * 2000}).status_code == 400
     assert client.get("/assets/..%2f..%2fpyproject.toml").status_code in (403, 404)
 
 
@@ -169,3 +184,33 @@ def test_a_listener_that_comes_late_hears_the_newest_alone() -> None:
         with httpx.stream("GET", url, headers=headers, timeout=30, trust_env=False) as stream:
             first = next(stream.iter_lines())
     assert first.count('"data-key":"nodes/gpu-') == 5
+
+
+def connected(page: Served, said: bytes = b"") -> socket.socket:
+    found = socket.create_connection(("127.0.0.1", page.place.port), timeout=30)
+    found.sendall(said)
+    return found
+
+
+def test_connections_that_ask_nothing_do_not_keep_the_owner_out(page: Served, client: httpx.Client) -> None:
+    idle = [connected(page, b"GET / HTTP/1.1\r\nHo" if number % 2 else b"") for number in range(2 * connections.MOST)]
+    try:
+        assert client.get(DETAIL).status_code == 200
+    finally:
+        for each in idle:
+            each.close()
+
+
+def test_headers_without_end_are_refused(page: Served) -> None:
+    line = b"X-Long: " + b"x" * 60_000 + b"\r\n"
+    with (
+        connected(page, b"GET / HTTP/1.1\r\n") as endless,
+        pytest.raises(OSError, match=r"reset|[Bb]roken pipe"),
+    ):
+        endless.sendall(line * 1000)
+
+
+def test_a_connection_that_was_refused_ends(page: Served) -> None:
+    with connected(page, b"GET /events HTTP/1.1\r\nHost: example.com\r\nContent-Length: 9999999\r\n\r\n") as refused:
+        answer = b"".join(iter(lambda: refused.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 421 ")

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from tests.cli.command import ROOT
 from tests.cuda.stub import PlayBench
-from tests.verify.test_run import BenchOf, h100
+from tests.nvml import machines
+from tests.verify.test_run import BenchOf, h100, two
 from webhook.model.errors import FormatError
 from webhook.verify.peer.channel import Channel, PeerLost
 from webhook.verify.peer.words import MAX_LINE, Hello
@@ -29,13 +30,14 @@ def start(*arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[bytes
 
 
 def meet(
-    address: str, ready: Path | None = None, before: Sequence[str] = ()
+    address: str, ready: Path | None = None, before: Sequence[str] = (), *, force: bool = False
 ) -> tuple[dict[str, tuple[str, int | None]], ...]:
     """Verdict and error of each trial, as both sides tell it."""
-    listener = start("--listen", address, before=before)
+    more = ["--force"] if force else []
+    listener = start("--listen", address, *more, before=before)
     while ready is not None and not ready.exists():
         assert listener.poll() is None, listener.communicate()
-    said, complained = start("--peer", address, before=before).communicate(timeout=60)
+    said, complained = start("--peer", address, *more, before=before).communicate(timeout=60)
     others, trouble = listener.communicate(timeout=60)
     assert b"Traceback" not in complained + trouble, complained + trouble
     return tuple(trials(text) for text in (others, said))
@@ -121,6 +123,40 @@ def test_of_two_pods_either_may_start_first(bench_of: BenchOf, play_bench: PlayB
     assert (listener.wait(60), peer.returncode, complained) == (0, 0, b"")
     assert trials(said)["cuda-ipc different"] == ("works", None)
     listener.communicate()
+
+
+@pytest.mark.parametrize("option", ["--listen", "--peer"])
+def test_cards_that_others_use_are_left_alone(bench_of: BenchOf, play_bench: PlayBench, option: str) -> None:
+    busy = two(machines.hgx_h100()).with_lines_of_each_card("processes 1")
+    play_bench(h100(bench_of).on(busy))
+    said, complained = start(option, "/no/such/socket").communicate(timeout=60)
+    assert (said, complained.decode()) == (
+        b"",
+        "gpu-topology: other processes use the GPUs that CUDA sees here. --force uses them all the same\n",
+    )
+
+
+def test_of_cards_that_are_used_in_part_the_free_one_is_offered(
+    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
+) -> None:
+    machine = two(machines.hgx_h100())
+    play_bench(h100(bench_of).on(machine.with_card(0, lines=("processes 1",))))
+    address = tmp_path / "socket"
+    listener = start("--listen", str(address))
+    while not address.exists():
+        assert listener.poll() is None, listener.communicate()
+    start("--peer", str(address)).communicate(timeout=60)
+    said, _ = listener.communicate(timeout=60)
+    assert msgspec.json.decode(said)["card"] == machine.cards[1].uuid
+
+
+def test_cards_that_others_use_are_used_if_that_is_forced(
+    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
+) -> None:
+    busy = two(machines.hgx_h100()).with_lines_of_each_card("processes 1")
+    play_bench(h100(bench_of).on(busy))
+    address = tmp_path / "socket"
+    assert meet(str(address), address, force=True)[0]["cuda-ipc different"] == ("works", None)
 
 
 def test_a_file_that_is_there_already_stays(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:

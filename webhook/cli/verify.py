@@ -9,6 +9,7 @@ import typer
 from webhook.cli.complaint import complain
 
 if TYPE_CHECKING:
+    from webhook.verify.messages import LookAtMachine
     from webhook.verify.report import BandwidthReport
     from webhook.verify.run import Wanted
 
@@ -39,7 +40,7 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
         Output.TABLE
     ),
     gpus: Annotated[str | None, typer.Option(metavar="INDICES", help="GPUs to measure, such as 0,3; else all.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Measure GPUs too that other processes use.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Use GPUs too that other processes use.")] = False,
     all_reduce: Annotated[bool, typer.Option(help="Measure an all-reduce too, with the NCCL that is here.")] = True,
     size: Annotated[int, typer.Option(min=1, max=8192, metavar="MIB", help="Of one copy.")] = 256,
     samples: Annotated[int, typer.Option(min=1, max=100, help="Of each measurement; the median counts.")] = 5,
@@ -62,11 +63,12 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     Ends with exit code 1 if something is not as expected or became slower, 2 if nothing can be measured.
     """
     from webhook.cli.topology.show import parse_indices
-    from webhook.verify.messages import Method
+    from webhook.verify.messages import LookAtMachine, Method
     from webhook.verify.run import Wanted
 
     if listen or peer:
-        _meet(listen, peer, node or _name_of_machine(), step_seconds)
+        look = LookAtMachine(node=node or _name_of_machine(), root=str(root))
+        _meet(listen, peer, look, step_seconds, force=force)
         return
     earlier = _read(against) if against else None
     if file:
@@ -90,18 +92,19 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
         raise typer.Exit(WORSE)
 
 
-def _meet(listen: str | None, peer: str | None, node: str, seconds: float) -> None:
+def _meet(listen: str | None, peer: str | None, look: "LookAtMachine", seconds: float, *, force: bool) -> None:
     """Print a PeerReport; exit code 1 if no kind of handle works."""
     from datetime import UTC, datetime
 
     from webhook.verify.messages import Method
     from webhook.verify.peer.channel import connected, listening
-    from webhook.verify.peer.exchange import Side, offer_all, take_all, visible_cards
+    from webhook.verify.peer.exchange import Side, free_cards, offer_all, take_all, visible_cards
     from webhook.verify.peer.words import PeerReport, PeerVerdict, format_peer_report
 
     if listen and peer:
         raise typer.BadParameter("one pod listens and the other is its peer", param_hint="--peer")
-    side = Side(cards=visible_cards(seconds), seconds=seconds, method=Method())
+    cards = visible_cards(seconds)
+    side = Side(cards=cards if force else free_cards(cards, look, seconds), seconds=seconds, method=Method())
     if listen:
         with listening(listen, _MEETING_STEPS * seconds) as channel:
             met = offer_all(side, channel)
@@ -110,7 +113,7 @@ def _meet(listen: str | None, peer: str | None, node: str, seconds: float) -> No
             met = take_all(side, channel)
     time = datetime.now(UTC).isoformat(timespec="seconds")
     report = PeerReport(
-        node=node, time=time, card=met.card or None, same_cards=met.visible, outcomes=list(met.outcomes)
+        node=look.node, time=time, card=met.card or None, same_cards=met.visible, outcomes=list(met.outcomes)
     )
     typer.echo(format_peer_report(report), nl=False)
     if not any(outcome.verdict is PeerVerdict.WORKS for outcome in met.outcomes):

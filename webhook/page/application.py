@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 import msgspec
-from fastapi import Depends, FastAPI, Header, HTTPException, Query, Response
+from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from webhook.page.details import detail
@@ -23,7 +24,13 @@ LanguageQuery = Annotated[Language | None, Query()]
 
 def create_app(feed: Feed) -> FastAPI:
     """The application, without any protection: :class:`webhook.page.guard.Guard` stands before it."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        exception_handlers={RequestValidationError: _refuse},
+    )
     asking = asyncio.Semaphore(1)
     waiting = [0]
 
@@ -68,3 +75,8 @@ def create_app(feed: Feed) -> FastAPI:
         return Response(msgspec.json.encode(as_json(found)), media_type="application/json")
 
     return app
+
+
+async def _refuse(_: Request, __: Exception) -> Response:
+    """What FastAPI says of a wrong parameter repeats it."""
+    return Response(status_code=400)

@@ -28,7 +28,7 @@ _HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-_FROM_OURSELVES = (b"same-origin", b"none")
+_FROM_OURSELVES = frozenset((b"same-origin", b"none"))
 """Of Sec-Fetch-Site (W3C, "Fetch Metadata Request Headers"): our own page, or a person."""
 
 
@@ -65,7 +65,11 @@ class Guard:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close"})
         else:
-            headers = [(b"content-length", b"0"), *([(b"allow", b"GET")] if status == 405 else ())]
+            headers = [
+                (b"content-length", b"0"),
+                (b"connection", b"close"),
+                *([(b"allow", b"GET")] if status == 405 else ()),
+            ]
             await with_headers({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": b""})
 
@@ -75,7 +79,8 @@ class Guard:
             return 421  # RFC 9110, "Misdirected Request"
         if scope["method"] != "GET":
             return 405
-        if _header(scope, b"sec-fetch-site") not in (*_FROM_OURSELVES, b"") and scope["path"] != "/":
+        sites = {value for key, value in scope["headers"] if key == b"sec-fetch-site"}
+        if not sites <= _FROM_OURSELVES and scope["path"] != "/":
             return 403
         said = _header(scope, b"authorization")
         return 0 if scope["path"] in _OPEN or hmac.compare_digest(said, self._token) else 403

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from webhook.overview.model import Card, CardState, Health, Link, Node, Pod
 from webhook.page.findings import badge, codes_of, listed, opener, worst
 from webhook.page.holders import workload
-from webhook.page.picture import encoded, link_words, lost, picture, spans
+from webhook.page.picture import MOST_HOLDERS, encoded, link_words, lost, picture, spans
 from webhook.page.tree import DASH, TIMES, Child, Element, el
 from webhook.page.words import Words
 
 WithPods = tuple[Node, tuple[Pod, ...]]
+_MOST_SEARCHED = 20_000
+"""Characters of names by which a node is found."""
 _AILING = (Health.LINKS_DOWN, Health.BROKEN)
 
 
@@ -47,11 +49,11 @@ def tile(of: WithPods, words: Words) -> Element:
 def _filters(of: WithPods) -> dict[str, str]:
     node, pods = of
     found = [*node.findings, *(each for pod in pods for each in pod.findings)]
-    said = {node.name, *(pod.key for pod in pods), *(workload(pod) for pod in pods)}
+    said = {pod.key for pod in pods} | {workload(pod) for pod in pods}
     return {
         "data_namespaces": encoded(sorted({pod.namespace for pod in pods})),
         "data_codes": encoded(codes_of(found)),
-        "data_search": " ".join(sorted(said)).lower(),
+        "data_search": " ".join((node.name, *sorted(said)))[:_MOST_SEARCHED].lower(),
     }
 
 
@@ -142,13 +144,19 @@ def _cards_table(node: Node, words: Words) -> Element:
             "tr",
             el("th", f"GPU{card.index}" + (" MIG" if card.is_mig else ""), scope="row"),
             el("td", words(f"state.{card.state}")),
-            el("td", *(opener(f"pods/{key}", key) for key in card.holders)),
+            el("td", *_openers(card, words)),
             el("td", words(f"health.{card.health}"), el("p", card.why, lang="en") if card.why else None),
             el("td", card.uuid, class_="code"),
         )
         for card in node.cards
     ]
     return _table(words("cards.caption", node=node.name), [words(head) for head in heads], rows)
+
+
+def _openers(card: Card, words: Words) -> list[Child]:
+    shown: list[Child] = [opener(f"pods/{key}", key) for key in card.holders[:MOST_HOLDERS]]
+    rest = len(card.holders) - len(shown)
+    return [*shown, " " + words("more", number=rest)] if rest else shown
 
 
 def _links_table(links: Sequence[Link], words: Words) -> Element:

@@ -18,6 +18,8 @@ _CROSSING, _APART = 54.0, 8.0
 _ONE_ROW = 4
 _LEVELS = ("most", "more", "few")
 """Classes of links by their number between two cards."""
+MOST_HOLDERS = 32
+"""Pods of one card that are told. Who may create pods can have thousands of them claim one."""
 _MOST_NAMED = 8
 """Pods that the tooltip of a card names."""
 
@@ -204,7 +206,7 @@ def _card(card: Card, layout: _Layout, pods: Mapping[str, Pod], words: Words) ->
         el("text", str(card.index), x=place.x + 4, y=y + 10, class_="index"),
         el("text", _mark(card, first), x=place.x + _WIDTH / 2, y=y + 27, class_="mark"),
         class_=classes,
-        data_pods=encoded(card.holders) if card.holders else None,
+        data_pods=encoded(card.holders[:MOST_HOLDERS]) if card.holders else None,
     )
 
 

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import uvicorn
 
 from webhook.model.errors import GpuTopologyError
+from webhook.page import connections
 from webhook.page.application import create_app
 from webhook.page.feed import Feed
 from webhook.page.guard import Guard
 
 LOOPBACK = "127.0.0.1"
 _TOKEN_BYTES = 32
-_MOST_CONNECTIONS = 64
 _END_SECONDS = 3
 """How long answers may go on after the end was said to them."""
 
@@ -86,12 +86,14 @@ async def serve(place: Place, feed: Feed, work: Sequence[Coroutine[Any, Any, Non
     app = Guard(create_app(feed), place.hosts, place.token)
     config = uvicorn.Config(
         app,
+        http=connections.PageConnection,
         log_config=None,
+        log_level="error",  # what is no request is no news for the terminal: every user of the machine can send it
         access_log=False,
         server_header=False,
         date_header=False,
         lifespan="off",
-        limit_concurrency=_MOST_CONNECTIONS,
+        limit_concurrency=connections.MOST,
         timeout_graceful_shutdown=_END_SECONDS,
         ws="none",
     )

@@ -20,9 +20,10 @@ CARRIED_OF_SET = 0.4
 ABOVE_PCIE = 1.3
 """Times the figure of PCIe. A slot of generation 4 has 24 GB/s by NCCL's reckoning, and 26.3 were measured."""
 PAIR_SHARE, SET_SHARE, PCIE_SHARE = 0.9, 0.85, 0.6
-"""Of what is expected, which must be reached. Pairs and sets over NVLink: what Azure's health checks ask of H100 (335
-of 370.8 GB/s) and of A100 (235 and 228 of 240). NCCL's figures for PCIe are the most that slots and sockets can, and
-what a chipset does with copies between cards differs by far."""
+"""Of what is expected, which must be reached. For pairs over NVLink it is the share that Azure's health checks ask of
+H100 (335 of 370.8 GB/s); of A100 they ask more (235 of 240). The share for sets is our choice and has no source: those
+checks ask 228 of 240 of A100, with other sizes, so that less is asked here. NCCL's figures for PCIe are the most that
+slots and sockets can, and what a chipset does with copies between cards differs by far."""
 
 
 class Way(Enum):

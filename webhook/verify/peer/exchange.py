@@ -15,6 +15,8 @@ from webhook.verify.messages import (
     Failed,
     HandleKind,
     LookAtCuda,
+    LookAtMachine,
+    Machine,
     Method,
     NoLibrary,
     Offer,
@@ -38,6 +40,7 @@ from webhook.verify.peer.words import (
     Result,
     Trial,
 )
+from webhook.verify.plan import is_free
 from webhook.verify.supervisor import StepLost, Supervisor
 
 _AHEAD = 64
@@ -264,3 +267,23 @@ def visible_cards(seconds: float) -> list[str]:
     why = explained(found.function, found.code) if isinstance(found, Failed) else ""
     why = f"{found.library} is not here" if isinstance(found, NoLibrary) else why
     raise PeerLost(f"there is no card here that CUDA sees{f': {why}' if why else ''}")
+
+
+def free_cards(cards: Sequence[str], look: LookAtMachine, seconds: float) -> list[str]:
+    """Those of some cards that no process uses, as far as NVML tells.
+
+    Raises:
+        PeerLost: none of them is free, or NVML does not tell.
+    """
+    try:
+        with Supervisor() as process:
+            found = process.ask(look, seconds)
+    except StepLost as lost:
+        raise PeerLost(f"NVML gives no answer: {lost}. --force uses GPUs without asking it") from None
+    if not isinstance(found, Machine):
+        raise PeerLost("NVML does not tell who uses the GPUs. --force uses them without asking it")
+    usage = {each.uuid: each for each in found.usage}
+    free = [card for card in cards if is_free(usage.get(card))]
+    if not free:
+        raise PeerLost("other processes use the GPUs that CUDA sees here. --force uses them all the same")
+    return free
