@@ -123,6 +123,18 @@ def test_waiting_pods_stand_by_themselves_with_what_they_wait_for() -> None:
     assert "1 waiting" in text
 
 
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+def test_a_waiting_pod_with_cards_stands_with_its_letter_and_they_with_their_node(width: int) -> None:
+    cluster = Cluster()
+    pinned(cluster)
+    fault("waits for long")(cluster)
+    lines = [line.split() for line in drawn(cluster, width).splitlines()]
+    assert ["POD", "NODE", "CARDS", "ASKS", "WAITS", "FOR"] in lines
+    assert any(line[:4] == ["b", "team-a/pinned", "paired", "2,3"] for line in lines)
+    assert any(line[:3] == ["team-a/patient", "-", "-"] for line in lines)
+    assert "2,3[B B ]" in drawn(cluster, width)
+
+
 def test_what_the_program_in_a_pod_found_is_said() -> None:
     cluster = Cluster()
     ran(cluster, "pair", state={"terminated": {"exitCode": 12, "message": "GPU-1 is not\x1b[2J there"}})

@@ -20,7 +20,7 @@ from tests.cluster.accounts import permitted, without
 from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
 from tests.cluster.filling import OURS, PATHS, administrator, completed, create, fill
 from tests.overview.scenes import fault, ran
-from webhook.kube.permissions import ANALYZE, Scope
+from webhook.kube.permissions import ANALYZE, Permission, Scope
 
 pytestmark = pytest.mark.cluster
 
@@ -80,12 +80,33 @@ def test_a_pod_of_another_namespace_holds_its_cards_and_is_not_listed(person: Pa
     assert [card["state"] for card in paired["cards"]] == ["held", "held", "shared", "free"]
 
 
-def test_without_the_right_to_all_pods_no_card_is_called_free(seeded: ControlPlane) -> None:
+@pytest.fixture(scope="module")
+def stranger(seeded: ControlPlane) -> Path:
+    """May list the pods of one namespace only."""
+    rights = without(ANALYZE, Scope.CLUSTER, "pods", "list")
     with seeded.client() as client:
-        rights = without(ANALYZE, Scope.CLUSTER, "pods", "list")
-        kubeconfig = permitted(CoreV1Api(client), seeded, OURS, "stranger", rights)
-    done = gpu_topology("status", "-A", "--kubeconfig", kubeconfig)
+        own = Permission(Scope.TOPOLOGIES, "", "pods", ("list",))
+        return permitted(CoreV1Api(client), seeded, OURS, "stranger", (*rights, own))
+
+
+def test_the_pods_of_all_namespaces_need_the_right_to_all_pods(stranger: Path) -> None:
+    done = gpu_topology("status", "-A", "--kubeconfig", stranger)
     assert done.code == 2
+    assert "Have the permission to list pods" in done.err
+
+
+def test_who_may_list_the_pods_of_one_namespace_only_sees_no_card_called_free(stranger: Path) -> None:
+    done = gpu_topology("status", "-n", OURS, "--kubeconfig", stranger, "-o", "json")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.out)
+    assert found["pods"] == []
+    states = {card["state"] for node in found["nodes"] for card in node["cards"]}
+    assert states == {"unknown"}
+
+
+def test_a_namespace_whose_pods_may_not_be_listed_is_refused(stranger: Path) -> None:
+    done = gpu_topology("status", "-n", "team-a", "--kubeconfig", stranger)
+    assert (done.code, done.out) == (2, "")
     assert "Have the permission to list pods" in done.err
 
 

@@ -91,7 +91,7 @@ def _pods(found: Sequence[Pod], drawn: Sequence[DrawnNode], width: int, *, every
         yield Text(f"and {counted(len(others), 'more pod')} that lose nothing. --all shows them")
     if waiting:
         yield Text()
-        yield pods.waiting(waiting)
+        yield pods.waiting(waiting, letters)
     yield from _section(_limited(pods.reasons(shown)))
 
 

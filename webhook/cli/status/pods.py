@@ -66,15 +66,29 @@ def code(pod: Pod) -> Text:
     return Text(finding.code, style=_LEVEL_STYLES.get(finding.level, "")) if finding else Text("-")
 
 
-def waiting(pods: Sequence[Pod]) -> RenderableType:
-    """Pods without a Binding, and what they wait for."""
+def waiting(pods: Sequence[Pod], letters: Mapping[str, Mapping[str, str]]) -> RenderableType:
+    """Pods without a Binding, the cards that some of them have all the same, and what they wait for.
+
+    Args:
+        pods: Those.
+        letters: By node and key of the pod.
+    """
+    have_cards = any(pod.cards for pod in pods)
     table = Table(box=None, pad_edge=False, show_edge=False)
+    if have_cards:
+        table.add_column("", no_wrap=True)
     table.add_column("POD", overflow="fold", ratio=2)
+    if have_cards:
+        table.add_column("NODE", overflow="fold", ratio=1)
+        table.add_column("CARDS", overflow="fold")
     table.add_column("ASKS", no_wrap=True)
-    table.add_column("WAITS FOR", overflow="fold", ratio=4)
+    table.add_column("WAITS FOR", overflow="fold", ratio=2 if have_cards else 4)
     for pod in pods:
-        asks = "claims" if pod.wanted is None else counted(pod.wanted, "GPU")
-        table.add_row(Text(printable(pod.key)), asks, Text(fitted(pod.waits_for, _TEXT_LIMIT)))
+        asks = Text("claims" if pod.wanted is None else counted(pod.wanted, "GPU"))
+        key, node, cards, *_ = _cells(pod)
+        letter = Text(letters.get(pod.node, {}).get(pod.key, ""))
+        found = (letter, key, node if pod.node else Text("-"), cards) if have_cards else (key,)
+        table.add_row(*found, asks, Text(fitted(pod.waits_for, _TEXT_LIMIT)))
     return table
 
 
