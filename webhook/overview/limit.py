@@ -23,7 +23,7 @@ def limited(whole: Overview, *, namespace: str | None, nodes: Collection[str]) -
     known = {node.name for node in whole.nodes}
     missing = sorted(set(nodes) - known)
     if missing:
-        raise GpuTopologyError(f"there is no node {fitted(missing[0])} with GPUs in this cluster")
+        raise GpuTopologyError(f"there is no node {fitted(missing[0])} with GPUs")
     return msgspec.structs.replace(
         whole,
         nodes=tuple(node for node in whole.nodes if not nodes or node.name in nodes),

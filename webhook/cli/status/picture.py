@@ -118,7 +118,7 @@ def totals(found: Overview) -> list[Text]:
     cards = [f"{states[state]} {word}" for state, word in _STATES if states[state]]
     cards += [f"{lost} out of use"] if lost else []
     waiting = sum(bool(pod.waits_for) for pod in found.pods)
-    slower = sum(is_slower(pod) for pod in found.pods)
+    slower = sum(is_slower(pod) and not pod.is_waiting for pod in found.pods)
     said = f"{counted(len(found.nodes), 'node')}, {counted(len(every), 'card')}"
     said += f" ({', '.join(cards)}); " if cards else "; "
     said += f"{counted(len(found.pods), 'pod')} with GPUs, {waiting} waiting, {slower} slower than others on its node"
