@@ -15,6 +15,7 @@ from webhook.cli.kubeconfig import (
     wanted_cluster,
 )
 from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION
+from webhook.cli.snapshot.asked import AllNamespacesOption, NamespaceOption, StateOption, refuse_both
 
 if TYPE_CHECKING:
     from webhook.cli.snapshot.read import ReadSnapshot
@@ -44,16 +45,8 @@ class _Watched(NamedTuple):
 
 
 def page(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
-    namespace: Annotated[
-        str | None,
-        typer.Option(
-            "--namespace",
-            "-n",
-            metavar="NAMESPACE",
-            help="Whose pods; without, that of the current context, or of all files.",
-        ),
-    ] = None,
-    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Pods of all namespaces.")] = False,
+    namespace: NamespaceOption = None,
+    all_namespaces: AllNamespacesOption = False,
     output: Annotated[
         Format, typer.Option("--output", "-o", help="live: serve the page; html: write it as one file.")
     ] = Format.LIVE,
@@ -61,9 +54,7 @@ def page(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     language: Annotated[Tongue, typer.Option(help="With -o html: of the file.")] = Tongue.ENGLISH,
     file: Annotated[list[str] | None, FILE_OPTION] = None,
     recursive: Annotated[bool, RECURSIVE_OPTION] = False,
-    state: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="With -o html: state directory, such as 'state save' writes.")
-    ] = None,
+    state: StateOption = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
@@ -73,8 +64,7 @@ def page(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     The page is for this machine and for whoever has its address. It reads the cluster with your kubeconfig and your
     rights, and changes nothing.
     """
-    if namespace is not None and all_namespaces:
-        raise typer.BadParameter("give either a namespace or all of them", param_hint="--all-namespaces")
+    refuse_both(namespace, everywhere=all_namespaces)
     in_files = file is not None or state is not None
     if in_files:
         refuse_cluster(kubeconfig, context, "give either files or a cluster")

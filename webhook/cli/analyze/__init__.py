@@ -16,6 +16,7 @@ from webhook.cli.kubeconfig import (
     wanted_cluster,
 )
 from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION
+from webhook.cli.snapshot.asked import AllNamespacesOption, NamespaceOption, StateOption, refuse_both
 from webhook.cli.topology.output import UNMET
 from webhook.model.errors import GpuTopologyError
 
@@ -38,21 +39,11 @@ class Format(enum.StrEnum):
 
 
 def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
-    namespace: Annotated[
-        str | None,
-        typer.Option(
-            "--namespace",
-            "-n",
-            metavar="NAMESPACE",
-            help="Whose pods; without, that of the current context, or of all files.",
-        ),
-    ] = None,
-    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Pods of all namespaces.")] = False,
+    namespace: NamespaceOption = None,
+    all_namespaces: AllNamespacesOption = False,
     file: Annotated[list[str] | None, FILE_OPTION] = None,
     recursive: Annotated[bool, RECURSIVE_OPTION] = False,
-    state: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="State directory, such as 'state save' writes.")
-    ] = None,
+    state: StateOption = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
@@ -72,8 +63,7 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     from webhook.cli.analyze.output import as_json, print_table
     from webhook.cli.analyze.sarif import as_sarif
 
-    if namespace is not None and all_namespaces:
-        raise typer.BadParameter("give either a namespace or all of them", param_hint="--all-namespaces")
+    refuse_both(namespace, everywhere=all_namespaces)
     if state is not None:
         refuse_cluster(kubeconfig, context, "give either a state directory or a cluster")
     try:
