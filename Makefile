@@ -72,7 +72,7 @@ chart: .venv/installed      ## what the chart takes from the code, and deploy/in
 	$(BIN)/python -m tests.chart
 
 compatibility: .venv/installed control-plane ## the matrix in docs/compatibility.md, from a run of the tests at a real API server
-	$(BIN)/python -m pytest -n $(PROCESSES) -m cluster --compatibility .venv/compatibility.json; \
+	$(BIN)/python -m pytest -n $(PROCESSES) -m cluster --compatibility=.venv/compatibility.json; \
 		code=$$?; $(BIN)/python -m tests.compatibility .venv/compatibility.json && exit $$code
 
 messages: .venv/installed   ## docs/messages.md from the catalogue of messages

@@ -1,4 +1,4 @@
-"""Notes beside each test which cells it has seen, and writes what a run has seen: ``pytest --compatibility FILE``."""
+"""Notes beside each test which cells it has seen, and writes what a run has seen: ``pytest --compatibility=FILE``."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -100,7 +100,7 @@ class _Plugin:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The option that asks for the file."""
+    """The option that asks for the file. Behind a blank pytest takes a file that is there for one with tests."""
     parser.addoption("--compatibility", metavar="FILE", help="write which combinations the tests of this run have seen")
 
 

@@ -18,11 +18,13 @@ from webhook.overview.held import CardTable, Held, held_by
 from webhook.overview.kept_for_later import kept_for_later
 from webhook.overview.links import UNKNOWN, Linked
 from webhook.overview.model import Card, CardState, Finding, Node, Overview, Pod
+from webhook.overview.moved import moved
 from webhook.overview.pods import Asked, Subject, asked, malformed_pod, pod_of
 from webhook.place.pinned import pinned_cards
 from webhook.place.pod import PodRecord
 from webhook.printable import fitted
 from webhook.topology.model import NodeTopology
+from webhook.traffic.judgement import PodTraffic
 
 _LEAST = 2
 """Cards that are a pair."""
@@ -117,7 +119,8 @@ class _Picture:
             self._note(key, ask, held)
             node = self._nodes.get(held.node)
             linked = node.linked if node else None
-            return pod_of(Subject(known, pod, ask, held, linked), self._snapshot.planner, findings)
+            subject = Subject(known, pod, ask, held, linked, self._moved(known, ask, held))
+            return pod_of(subject, self._snapshot.planner, findings)
         except MalformedPod:
             return malformed_pod(known, findings) if findings else None
 
@@ -126,6 +129,14 @@ class _Picture:
         pinned = pinned_cards(record) if record is not None and not record.held else ()
         where = self._filled.world.node_with(pinned) if pinned else None
         return held_by(pod, known.node, record, where.name if where else "", self._tables)
+
+    def _moved(self, known: KnownPod, ask: Asked, held: Held) -> PodTraffic | None:
+        node = self._nodes.get(held.node)
+        if node is None or ask.has_slices or held.is_chosen:  # traffic is counted for cards, not for pods
+            return None
+        own = set(held.cards)
+        uuids = [card.uuid for card in node.cards if card.index in own]
+        return moved(known, uuids, node.node.traffic, self._snapshot.at)
 
     def _note(self, key: str, ask: Asked, held: Held) -> None:
         for index in held.cards:

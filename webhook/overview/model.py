@@ -136,6 +136,11 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """GB/s per direction of its weakest pair; None where there is none or nothing is known."""
     best: float | None
     """GB/s per direction that as many GPUs of its node have at best; None as above."""
+    nvlink_bytes: int | None = None
+    """Sent and received over NVLink in the last ``moved_seconds``, by all its cards; None where no agent tells it."""
+    pcie_bytes: int | None = None
+    """The same over PCIe."""
+    moved_seconds: int = 0
     verified: Verified
     why: str = ""
     """Why the program in it found otherwise, in its own words; empty if it did not."""

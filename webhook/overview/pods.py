@@ -19,6 +19,7 @@ from webhook.overview.waits import waits_for
 from webhook.printable import fitted
 from webhook.request.claims import read_claims
 from webhook.request.resources import read_requests
+from webhook.traffic.judgement import PodTraffic
 
 _PEERS = frozenset({Profile.POD_PEERS, Profile.NODE_PEERS})
 
@@ -77,6 +78,8 @@ class Subject(NamedTuple):
     """The cards that it has."""
     linked: Linked | None
     """How the cards of their node are linked; None: not known."""
+    moved: PodTraffic | None
+    """What they moved lately; None: not known."""
 
 
 def pod_of(subject: Subject, planner: PlannerSigns, findings: tuple[Finding, ...]) -> Pod:
@@ -87,7 +90,7 @@ def pod_of(subject: Subject, planner: PlannerSigns, findings: tuple[Finding, ...
         planner: Whether one is alive.
         findings: What is found about the pod.
     """
-    known, pod, ask, held, linked = subject
+    known, pod, ask, held, linked, moved = subject
     worth = _worth(ask, held, linked)
     is_verified, reason = verified(known.document)
     pinned_to = held.node if held.is_chosen else ""
@@ -103,6 +106,9 @@ def pod_of(subject: Subject, planner: PlannerSigns, findings: tuple[Finding, ...
         link=worth.link if worth else "",
         bandwidth=worth.bandwidth if worth else None,
         best=worth.best if worth else None,
+        nvlink_bytes=moved.nvlink if moved else None,
+        pcie_bytes=moved.pcie if moved else None,
+        moved_seconds=moved.seconds if moved else 0,
         verified=is_verified,
         why=fitted(reason),
         phase=fitted((pod.status.phase if pod.status else None) or ""),

@@ -12,6 +12,7 @@ from webhook.draw.sentences import counted
 from webhook.overview.model import Level, Pod, Verified
 from webhook.overview.notable import is_slower, worst
 from webhook.printable import fitted, printable
+from webhook.traffic.words import bytes_text
 
 _VERIFIED = {Verified.YES: ("yes", "green"), Verified.NO: ("NO", "bold red"), Verified.UNKNOWN: ("-", "dim")}
 _LEVEL_STYLES = {Level.ERROR: "red", Level.WARNING: "yellow"}
@@ -32,10 +33,14 @@ def with_cards(pods: Sequence[Pod], letters: Mapping[str, Mapping[str, str]], wi
     table.add_column("POD", overflow="fold", ratio=3 if width < _ROOMY else None)
     table.add_column("NODE", overflow="fold", ratio=2 if width < _ROOMY else None)
     table.add_column("CARDS", overflow="fold")
-    for heading in ("PROFILE", "LINK", "GB/S", "VERIFIED" if width >= _ROOMY else "TRUE", "CODE"):
+    has_traffic = width >= _ROOMY and any(pod.moved_seconds for pod in pods)
+    moved = ("OVER NVLINK",) if has_traffic else ()
+    for heading in ("PROFILE", "LINK", "GB/S", *moved, "VERIFIED" if width >= _ROOMY else "TRUE", "CODE"):
         table.add_column(heading, no_wrap=True)
     for pod in pods:
-        table.add_row(Text(letters.get(pod.node, {}).get(pod.key, "")), *_cells(pod))
+        *about, said, worst_code = _cells(pod)
+        over = (_moved(pod),) if has_traffic else ()
+        table.add_row(Text(letters.get(pod.node, {}).get(pod.key, "")), *about, *over, said, worst_code)
     return table
 
 
@@ -58,6 +63,14 @@ def _bandwidth(pod: Pod) -> Text:
         return Text("-")
     text = f"{speed(pod.bandwidth)} of {speed(pod.best)}"
     return Text(text, style="bold red" if is_slower(pod) else "green")
+
+
+def _moved(pod: Pod) -> Text:
+    """What its cards moved in the last minutes, sent and received."""
+    if pod.nvlink_bytes is None:
+        return Text("-")
+    minutes = max(1, round(pod.moved_seconds / 60))
+    return Text(f"{bytes_text(pod.nvlink_bytes)} in {minutes} min", style="" if pod.nvlink_bytes else "yellow")
 
 
 def code(pod: Pod) -> Text:
