@@ -37,6 +37,8 @@ def test_a_world_kept_change_by_change_is_the_one_that_hears_of_all_at_once(
             world.node_changed(name, found, topology)
     anew = described(world_of(present, known, nodes_first=nodes_first))
     assert described(world) == anew
+    for card, node in anew["holders"]:
+        assert world.is_held(card, node) == bool(world.holders(card, node))
     for pod in present.values():
         mates = world.mates(pod)
         assert world.nodes_of_mates(pod) == {mate.node for mate in mates if mate.node}

@@ -39,6 +39,6 @@ def _sets(world: World, pod: PodRecord) -> Iterator[tuple[str, ...]]:
         return
     left = pod.later.size - world.groups[pod.namespace, pod.group].with_cards
     for held in pod.later.sets:
-        if left > 0 and not any(world.holders(uuid, held.node) for uuid in held.cards):
+        if left > 0 and not any(world.is_held(uuid, held.node) for uuid in held.cards):
             left -= 1
             yield held.cards

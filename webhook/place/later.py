@@ -92,7 +92,7 @@ class HeldForLater:
             self._world.pod_changed(name, held, None)
 
     def _is_free(self, cards: Collection[str], node: str) -> bool:
-        return not any(self._world.holders(card, node) for card in cards)
+        return not any(self._world.is_held(card, node) for card in cards)
 
 
 def stand_in(pod: PodRecord, node: str, cards: tuple[str, ...]) -> PodRecord:

@@ -252,6 +252,10 @@ class World:
         """The keys of the pods that hold a card of a node."""
         return frozenset(key for key in self._holders.get(uuid, ()) if self._holds(self.pods[key], uuid, node))
 
+    def is_held(self, uuid: str, node: str) -> bool:
+        """Whether any pod holds a card of a node. Forged allocations may name one card for thousands of pods."""
+        return any(self._holds(self.pods[key], uuid, node) for key in self._holders.get(uuid, ()))
+
     def _holds(self, pod: PodRecord, uuid: str, node: str) -> bool:
         return pod.held_on in ("", node) or uuid in pinned_cards(pod)
 
@@ -295,7 +299,7 @@ class World:
         node = self.nodes.get(name)
         if node is None or node.build is None or not node.uuids:
             return None
-        return Stock(node.build, frozenset(i for i, uuid in node.uuids.items() if not self.holders(uuid, name)))
+        return Stock(node.build, frozenset(i for i, uuid in node.uuids.items() if not self.is_held(uuid, name)))
 
     def _take_out(self, name: str, stock: Stock) -> None:
         listed = self.stocks[stock]
