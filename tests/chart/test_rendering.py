@@ -474,7 +474,7 @@ def test_the_agent_sees_every_gpu_and_no_other_webhook_hides_them(helm: Helm) ->
     assert template["metadata"]["labels"]["hami.io/webhook"] == "ignore"
     assert template["spec"]["nodeSelector"] == {"gpu": "on"}
     assert template["spec"]["tolerations"] == [{"operator": "Exists"}]
-    assert container["args"] == ["agent", "--namespace=gpu-topology-nodes", "--interval=60"]
+    assert container["args"] == ["agent", "--namespace=gpu-topology-nodes", "--interval=60", "--traffic-interval=15"]
     assert "volumes" not in template["spec"]
 
 
@@ -482,7 +482,7 @@ def test_what_the_agent_may_be_opted_in(helm: Helm) -> None:
     template = pod_template(helm.objects("everything"), AGENT)
     spec = template["spec"]
     assert spec["containers"][0]["args"] == [
-        "agent", "--namespace=gpu-topology-nodes", "--interval=30", "--cordon", "--root=/host"
+        "agent", "--namespace=gpu-topology-nodes", "--interval=30", "--traffic-interval=15", "--cordon", "--root=/host"
     ]  # fmt: skip
     assert spec["nodeSelector"] == {"nvidia.com/gpu.present": "true"}
     assert (spec["runtimeClassName"], spec["priorityClassName"]) == ("nvidia", "system-node-critical")

@@ -19,7 +19,7 @@ from kubernetes.client import CoordinationV1Api, CoreV1Api, EventsV1Api
 from tests.agent.waking import wake
 from tests.cli.command import gpu_topology
 from tests.cluster.accounts import permitted
-from tests.cluster.control_plane import ControlPlane
+from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
 from tests.cluster.hami.nodes import create_node
 from tests.cluster.test_place import program, running
 from tests.nvml.machines import Machine, description_of, hgx_h100
@@ -153,6 +153,13 @@ def traffic(*, nvlink_kib: int) -> Callable[[int], Machine]:
         return machine
 
     return after
+
+
+@pytest.fixture(scope="module")
+def control_plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """One of its own: the planner looks at the traffic of one node a second, and other tests leave nodes."""
+    with running_control_plane(binaries, tmp_path_factory.mktemp("traffic")) as running_plane:
+        yield running_plane
 
 
 @pytest.fixture

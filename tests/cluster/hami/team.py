@@ -80,11 +80,21 @@ class Team:
         return found[0]
 
     def events(self, name: str) -> list[str]:
-        """The messages of all Events on the pod."""
+        """The messages of all Events on the pod; not of one of the same name in an earlier test, whose Events stay."""
         # As text: the client refuses Events without eventTime, such as HAMi writes.
         answer: Any = self.admin.list_namespaced_event(self.namespace, _preload_content=False)
-        events = json.loads(answer.data)["items"]
-        return [event["message"] for event in events if event["involvedObject"]["name"] == name]
+        events, uids = json.loads(answer.data)["items"], self._uids(name)
+        return [
+            event["message"]
+            for event in events
+            if event["involvedObject"]["name"] == name and (not uids or event["involvedObject"].get("uid") in uids)
+        ]
+
+    def _uids(self, name: str) -> list[str]:
+        """Of the pod, if it is there."""
+        which = f"metadata.name={name}"
+        answer: Any = self.admin.list_namespaced_pod(self.namespace, field_selector=which, _preload_content=False)
+        return [found["metadata"]["uid"] for found in json.loads(answer.data)["items"]]
 
     def started(self, name: str) -> None:
         """What the kubelet reports of a pod that runs: its ordinary init containers are done."""
