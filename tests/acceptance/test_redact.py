@@ -1,12 +1,17 @@
 """What is taken out of the files of a run, and what stays."""
 
 import json
+import time
+from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.acceptance.model import Machine, Ran, Result, Verdict, Word
 from webhook.acceptance.redact import Redactor
+from webhook.acceptance.result import result
 
 
 def redacted(text: str, **named: str) -> str:
@@ -31,6 +36,9 @@ def redacted(text: str, **named: str) -> str:
         ("HF_TOKEN=hf_abcdefgh", "HF_TOKEN=***"),
         ('{"password": "hunter2", "cards": 2}', '{"password": "***", "cards": 2}'),
         ("Authorization: Bearer eyJhbGciOi", "Authorization: ***"),
+        ("Authorization: Basic dXNlcjpwYXNz", "Authorization: ***"),
+        ("token=" + "x" * 9999, "token=***"),
+        ('{"args": "token: \\"hunter2\\""}', '{"args": "token: ***"}'),
         ("image: registry.corp.example:5000/ml/train:v3", "image: image-1"),
     ],
 )
@@ -50,6 +58,7 @@ def test_what_tells_whose_machine_it_is_goes(text: str, expected: str) -> None:
         '<nvlink target="0000:1b:00.0" count="18" tclass="0x068000"/>',
         "maxBw 370.8 totalBw 370.8",
         "2026-11-23T03:29:56Z",
+        '{"serviceAccountToken": {"path": "token"}, "automountServiceAccountToken": true}',
     ],
 )
 def test_what_the_verdicts_rest_on_stays(text: str) -> None:
@@ -99,3 +108,27 @@ def test_no_uuid_is_left_and_json_stays_json(values: list[tuple[str, int]]) -> N
 @given(st.text())
 def test_any_text_is_taken(text: str) -> None:
     assert isinstance(redacted(text, gpu_host="host"), str)
+
+
+@pytest.mark.parametrize("piece", ["a", "token", "1.", ":", "a-", "serial"])
+def test_a_long_text_takes_as_long_as_its_length(piece: str) -> None:
+    begin = time.process_time()
+    redacted(piece * (200_000 // len(piece)))
+    assert time.process_time() - begin < 4.0
+
+
+@given(st.text(), st.sampled_from(['serial="', "token=", "password: ", ""]))
+def test_a_result_stays_one_whatever_the_steps_said(text: str, label: str) -> None:
+    said = f'{label}{text}"'
+    verdict = Verdict(claim="links", says="", verdict=Word.FAILS, why=said)
+    ran = Ran(name="a", argv=("a", said), exit_code=0, seconds=1.0, files=())
+    found = result(
+        version="0.1.0",
+        at=datetime(2026, 11, 23, tzinfo=UTC),
+        machine=Machine(),
+        verdicts=[verdict],
+        ran=[ran],
+        files={},
+        redactor=Redactor({"links": "host", "steps": "host"}),
+    )
+    assert msgspec.json.decode(found, type=Result).verdicts[0].verdict is Word.FAILS

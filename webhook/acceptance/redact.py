@@ -23,13 +23,15 @@ _LABELLED = re.compile(
     re.IGNORECASE,
 )
 _SECRET = re.compile(
-    r"(?P<label>[\w.-]{0,64}(?:token|password|passwd|secret|credential|authorization|api[_-]?key)[\w.-]{0,64})"
-    r"(?P<mark>[\"']?\s{0,8}[:=]\s{0,8}[\"']?)(?P<value>(?:Bearer\s{1,4})?[^\s\"',;]{1,4096})",
+    r"(?P<label>(?:token|password|passwd|secret|credential|authorization|api[_-]?key)[\w.-]{0,64})"
+    r"(?P<mark>[\"']?\s{0,8}[:=]\s{0,8}[\"']?)(?P<value>(?:(?:Bearer|Basic)\s{1,4})?(?:\\\S|[^\s\"',;])+)",
     re.IGNORECASE,
 )
 _IMAGE = re.compile(
     r"\b[a-z0-9][a-z0-9.-]{1,200}(?::\d{2,5})?/[a-z0-9][\w./-]{1,200}(?::[\w.-]{1,128}|@sha256:[0-9a-f]{64})"
 )
+_NO_SECRET = frozenset({"", "true", "false", "null"})
+"""Of a value in JSON, without its brackets: ``"serviceAccountToken": {`` stands in every pod."""
 _ABSENT = frozenset({"n/a", "[n/a]", "none", "unknown", "not", "0", "0x0", "0x0000000000000000"})
 _LOOPBACK = frozenset({"0.0.0.0", "127.0.0.1"})  # noqa: S104 - compared with, not listened on
 
@@ -55,7 +57,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """``text`` without them."""
-        text = _SECRET.sub(lambda found: f"{found['label']}{found['mark']}***", text)
+        text = _SECRET.sub(_without_secret, text)
         if self._words:
             text = self._words.sub(lambda found: self._named[found[0]], text)
         text = _UUID.sub(self._uuid, text)
@@ -87,6 +89,10 @@ class Redactor:
 
     def _address(self, found: re.Match[str]) -> str:
         return found[0] if found[0] in _LOOPBACK else self._placeholder("ip", found[0].lower())
+
+
+def _without_secret(found: re.Match[str]) -> str:
+    return found[0] if found["value"].strip("{}[]") in _NO_SECRET else f"{found['label']}{found['mark']}***"
 
 
 def _any_of(words: Iterable[str]) -> re.Pattern[str] | None:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -14,8 +15,11 @@ RESULT = "RESULT.json"
 
 def redacted(files: Mapping[str, bytes], redactor: Redactor) -> dict[str, bytes]:
     """The same files without what tells whose machine it is; empty ones are left out."""
-    texts = {name: redactor.text(content.decode(errors="replace")) for name, content in files.items() if content}
-    return {redactor.text(name): text.encode() for name, text in texts.items()}
+    return {
+        redactor.text(name): redactor.text(content.decode(errors="replace")).encode()
+        for name, content in files.items()
+        if content
+    }
 
 
 def result(  # noqa: PLR0913 - one argument for each member
@@ -38,5 +42,16 @@ def result(  # noqa: PLR0913 - one argument for each member
         steps=tuple(ran),
         sha256={},
     )
-    whole = msgspec.json.decode(redactor.text(msgspec.json.encode(found).decode()))
-    return msgspec.json.format(msgspec.json.encode({**whole, "sha256": digests}), indent=2) + b"\n"
+    whole = {**_redacted(msgspec.to_builtins(found), redactor), "sha256": digests}
+    return msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n"
+
+
+def _redacted(value: Any, redactor: Redactor) -> Any:
+    """Each text of it by itself: in the text of a document a value could take the quote behind it along."""
+    if isinstance(value, str):
+        return redactor.text(value)
+    if isinstance(value, dict):
+        return {key: _redacted(each, redactor) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redacted(each, redactor) for each in value]
+    return value
