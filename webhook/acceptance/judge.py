@@ -12,13 +12,13 @@ from webhook.acceptance.model import Ran, Verdict, Word
 from webhook.acceptance.nccl_log import NcclLog, read_nccl_log
 from webhook.acceptance.pods import CONTROL, EXCLUSIVE, NODE_PEERS, POD_PEERS, PodCase
 from webhook.model.errors import FormatError
+from webhook.printable import fitted
+from webhook.remap.verdict import ExitCode
 from webhook.topology.document import parse_topology
 from webhook.topology.matrix import UNKNOWN, matrix
 from webhook.topology.model import NodeTopology
 from webhook.topology.readers.recognise import read_topology
 
-NOT_HERE = 11
-"""Exit code of the program in the pod for a card that is not on the node."""
 _GOOD = "as-expected"
 _NO_CLUSTER = "no namespace of a cluster was named: --namespace"
 SLOWER, AS_FAST = 1.02, 1.05
@@ -75,9 +75,9 @@ Found = tuple[Word, str]
 
 
 def verdicts(seen: Seen) -> tuple[Verdict, ...]:
-    """One for each claim, in their order."""
+    """One for each claim, in their order. What was seen is quoted from logs of other programs, and so is fitted."""
     return tuple(
-        Verdict(claim=claim, says=says, verdict=word, why=why)
+        Verdict(claim=claim, says=says, verdict=word, why=fitted(why))
         for claim, says, judge in CLAIMS
         for word, why in (judge(seen),)
     )
@@ -132,7 +132,7 @@ def _mapping(seen: Seen) -> Found:
         return Word.NOT_TRIED, hindrance
     right, wrong = seen.ran[steps.RIGHT].exit_code, seen.ran[steps.WRONG].exit_code
     said = f"exit code {right} with two cards of this machine, {wrong} with one that is not here"
-    return (Word.HOLDS if (right, wrong) == (0, NOT_HERE) else Word.FAILS), said
+    return (Word.HOLDS if (right, wrong) == (ExitCode.TRUE, ExitCode.GPU_MISSING) else Word.FAILS), said
 
 
 def _links(seen: Seen) -> Found:
@@ -185,13 +185,10 @@ def _step_seconds(document: Mapping[str, Any]) -> float | None:
 
 def _exclusive(seen: Seen) -> Found:
     """A pod with two cards, and the same without injection."""
-    if f"{EXCLUSIVE.name}-log" not in seen.ran:
-        return Word.NOT_TRIED, _NO_CLUSTER
     words, control = _pairs(seen, EXCLUSIVE.report), _pairs(seen, CONTROL.report)
-    said = f"{_counted(words)} with injection, and {_counted(control)} without"
     if not words:
-        hindrance = seen.hindrance(f"{EXCLUSIVE.name}-create", f"{EXCLUSIVE.name}-wait", f"{EXCLUSIVE.name}-log")
-        return Word.NOT_TRIED, hindrance or "the log of the pod has no report; pods/exclusive says more"
+        return _without_report(seen, EXCLUSIVE)
+    said = f"{_counted(words)} with injection, and {_counted(control)} without"
     if control and set(control) == {_GOOD}:
         return Word.NOT_TRIED, f"the control shows nothing: {said}"
     return (Word.HOLDS if set(words) == {_GOOD} else Word.FAILS), said
@@ -201,18 +198,24 @@ def _peers(case: PodCase) -> Callable[[Seen], Found]:
     """Pods that exchange GPU memory: what arrived was compared, so a handle that works needs no control."""
 
     def judge(seen: Seen) -> Found:
-        if f"{case.name}-log" not in seen.ran:
-            return Word.NOT_TRIED, _NO_CLUSTER
         outcomes = seen.document(case.report).get("outcomes")
         found = [each for each in outcomes if isinstance(each, dict)] if isinstance(outcomes, list) else []
-        works = sorted({str(each.get("kind")) for each in found if each.get("verdict") == "works"})
         if not found:
-            hindrance = seen.hindrance(f"{case.name}-create", f"{case.name}-wait", f"{case.name}-log")
-            return Word.NOT_TRIED, hindrance or f"the log of the pod has no report; pods/{case.name} says more"
+            return _without_report(seen, case)
+        works = sorted({str(each.get("kind")) for each in found if each.get("verdict") == "works"})
         said = f"{', '.join(works)} of {len(found)} trials" if works else f"none of {len(found)} trials"
         return (Word.HOLDS if works else Word.FAILS), f"memory was exchanged by {said}"
 
     return judge
+
+
+def _without_report(seen: Seen, case: PodCase) -> Found:
+    """Why the pods tell nothing."""
+    create, wait, log = (f"{case.name}-{step}" for step in ("create", "wait", "log"))
+    if log not in seen.ran:
+        return Word.NOT_TRIED, _NO_CLUSTER
+    hindrance = seen.hindrance(create, wait, log)
+    return Word.NOT_TRIED, hindrance or f"the log of the pod has no report; pods/{case.name} says more"
 
 
 def _counted(words: Sequence[str]) -> str:

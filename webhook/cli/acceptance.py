@@ -159,12 +159,11 @@ def _print_verdicts(judged: "Sequence[Verdict]", console: "Console") -> None:
     from rich.text import Text
 
     from webhook.acceptance.model import Word
-    from webhook.printable import printable
 
     styles = {Word.HOLDS: "green", Word.FAILS: "bold red", Word.NOT_TRIED: "yellow"}
     table = Table("VERDICT", "CLAIM", "WHAT WAS SEEN", box=None, pad_edge=False)
     for each in judged:
-        table.add_row(Text(each.verdict, style=styles[each.verdict]), Text(each.says), Text(printable(each.why)))
+        table.add_row(Text(each.verdict, style=styles[each.verdict]), Text(each.says), Text(each.why))
     console.print(table)
 
 
