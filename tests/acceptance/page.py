@@ -1,18 +1,22 @@
 """The table of ``docs/acceptance.md``: every run of which there is a ``RESULT.json`` in ``docs/acceptance``."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from tests.docs.parts import Part, row
 from webhook.acceptance.judge import CLAIMS
 from webhook.acceptance.model import API_VERSION, KIND, Result, Word
+from webhook.printable import fitted
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE, RESULTS = DOCS / "acceptance.md", DOCS / "acceptance"
-BEGIN, END = "<!-- python -m tests.acceptance: begin -->\n", "<!-- python -m tests.acceptance: end -->\n"
+PART = Part("tests.acceptance")
 MACHINES = ("V100", "A100 with bridges", "A100 with NVSwitches", "H100", "H20", "H200", "B200", "GB200", "L40S")
 """The kinds of machines on which the project should be tried; a result names the one that it is of by its file."""
+_MARKUP = re.compile(r"([\\|*_<>\[\]`&])")
 _WORDS = {Word.HOLDS: "holds", Word.FAILS: "**fails**", Word.NOT_TRIED: "not tried"}
 
 
@@ -23,8 +27,7 @@ def page(text: str, results: Mapping[str, Result]) -> str:
         text: The page as it is.
         results: By the names of their files without the ending: ``h20-2026-11-23``.
     """
-    head, _, rest = text.partition(BEGIN)
-    return head + BEGIN + "\n" + "\n".join(_table(results)) + "\n\n" + END + rest.partition(END)[2]
+    return PART.written(text, _table(results))
 
 
 def read_results(folder: Path) -> dict[str, Result]:
@@ -55,19 +58,20 @@ def machine_of(stem: str) -> str:
 
 def _table(results: Mapping[str, Result]) -> Iterator[str]:
     claims = [claim for claim, _, _ in CLAIMS]
-    yield _line(["machine", "cards", "driver", "CUDA", "NCCL", "HAMi", "date", *claims])
-    yield _line(["---"] * (7 + len(claims)))
+    yield row(["machine", "cards", "driver", "CUDA", "NCCL", "HAMi", "date", *claims])
+    yield row(["---"] * (7 + len(claims)))
     for machine in MACHINES:
-        rows = [_row(result, claims) for stem, result in results.items() if machine_of(stem) == machine]
-        yield from (_line([machine, *row]) for row in rows or [[""] * (6 + len(claims))])
+        found = [_cells(result, claims) for stem, result in results.items() if machine_of(stem) == machine]
+        yield from (row([machine, *cells]) for cells in found or [[""] * (6 + len(claims))])
 
 
-def _row(result: Result, claims: Sequence[str]) -> list[str]:
+def _cells(result: Result, claims: Sequence[str]) -> list[str]:
     words = {each.claim: _WORDS[each.verdict] for each in result.verdicts}
     tested = result.machine
     about = [tested.cards, tested.driver, tested.cuda, tested.nccl, tested.hami, result.at.partition("T")[0]]
-    return [*about, *(words.get(claim, "") for claim in claims)]
+    return [*map(_plain, about), *(words.get(claim, "") for claim in claims)]
 
 
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+def _plain(text: str) -> str:
+    """A text of a result, which a stranger may have sent, in which Markdown finds no markup."""
+    return _MARKUP.sub(r"\\\1", fitted(text))

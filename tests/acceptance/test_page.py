@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.page import BEGIN, END, MACHINES, PAGE, RESULTS, page, read_results
+from tests.acceptance.page import MACHINES, PAGE, PART, RESULTS, page, read_results
 from webhook.acceptance.judge import CLAIMS
 
 FOUND = {
@@ -22,7 +22,7 @@ FOUND = {
     "steps": [],
     "sha256": {},
 }
-EMPTY = f"before\n{BEGIN}{END}after\n"
+EMPTY = f"before\n{PART.begin}{PART.end}after\n"
 
 
 def test_the_page_has_the_table_of_what_was_run() -> None:
@@ -45,6 +45,15 @@ def test_a_second_result_is_another_row(tmp_path: Path) -> None:
     for day in ("23", "24"):
         (tmp_path / f"h20-2026-11-{day}.json").write_text(json.dumps(FOUND))
     assert page(EMPTY, read_results(tmp_path)).count("8 x NVIDIA H20") == 2
+
+
+def test_what_a_stranger_sent_is_no_markup(tmp_path: Path) -> None:
+    sent = {**FOUND, "machine": {"cards": "<img src=x> | [a](b)\n| V100"}, "at": "`2026`"}
+    (tmp_path / "h20-2026-11-23.json").write_text(json.dumps(sent))
+    rows = [line for line in page(EMPTY, read_results(tmp_path)).splitlines() if line.startswith("| ")][2:]
+    assert len(rows) == len(MACHINES)
+    assert r"| \<img src=x\> \| \[a\](b)\\n\| V100 |" in rows[MACHINES.index("H20")]
+    assert r"\`2026\`" in rows[MACHINES.index("H20")]
 
 
 def test_what_stands_around_the_table_stays() -> None:

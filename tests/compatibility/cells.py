@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from tests.docs.parts import row
+
 MARK = "gpu.topology/injected"
 REMAP = "gpu-topology-remap"
 
@@ -77,11 +79,10 @@ def _order(cell: Cell) -> tuple[object, ...]:
 def table(known: Sequence[Seen]) -> list[str]:
     """The lines of a table in Markdown."""
     head = ("HAMi", "Kubernetes", "strategy", "profile", "carrier", "tests", "date", "judges")
-    rows = [head, ("---",) * len(head), *map(_row, known)]
-    return ["| " + " | ".join(row) + " |" for row in rows]
+    return [row(cells) for cells in (head, ("---",) * len(head), *map(_cells, known))]
 
 
-def _row(seen: Seen) -> tuple[str, ...]:
+def _cells(seen: Seen) -> tuple[str, ...]:
     cell = seen.cell
     tests = f"{seen.passed} passed" + (f", **{seen.failed} failed**" if seen.failed else "")
     named = (cell.hami, cell.kubernetes, *(f"`{word}`" for word in (cell.strategy, cell.profile, cell.carrier)))

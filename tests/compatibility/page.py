@@ -6,10 +6,11 @@ from pathlib import Path
 import msgspec
 
 from tests.compatibility.cells import Run, Seen, merged, table
+from tests.docs.parts import Part
 
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
 KNOWN = Path(__file__).with_name("known.json")
-BEGIN, END = "<!-- python -m tests.compatibility: begin -->\n", "<!-- python -m tests.compatibility: end -->\n"
+PART = Part("tests.compatibility")
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,9 +40,7 @@ def written(known: Known) -> bytes:
 
 def page(text: str, known: Known) -> str:
     """The page with what is known."""
-    head, _, rest = text.partition(BEGIN)
-    body = "\n".join(["", *table(known.cells), "", *_left_out(known), ""])
-    return head + BEGIN + body + END + rest.partition(END)[2]
+    return PART.written(text, [*table(known.cells), "", *_left_out(known)])
 
 
 def _left_out(known: Known) -> Sequence[str]:
