@@ -26,7 +26,7 @@ quick: .venv/installed      ## ten seconds while you work: linter, import contra
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --quiet --hypothesis-profile=quick $(QUICK)
 
-# Without a browser it fails nowhere here: the tests decide whether they may be left out.
+# It never fails: without a browser, the tests decide whether they may be left out.
 browser:                    ## Debian's Chromium and its driver, for the tests of the page, if they are not there; as root
 	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -71,7 +71,9 @@ bench: .venv/installed      ## what a review costs beside a bare server and othe
 chart: .venv/installed      ## what the chart takes from the code, and deploy/install.yaml from the chart
 	$(BIN)/python -m tests.chart
 
+# The file of an earlier run goes first: a run that writes none must not be taken for it.
 compatibility: .venv/installed control-plane ## the matrix in docs/compatibility.md, from a run of the tests at a real API server
+	rm -f .venv/compatibility.json
 	$(BIN)/python -m pytest -n $(PROCESSES) -m cluster --compatibility=.venv/compatibility.json; \
 		code=$$?; $(BIN)/python -m tests.compatibility .venv/compatibility.json && exit $$code
 
