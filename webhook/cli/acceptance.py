@@ -49,8 +49,9 @@ def acceptance(  # noqa: PLR0913, PLR0917 - one argument for each option of the 
 ) -> None:
     """Try on this machine what this project claims, and write one archive with all that was seen.
 
-    It takes up to 20 minutes, and uses all GPUs: no job should run on them. What tells whose machine it is is taken
-    out of the archive, and its content is listed before it is written. Nothing is sent anywhere.
+    It takes at most half an hour, and 20 minutes more with pods. It uses all GPUs: no job should run on them. What
+    tells whose machine it is is taken out of the archive, and its content is listed before it is written. Nothing is
+    sent anywhere.
 
     Ends with exit code 0 if all that could be tried holds, with 1 if a claim fails, with 2 if nothing could be tried.
     """
