@@ -1,7 +1,6 @@
 """What is taken out of the files of a run, and what stays."""
 
 import json
-import time
 from datetime import UTC, datetime
 
 import msgspec
@@ -111,10 +110,10 @@ def test_any_text_is_taken(text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ["a", "token", "1.", ":", "a-", "serial"])
-def test_a_long_text_takes_as_long_as_its_length(piece: str) -> None:
-    begin = time.process_time()
-    redacted(piece * (200_000 // len(piece)))
-    assert time.process_time() - begin < 4.0
+def test_a_long_text_without_anything_to_take_out_stays(piece: str) -> None:
+    """Where a rule looked again from each of its places, this took minutes."""
+    text = piece * (200_000 // len(piece))
+    assert redacted(text) == text
 
 
 @given(st.text(), st.sampled_from(['serial="', "token=", "password: ", ""]))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kubernetes.client import CoreV1Api
@@ -31,6 +31,7 @@ class Cluster:
     Attributes:
         api_server: That of the control plane, for tests in which it is away.
         teams: Namespaces that are there, by their labels.
+        plugins: The device list strategy of HAMi's own device plugin, by the nodes that it has served.
     """
 
     control_plane: ControlPlane
@@ -38,6 +39,7 @@ class Cluster:
     hami: Hami
     ours: Installation
     teams: dict[Labels, str]
+    plugins: dict[str, str] = field(default_factory=dict)
 
 
 @contextmanager

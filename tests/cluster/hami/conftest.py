@@ -108,4 +108,6 @@ def new_team(cluster: Cluster, release: str, note_pod: Note) -> Iterator[NewTeam
     hami = release.partition("+")[0]
     judges = (f"kube-apiserver {kubernetes}", f"HAMi's scheduler {hami}")
     for pod in seen:
-        note_pod(pod, hami=hami, kubernetes=kubernetes, strategy=STRATEGY, judges=judges)
+        strategy = cluster.plugins.get(pod["spec"]["nodeName"])
+        plugin = (f"HAMi's device plugin {hami}",) if strategy else ()
+        note_pod(pod, hami=hami, kubernetes=kubernetes, strategy=strategy or STRATEGY, judges=(*judges, *plugin))

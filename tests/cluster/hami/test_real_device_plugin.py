@@ -16,7 +16,7 @@ import pytest
 from kubernetes.client import CoreV1Api
 
 from tests.cluster.hami.cluster import H20, Cluster
-from tests.cluster.hami.conftest import NewTeam
+from tests.cluster.hami.conftest import STRATEGY, NewTeam
 from tests.cluster.hami.device_plugin import LOCK, PHASE, REAL_NODE, TO_ALLOCATE
 from tests.cluster.hami.kubelet import Allocated
 from tests.cluster.hami.nodes import node_manifest
@@ -49,8 +49,8 @@ SAME_NUMA_NODE, OTHER_NUMA_NODE = 40, 50
 
 
 class StartNode(Protocol):
-    def __call__(self, *options: str) -> AbstractContextManager[RealNode]:
-        """A node with these options of the plugin."""
+    def __call__(self, strategy: str = ...) -> AbstractContextManager[RealNode]:
+        """A node whose plugin hands devices over in this way."""
 
 
 def machine() -> Machine:
@@ -75,7 +75,9 @@ def start_node(
         leave_out("root", "the paths of a node are mounted over those of this machine, for the plugin alone")
     executable = go_program(HAMI_DEVICE_PLUGINS[release])
 
-    def start(*options: str) -> AbstractContextManager[RealNode]:
+    def start(strategy: str = STRATEGY) -> AbstractContextManager[RealNode]:
+        cluster.plugins[TOPOLOGY.node] = strategy
+        options = [f"--device-list-strategy={strategy}"] if strategy != STRATEGY else []
         return real_node(cluster, executable, machine(), TOPOLOGY, directory, *options)
 
     return start
@@ -205,7 +207,7 @@ def test_pods_of_a_group_see_the_whole_node_and_compute_on_the_cards_that_the_pl
 def test_whole_cards_that_come_by_another_way_come_without_interception_too(
     start_node: StartNode, new_team: NewTeam, nvml_library: Path, tmp_path: Path, strategy: str
 ) -> None:
-    with start_node(f"--device-list-strategy={strategy}") as node:
+    with start_node(strategy) as node:
         team = new_team(injection="enabled")
         team.creates(pod("train", container(gpus=2), node=REAL_NODE))
         found = given(team, node, "train")["worker"]
