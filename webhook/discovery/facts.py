@@ -96,6 +96,17 @@ class CardCounters:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CardUsage:
+    """What NVML says of the use of one GPU; None is what it does not say."""
+
+    uuid: str
+    processes: int | None = None
+    """With a context of CUDA or of graphics, in any container."""
+    used_bytes: int | None = None
+    """Of its memory; without what the driver keeps for itself, where the driver tells that apart."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LinkFacts:
     """One NVLink of a GPU."""
 

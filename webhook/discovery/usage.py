@@ -1,23 +1,12 @@
 """Who uses the GPUs: how many processes, and how much memory is taken."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 
 from webhook.discovery.each_card import read_each_card
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CardUsage:
-    """What NVML says of the use of one GPU; None is what it does not say."""
-
-    uuid: str
-    processes: int | None = None
-    """With a context of CUDA or of graphics, in any container."""
-    used_bytes: int | None = None
-    """Of its memory; without what the driver keeps for itself, where the driver tells that apart."""
+from webhook.discovery.facts import CardUsage
 
 
 def read_usage() -> tuple[CardUsage, ...]:

@@ -1,11 +1,10 @@
 """What the command asks of the process that measures, and what it is answered."""
 
 from enum import StrEnum
-from typing import Annotated
 
 import msgspec
 
-_Uuid = Annotated[str, msgspec.Meta(max_length=64)]
+from webhook.discovery.facts import CardUsage
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag=lambda name: name):
@@ -109,20 +108,12 @@ class NoLibrary(Answer, frozen=True, kw_only=True):
     said: str
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Who uses a card."""
-
-    uuid: str
-    processes: int | None
-    used_bytes: int | None
-
-
 class Machine(Answer, frozen=True, kw_only=True):
     """What NVML and sysfs say."""
 
     topology: str
     """NodeTopology in JSON."""
-    usage: list[Usage]
+    usage: tuple[CardUsage, ...]
 
 
 class CudaDevices(Answer, frozen=True, kw_only=True):

@@ -39,7 +39,6 @@ from webhook.verify.messages import (
     PidTold,
     Take,
     TellPid,
-    Usage,
 )
 from webhook.verify.nccl import LIBRARY as NCCL_LIBRARY
 from webhook.verify.nccl import Nccl
@@ -112,8 +111,7 @@ class Worker:
 
 def look_at_machine(node: str, root: Path) -> Machine:
     """What NVML and sysfs say."""
-    usage = [Usage(uuid=card.uuid, processes=card.processes, used_bytes=card.used_bytes) for card in read_usage()]
-    return Machine(topology=format_topology(discover(node=node, root=root)), usage=usage)
+    return Machine(topology=format_topology(discover(node=node, root=root)), usage=read_usage())
 
 
 def serve(channel: socket.socket) -> None:
