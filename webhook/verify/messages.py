@@ -41,6 +41,11 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     latency_copies: int = 100
     """Of one word."""
 
+    @property
+    def rounds(self) -> int:
+        """How often is measured, samples that are thrown away among them."""
+        return self.warm_ups + self.samples
+
 
 class MeasurePair(Request, frozen=True, kw_only=True):
     """Copies from one card to another."""
