@@ -89,11 +89,6 @@ class CardCounters:
     utilization: float | None = None
     """Share of the driver's last sample period, 1/6 s to 1 s, in which a kernel ran, from 0 to 1: nvml.h."""
 
-    def nvlink_bytes(self, direction: Direction) -> int | None:
-        """The sum over all links; None if none of them says it."""
-        found = [counter.bytes for (told, _), counter in self.nvlink.items() if told is direction]
-        return sum(found) if found else None
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CardUsage:

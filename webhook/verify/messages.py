@@ -110,7 +110,6 @@ class NoLibrary(Answer, frozen=True, kw_only=True):
     """A library cannot be loaded."""
 
     library: str
-    said: str
 
 
 class Machine(Answer, frozen=True, kw_only=True):

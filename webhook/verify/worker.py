@@ -86,15 +86,15 @@ class Worker:
     def _look_at_cuda(self) -> TOLD:
         try:
             cuda = self._cards.cuda
-        except OSError as error:
-            return NoLibrary(library=LIBRARY, said=str(error))
+        except OSError:
+            return NoLibrary(library=LIBRARY)
         return CudaDevices(version=cuda.version(), uuids=cuda.uuids())
 
     def _look_at_nccl(self) -> TOLD:
         try:
             return NcclVersion(version=self._nccl.version())
-        except OSError as error:
-            return NoLibrary(library=NCCL_LIBRARY, said=str(error))
+        except OSError:
+            return NoLibrary(library=NCCL_LIBRARY)
 
     @cached_property
     def _cards(self) -> Cards:
