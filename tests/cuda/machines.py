@@ -83,7 +83,7 @@ def bench(machine: Machine, directory: Path) -> Bench:
         over = "nvlink" if found.type is PathType.NVL else "pcie"
         ways[one, other] = Way(gbps=found.bandwidth, over=over)
     together = assess(topology, indices, connections) if indices else None
-    over = "nvlink" if together and together.every_pair_has_nvlink else "pcie"
+    over = "nvlink" if together and together.ring_over_nvlink else "pcie"
     rate = together.ring_bandwidth if together else 1.0
     return Bench(machine=machine, ways=ways, set_way=Way(gbps=rate, over=over), order=tuple(reversed(indices)))
 

@@ -11,6 +11,7 @@ import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no type
 import pytest
 
 import webhook.discovery.counters
+import webhook.discovery.each_card
 import webhook.discovery.field_values
 import webhook.discovery.nvml
 import webhook.discovery.usage
@@ -18,12 +19,10 @@ from tests.nvml.machines import Machine, dgx1_v100, gb200_tray, h20, hgx_a100, l
 from tests.nvml.stub import Play
 
 SOURCES = Path(webhook.discovery.nvml.__file__).parents[1]
-STARTERS = [
-    Path(module.__file__ or "")
-    for module in (webhook.discovery.counters, webhook.discovery.nvml, webhook.discovery.usage)
-]
+STARTERS = [Path(module.__file__ or "") for module in (webhook.discovery.each_card, webhook.discovery.nvml)]
 """The modules that may start NVML."""
-LOADERS = sorted([*STARTERS, Path(webhook.discovery.field_values.__file__)])
+READERS = (webhook.discovery.counters, webhook.discovery.field_values, webhook.discovery.usage)
+LOADERS = sorted([*STARTERS, *(Path(module.__file__ or "") for module in READERS)])
 """The modules that may load the bindings."""
 
 

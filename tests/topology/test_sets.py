@@ -1,7 +1,7 @@
 """Sets of GPUs and their rings, against the rings that NCCL 2.30 finds on the same machines."""
 
 from dataclasses import replace
-from itertools import permutations
+from itertools import combinations, permutations
 
 import pytest
 from hypothesis import given, settings
@@ -183,6 +183,34 @@ def test_a_single_gpu_has_no_pairs() -> None:
     judged = assess(h20(), [5])
     assert (judged.weakest, judged.mean_bandwidth, judged.ring, judged.ring_bandwidth) == (None, 0.0, (5,), 0.0)
     assert judged.every_pair_has_nvlink
+
+
+@pytest.mark.parametrize(
+    ("topology", "gpus", "over_nvlink"),
+    [
+        (dgx1_v100(), EIGHT, True),
+        (dgx1_v100(), [0, 1, 5, 4], True),
+        (dgx1_v100(), [0, 3, 5], False),
+        (a100_pcie_bridged(), range(4), False),
+        (l40s(), EIGHT, False),
+        (h20(), [5], False),
+    ],
+    ids=["all of a cube mesh", "a square of it", "one without partner", "bridged pairs", "no NVLink", "alone"],
+)
+def test_a_ring_may_be_over_nvlink_though_some_pairs_have_none(
+    topology: NodeTopology, gpus: list[int], *, over_nvlink: bool
+) -> None:
+    assert assess(topology, gpus).ring_over_nvlink is over_nvlink
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_ring_is_over_nvlink_where_every_pair_has_it(name: str) -> None:
+    topology = MACHINES[name]
+    for pair in combinations([gpu.index for gpu in topology.gpus], 2):
+        found = assess(topology, pair)
+        assert found.ring_over_nvlink == found.every_pair_has_nvlink
+    whole = assess(topology, [gpu.index for gpu in topology.gpus])
+    assert whole.ring_over_nvlink or not whole.every_pair_has_nvlink or len(whole.gpus) == 1
 
 
 def test_the_weakest_pair_is_named() -> None:

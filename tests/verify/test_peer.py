@@ -185,6 +185,25 @@ def test_a_line_without_end_is_refused(ends: tuple[Channel, socket.socket]) -> N
         channel.hear()
 
 
+@pytest.mark.parametrize(
+    "word",
+    [
+        {"say": "Result", "pid": 7, "reason": "\x9b2J"},
+        {"say": "NoTrial", "kind": "cuda-ipc", "pids_equal": False, "reason": "\u202e"},
+        {"say": "Trial", "kind": "cuda-ipc", "pids_equal": False, "pid": 7, "card": "GPU-\x9b2J", "handle": ""},
+        {"say": "Hello", "protocol": 1, "pid": 7, "cards": ["GPU-1", "\x1b[2J"]},
+    ],
+    ids=["reason of a result", "reason of no trial", "card of a trial", "cards of a greeting"],
+)
+def test_what_would_move_a_terminal_is_no_word(word: dict[str, object], ends: tuple[Channel, socket.socket]) -> None:
+    channel, theirs = ends
+    theirs.sendall(msgspec.json.encode(word) + b"\n")
+    with pytest.raises(
+        FormatError, match=r"the other pod: expected a word of the protocol, found .*: Expected `str` matching"
+    ):
+        channel.hear()
+
+
 def test_a_peer_that_is_silent_is_not_waited_for(ends: tuple[Channel, socket.socket]) -> None:
     with pytest.raises(PeerLost, match="the other pod says nothing: timed out"):
         ends[0].hear()

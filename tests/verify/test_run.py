@@ -68,6 +68,24 @@ def test_pairs_of_a_hybrid_mesh_are_judged_by_the_links_that_they_have(
     assert [pair(report, 0, other).link for other in (1, 3, 5)] == ["NV1", "NV2", "SYS"]
 
 
+def test_an_all_reduce_over_a_ring_of_nvlinks_is_judged_as_one_though_some_pairs_have_none(
+    bench_of: BenchOf, play_bench: PlayBench
+) -> None:
+    mesh = bench_of(machines.dgx1_v100()).seeing(0, 1, 5, 4)
+    (found,) = measured(play_bench(mesh.with_set(Way(gbps=40.0, over="nvlink")))).sets
+    assert (found.link, found.verdict, found.warnings) == ("NVLink-partial", Verdict.AS_EXPECTED, [])
+    (found,) = measured(play_bench(mesh.with_set(Way(gbps=30.0, over="nvlink")))).sets
+    assert (found.verdict, found.warnings) == (Verdict.SLOWER, [])
+    (found,) = measured(play_bench(mesh.with_set(Way(gbps=40.0)))).sets
+    assert (found.verdict, found.warnings) == (Verdict.NOT_NVLINK, [])
+
+
+def test_an_all_reduce_whose_ring_needs_pcie_is_judged_by_pcie(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    bridged = bench_of(machines.a100_pcie_bridged())
+    (found,) = measured(play_bench(bridged)).sets
+    assert (found.link, found.verdict, found.warnings) == ("NVLink-partial", Verdict.AS_EXPECTED, [])
+
+
 def test_a_slow_link_is_slower_and_the_others_are_not(bench_of: BenchOf, play_bench: PlayBench) -> None:
     root = play_bench(bench_of(machines.dgx1_v100()).with_ways(0, 3, Way(gbps=17.5, over="nvlink")))
     report = measured(root, all_reduce=False)

@@ -8,11 +8,11 @@ Counters need no privilege: NVIDIA's dcgm-exporter reads them as another user th
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 
+from webhook.discovery.each_card import read_each_card
 from webhook.discovery.facts import ByteCounter, CardCounters, Direction, FieldValue, ValueType
 from webhook.discovery.field_values import read_fields
 
@@ -54,27 +54,9 @@ class CounterReader:
         self._readings += 1
         if self._readings % _ASKED_ANEW_AFTER == 0:
             self._known.clear()
-        try:
-            pynvml.nvmlInit()
-        except pynvml.NVMLError:
-            return ()
-        try:
-            return tuple(self._read_cards())
-        finally:
-            with suppress(pynvml.NVMLError):
-                pynvml.nvmlShutdown()
+        return read_each_card(self._read_card)
 
-    def _read_cards(self) -> Iterable[CardCounters]:
-        try:
-            count = pynvml.nvmlDeviceGetCount()
-        except pynvml.NVMLError:
-            return
-        for index in range(count):
-            with suppress(pynvml.NVMLError, UnicodeDecodeError):  # one that is lost says nothing
-                yield self._read_card(index)
-
-    def _read_card(self, index: int) -> CardCounters:
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    def _read_card(self, index: int, handle: _Handle) -> CardCounters:
         uuid = pynvml.nvmlDeviceGetUUID(handle)
         counters = _counters(self._values(handle, uuid))
         nvlink = {(way, link): counters[of, link] for of, link, way in _chosen_nvlink(counters)}

@@ -89,10 +89,16 @@ class CardCounters:
     utilization: float | None = None
     """Share of the driver's last sample period, 1/6 s to 1 s, in which a kernel ran, from 0 to 1: nvml.h."""
 
-    def nvlink_bytes(self, direction: Direction) -> int | None:
-        """The sum over all links; None if none of them says it."""
-        found = [counter.bytes for (told, _), counter in self.nvlink.items() if told is direction]
-        return sum(found) if found else None
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CardUsage:
+    """What NVML says of the use of one GPU; None is what it does not say."""
+
+    uuid: str
+    processes: int | None = None
+    """With a context of CUDA or of graphics, in any container."""
+    used_bytes: int | None = None
+    """Of its memory; without what the driver keeps for itself, where the driver tells that apart."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,44 +1,20 @@
 """Who uses the GPUs: how many processes, and how much memory is taken."""
 
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CardUsage:
-    """What NVML says of the use of one GPU; None is what it does not say."""
-
-    uuid: str
-    processes: int | None = None
-    """With a context of CUDA or of graphics, in any container."""
-    used_bytes: int | None = None
-    """Of its memory; without what the driver keeps for itself, where the driver tells that apart."""
+from webhook.discovery.each_card import read_each_card
+from webhook.discovery.facts import CardUsage
 
 
 def read_usage() -> tuple[CardUsage, ...]:
     """The use of the GPUs that can be reached now; nothing where NVML does not start. It raises no error of NVML."""
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return ()
-    found = []
-    try:
-        for index in range(pynvml.nvmlDeviceGetCount()):
-            with suppress(pynvml.NVMLError, UnicodeDecodeError):  # one that is lost says nothing
-                found.append(_read_card(pynvml.nvmlDeviceGetHandleByIndex(index)))
-    except pynvml.NVMLError:
-        pass
-    finally:
-        with suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
-    return tuple(found)
+    return read_each_card(_read_card)
 
 
-def _read_card(handle: Any) -> CardUsage:
+def _read_card(_: int, handle: Any) -> CardUsage:
     compute = _ask(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
     graphics = _ask(pynvml.nvmlDeviceGetGraphicsRunningProcesses, handle)
     told = [processes for processes in (compute, graphics) if processes is not None]

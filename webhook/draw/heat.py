@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 
 from webhook.draw.bandwidth import labels_of
-from webhook.draw.elements import Box, description, element, fit, number, rounded, text, tooltip
+from webhook.draw.elements import Box, element, fit, text, tooltip
 from webhook.draw.palette import SANS
+from webhook.draw.sheet import sheet
 from webhook.verify.report import BandwidthReport, Pair, Verdict
 
 _CELL_WIDTH, _CELL_HEIGHT, _LABEL, _MARGIN, _HEAD, _FOOT = 66.0, 34.0, 64.0, 24.0, 92.0, 52.0
 _LEAST_WIDTH = 540.0
-_TITLE, _DESCRIPTION = "bandwidth-title", "bandwidth-description"
 _SHADES = ((1.0, "#2da44e"), (0.9, "#6fdd8b"), (0.6, "#fae17d"), (0.3, "#ffa657"), (0.0, "#ff8182"))
 """From this share of what is expected."""
 _NO_EXPECTATION, _ITSELF = "#eaeef2", "#f6f8fa"
@@ -31,32 +31,24 @@ def heat_matrix(report: BandwidthReport) -> str:
     side = len(labels)
     width = max(2 * _MARGIN + _LABEL + side * _CELL_WIDTH, _LEAST_WIDTH)
     height = _HEAD + (side + 1) * _CELL_HEIGHT + _FOOT
+    summary = _summary(report)
     parts = [
-        tooltip(f"Measured bandwidth of {report.node}", _TITLE),
-        description(_summary(report), _DESCRIPTION),
-        element("style", _STYLE),
-        rounded(Box(0.5, 0.5, width - 1, height - 1), "paper", 14),
         text(fit(report.node, width - 2 * _MARGIN, 20), _MARGIN, 36, "title"),
-        text(fit(_summary(report), width - 2 * _MARGIN, 12), _MARGIN, 58, "subtitle"),
+        text(fit(summary, width - 2 * _MARGIN, 12), _MARGIN, 58, "subtitle"),
         text("GB/s from the GPU of the row to that of the column", _MARGIN, 76, "subtitle"),
         *_headings(labels),
         *_cells(report, labels),
         *_key(height - _FOOT + 16),
     ]
-    root = element(
-        "svg",
-        "\n",
-        "\n".join(parts),
-        "\n",
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {number(width)} {number(height)}",
+    return sheet(
+        "bandwidth",
+        parts,
+        title=f"Measured bandwidth of {report.node}",
+        shows=summary,
+        style=_STYLE,
         width=width,
         height=height,
-        role="img",
-        class_="bandwidth",
-        aria_labelledby=f"{_TITLE} {_DESCRIPTION}",
     )
-    return root.encode("ascii", "xmlcharrefreplace").decode() + "\n"
 
 
 def _summary(report: BandwidthReport) -> str:

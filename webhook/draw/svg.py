@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from webhook.draw.boxes import card, chip, frame, lost, switch
-from webhook.draw.elements import Box, description, element, line, number, path, rounded, text, tooltip
+from webhook.draw.elements import Box, line, number, path, rounded, text
 from webhook.draw.header import header, summary
 from webhook.draw.layout import (
     BETWEEN_PANELS,
@@ -21,6 +21,7 @@ from webhook.draw.layout import (
 from webhook.draw.legend import Entry, legend
 from webhook.draw.nvlinks import draw_middle, entries, middle
 from webhook.draw.palette import STYLE
+from webhook.draw.sheet import sheet
 from webhook.topology.health import node_health
 from webhook.topology.model import NodeTopology
 from webhook.topology.pcie import socket_bandwidth
@@ -29,7 +30,6 @@ from webhook.topology.sets import GpuSet
 _LEAST_WIDTH = 720.0
 _NOTHING = 110.0
 """Height of what stands for no GPU."""
-TITLE, DESCRIPTION = "topology-title", "topology-description"
 
 
 def draw(topology: NodeTopology, chosen: GpuSet | None = None) -> str:
@@ -61,32 +61,15 @@ def draw(topology: NodeTopology, chosen: GpuSet | None = None) -> str:
         *rest,
         key,
     ]
-    return _document(topology, chosen, width, bottom + MARGIN + height, parts)
-
-
-def _document(topology: NodeTopology, chosen: GpuSet | None, width: float, height: float, parts: Sequence[str]) -> str:
-    root = element(
-        "svg",
-        "\n",
-        "\n".join(
-            [
-                tooltip(f"Topology of {topology.node}", TITLE),
-                description(summary(topology, chosen), DESCRIPTION),
-                element("style", STYLE),
-                rounded(Box(0.5, 0.5, width - 1, height - 1), "paper", 14),
-                *parts,
-            ]
-        ),
-        "\n",
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {number(width)} {number(height)}",
+    return sheet(
+        "topology",
+        parts,
+        title=f"Topology of {topology.node}",
+        shows=summary(topology, chosen),
+        style=STYLE,
         width=width,
-        height=height,
-        role="img",
-        class_="topology",
-        aria_labelledby=f"{TITLE} {DESCRIPTION}",
+        height=bottom + MARGIN + height,
     )
-    return root.encode("ascii", "xmlcharrefreplace").decode() + "\n"
 
 
 def _socket_link(one: Frame, other: Frame) -> str:

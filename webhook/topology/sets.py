@@ -70,6 +70,8 @@ class GpuSet:
 
     It is an estimate of what NCCL's search finds, which goes by the steps of a table and so mostly stays below.
     """
+    ring_over_nvlink: bool
+    """Whether rings over NVLink alone have it: in a set with ``PARTIAL`` links too, if they close a ring."""
     nccl_finds_ring: bool
     """Whether NCCL's search finds a ring at all; if not, it goes in the order of the ranks (``SLOWEST_STEP``)."""
     numa_nodes: tuple[int, ...]
@@ -143,6 +145,7 @@ def assess(topology: NodeTopology, gpus: Sequence[int], connections: Connections
         mean_bandwidth=sum(pair.connection.bandwidth for pair in pairs) / len(pairs) if pairs else 0.0,
         ring=ring,
         ring_bandwidth=nvlink or max(slowest, _both_ways(paths, ring, between)),
+        ring_over_nvlink=nvlink > 0,
         nccl_finds_ring=not pairs
         or max(nvlink, slowest) >= SLOWEST_STEP
         or min(gpu.sm for gpu in members) < STEPS_END_FROM,

@@ -114,12 +114,10 @@ class Cuda:
         self.library.call("cuMemsetD32_v2", address, word, size // WORD_BYTES)
         self.finish(card, None)  # of device memory it returns before it is done
 
-    def word_at(self, card: Card, address: int) -> int:
-        """The word of 32 bits at an address."""
+    def holds(self, card: Card, address: int, size: int, word: int) -> bool:
+        """Whether the first and the last word of 32 bits are as ``fill`` writes them."""
         self.use(card)
-        word = c_uint()
-        self.library.call("cuMemcpyDtoH_v2", byref(word), address, WORD_BYTES)
-        return word.value
+        return all(self._word_at(address + offset) == word for offset in (0, size - WORD_BYTES))
 
     def finish(self, card: Card, stream: int | None) -> None:
         """Until all is done that is in a stream; None for the default one."""
@@ -176,6 +174,11 @@ class Cuda:
         found = c_int()
         self.library.call(name, byref(found), *arguments)
         return found.value
+
+    def _word_at(self, address: int) -> int:
+        word = c_uint()
+        self.library.call("cuMemcpyDtoH_v2", byref(word), address, WORD_BYTES)
+        return word.value
 
     def _device(self, ordinal: int) -> int:
         return self._number("cuDeviceGet", ordinal)

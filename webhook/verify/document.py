@@ -1,13 +1,13 @@
 """A BandwidthReport, written and read."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
 from webhook.model import names
 from webhook.model.errors import FormatError, ManifestError
 from webhook.model.shape import shape_problem
-from webhook.verify.report import BandwidthReport, Pair
+from webhook.verify.report import BandwidthReport
 
 API_VERSION = names.PREFIX + "v1"
 KIND = "BandwidthReport"
@@ -18,7 +18,7 @@ _DIGITS = 3
 
 def format_report(report: BandwidthReport) -> str:
     """The JSON form; ``parse_report`` reads it back."""
-    document = {"apiVersion": API_VERSION, "kind": KIND} | msgspec.to_builtins(_rounded(msgspec.to_builtins(report)))
+    document = {"apiVersion": API_VERSION, "kind": KIND} | _rounded(msgspec.to_builtins(report))
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
@@ -65,24 +65,18 @@ def _consistent(report: BandwidthReport, source: str) -> BandwidthReport:
     Raises:
         FormatError: it does not.
     """
-    known = [card.uuid for card in report.cards]
-    if len(set(known)) < len(known):
-        _fail(source, "cards", "each card once", "one twice")
-    pairs = [(pair.source, pair.target) for pair in report.pairs]
-    if len(set(pairs)) < len(pairs):
-        _fail(source, "pairs", "each pair once", "one twice")
+    known = {card.uuid for card in report.cards}
+    if len(known) < len(report.cards):
+        raise FormatError(f"{source}: cards", expected="each card once", found="one twice")
+    pairs = {(pair.source, pair.target) for pair in report.pairs}
+    if len(pairs) < len(report.pairs):
+        raise FormatError(f"{source}: pairs", expected="each pair once", found="one twice")
     for place, pair in enumerate(report.pairs):
-        _check_pair(pair, set(known), f"{source}: pairs[{place}]")
-    for place, found in enumerate(report.sets):
-        if not set(found.cards) <= set(known) or len(set(found.cards)) < len(found.cards):
-            _fail(source, f"sets[{place}]", "cards of the report, each once", ", ".join(found.cards))
+        if pair.source == pair.target or not {pair.source, pair.target} <= known:
+            found = f"{pair.source} and {pair.target}"
+            raise FormatError(f"{source}: pairs[{place}]", expected="two cards of the report", found=found)
+    for place, together in enumerate(report.sets):
+        if not known.issuperset(together.cards) or len(set(together.cards)) < len(together.cards):
+            found = ", ".join(together.cards)
+            raise FormatError(f"{source}: sets[{place}]", expected="cards of the report, each once", found=found)
     return report
-
-
-def _check_pair(pair: Pair, known: set[str], source: str) -> None:
-    if pair.source == pair.target or not {pair.source, pair.target} <= known:
-        raise FormatError(source, expected="two cards of the report", found=f"{pair.source} and {pair.target}")
-
-
-def _fail(source: str, place: str, expected: str, found: str) -> NoReturn:
-    raise FormatError(f"{source}: {place}", expected=expected, found=found)

@@ -52,7 +52,7 @@ class Expectations:
         found = assess(self._topology, [gpu.index for gpu in members], self._connections)
         if not found.ring_bandwidth:
             return None
-        return Expected(found.link.value, found.ring_bandwidth, found.every_pair_has_nvlink, _pcie(members))
+        return Expected(found.link.value, found.ring_bandwidth, found.ring_over_nvlink, _pcie(members))
 
     def _of(self, uuids: Sequence[str]) -> list[Gpu] | None:
         found = [self._gpus[uuid] for uuid in uuids if uuid in self._gpus]

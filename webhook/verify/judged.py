@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from webhook.verify.expected import Expected
 from webhook.verify.messages import PairMeasured, SetMeasured
 from webhook.verify.report import CardSet, Pair, Warn
-from webhook.verify.samples import is_unsteady, middle, spread
+from webhook.verify.samples import is_unsteady, middle, rates, spread
 from webhook.verify.verdict import CARRIED_OF_SET, SET_SHARE, Evidence, judge
 
 
@@ -46,7 +46,7 @@ def judged_pair(source: str, target: str, found: PairMeasured, expected: Expecte
 def judged_set(cards: Sequence[str], found: SetMeasured, expected: Expected | None) -> CardSet:
     """An all-reduce, with its verdict."""
     factor = ring_factor(len(cards))
-    algbw = [found.reduced_bytes / milliseconds / 1e6 for milliseconds in found.milliseconds if milliseconds > 0]
+    algbw = rates(found.reduced_bytes, found.milliseconds)
     busbw = [rate * factor for rate in algbw]
     seen = Evidence(
         gbps=middle(busbw),

@@ -14,6 +14,7 @@ from webhook.verify.library import CallFailed
 from webhook.verify.messages import Method, PairMeasured, SetMeasured
 from webhook.verify.moved import moved
 from webhook.verify.nccl import Nccl
+from webhook.verify.samples import rates
 
 _PATTERN = 0x5A17C0DE
 INVALID_DEVICE = 101
@@ -64,13 +65,13 @@ def measure_pair(cards: Cards, source: str, target: str, method: Method) -> Pair
         way = _Way(cuda, (of, sent), (to, received), stream)
         access = cuda.can_access(of, to)
         cuda.disable_access(of, to)
-        watch = _Watch(source, target)
+        watch = _Watch()
         staged = way.rates(method, method.staged_copies)
         if access:
             cuda.enable_access(of, to)
-            watch = _Watch(source, target)
+            watch = _Watch()
         intact, direct = way.intact(method), way.rates(method, method.copies) if access else []
-        sent_bytes, received_bytes = watch.ended()
+        sent_bytes, received_bytes = watch.moved((source, Direction.TX), (target, Direction.RX))
         copies = method.copies if access else method.staged_copies
         return PairMeasured(
             peer_access=access,
@@ -78,7 +79,7 @@ def measure_pair(cards: Cards, source: str, target: str, method: Method) -> Pair
             staged_gbps=staged,
             gbps=direct,
             latency_us=way.latencies(method),
-            copied_bytes=method.copy_bytes * (copies * (method.samples + method.warm_ups) + 1),
+            copied_bytes=method.copy_bytes * (copies * method.rounds + 1),
             sent_bytes=sent_bytes,
             received_bytes=received_bytes,
             intact=intact,
@@ -93,22 +94,21 @@ class _Way:
 
     def intact(self, method: Method) -> bool:
         """Whether a copy brings what was sent, as its first and its last word tell."""
-        size, last = method.copy_bytes, method.copy_bytes - WORD_BYTES
+        size = method.copy_bytes
         self._cuda.fill(*self._source, size, _PATTERN)
         self._cuda.fill(*self._target, size, 0)
         self._timed(size, 1)
-        card, address = self._target
-        return all(self._cuda.word_at(card, address + offset) == _PATTERN for offset in (0, last))
+        return self._cuda.holds(*self._target, size, _PATTERN)
 
     def rates(self, method: Method, copies: int) -> list[float]:
         """GB/s of each sample."""
-        times = [self._timed(method.copy_bytes, copies) for _ in range(method.warm_ups + method.samples)]
-        return [method.copy_bytes * copies / time / 1e6 for time in times[method.warm_ups :] if time > 0]
+        times = repeated(method, lambda: self._timed(method.copy_bytes, copies))
+        return rates(method.copy_bytes * copies, times)
 
     def latencies(self, method: Method) -> list[float]:
         """Microseconds of a copy of one word, one after the other, for each sample."""
-        times = [self._timed(WORD_BYTES, method.latency_copies) for _ in range(method.warm_ups + method.samples)]
-        return [time * 1000 / method.latency_copies for time in times[method.warm_ups :]]
+        times = repeated(method, lambda: self._timed(WORD_BYTES, method.latency_copies))
+        return [time * 1000 / method.latency_copies for time in times]
 
     def _timed(self, size: int, copies: int) -> float:
         def queue() -> None:
@@ -128,27 +128,27 @@ def timed(cuda: Cuda, card: Card, stream: int, queue: Callable[[], None]) -> flo
         return cuda.milliseconds(start, end)
 
 
-class _Watch:
-    """What the NVLinks of two cards move from now on."""
+def repeated(method: Method, measure: Callable[[], float]) -> list[float]:
+    """What is measured time and again, without what is thrown away."""
+    return [measure() for _ in range(method.rounds)][method.warm_ups :]
 
-    def __init__(self, source: str, target: str) -> None:
-        self._source, self._target = source, target
+
+class _Watch:
+    """What the NVLinks of cards move from now on."""
+
+    def __init__(self) -> None:
         self._reader = CounterReader()
         self._before = self._reader.read()
 
-    def ended(self) -> tuple[int | None, int | None]:
-        """Bytes that the source sent, and that the target received."""
+    def moved(self, *ends: tuple[str, Direction]) -> list[int | None]:
+        """Bytes that each of these cards sent, or received, until now."""
         after = self._reader.read()
-        return (
-            moved(self._before, after, self._source, Direction.TX),
-            moved(self._before, after, self._target, Direction.RX),
-        )
+        return [moved(self._before, after, uuid, way) for uuid, way in ends]
 
 
 def measure_set(cards: Cards, nccl: Nccl, uuids: Sequence[str], method: Method) -> SetMeasured:
     """An all-reduce of several cards, all of this process."""
     cuda, members = cards.cuda, [cards.card(uuid) for uuid in uuids]
-    reader = CounterReader()
     with ExitStack() as stack:
         addresses = [stack.enter_context(buffer(cuda, card, method.copy_bytes)) for card in members]
         streams = [stack.enter_context(cuda.stream(card)) for card in members]
@@ -161,14 +161,14 @@ def measure_set(cards: Cards, nccl: Nccl, uuids: Sequence[str], method: Method) 
                 for address, communicator, stream in zip(addresses, communicators, streams, strict=True):
                     nccl.all_reduce(address, method.copy_bytes, communicator, stream)
 
-        before = reader.read()
-        times = [timed(cuda, members[0], streams[0], reduce) for _ in range(method.warm_ups + method.samples)]
+        watch = _Watch()
+        milliseconds = repeated(method, lambda: timed(cuda, members[0], streams[0], reduce))
         for card, stream in zip(members, streams, strict=True):
             cuda.finish(card, stream)
-        after = reader.read()
+        sent_bytes = watch.moved(*((uuid, Direction.TX) for uuid in uuids))
     return SetMeasured(
-        milliseconds=times[method.warm_ups :],
+        milliseconds=milliseconds,
         reduced_bytes=method.copy_bytes,
-        reductions=len(times),
-        sent_bytes=[moved(before, after, uuid, Direction.TX) for uuid in uuids],
+        reductions=method.rounds,
+        sent_bytes=sent_bytes,
     )

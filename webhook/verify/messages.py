@@ -1,11 +1,10 @@
 """What the command asks of the process that measures, and what it is answered."""
 
 from enum import StrEnum
-from typing import Annotated
 
 import msgspec
 
-_Uuid = Annotated[str, msgspec.Meta(max_length=64)]
+from webhook.discovery.facts import CardUsage
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag=lambda name: name):
@@ -41,6 +40,11 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Samples that are thrown away."""
     latency_copies: int = 100
     """Of one word."""
+
+    @property
+    def rounds(self) -> int:
+        """How often is measured, samples that are thrown away among them."""
+        return self.warm_ups + self.samples
 
 
 class MeasurePair(Request, frozen=True, kw_only=True):
@@ -106,15 +110,6 @@ class NoLibrary(Answer, frozen=True, kw_only=True):
     """A library cannot be loaded."""
 
     library: str
-    said: str
-
-
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Who uses a card."""
-
-    uuid: str
-    processes: int | None
-    used_bytes: int | None
 
 
 class Machine(Answer, frozen=True, kw_only=True):
@@ -122,7 +117,7 @@ class Machine(Answer, frozen=True, kw_only=True):
 
     topology: str
     """NodeTopology in JSON."""
-    usage: list[Usage]
+    usage: tuple[CardUsage, ...]
 
 
 class CudaDevices(Answer, frozen=True, kw_only=True):

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 
+from webhook.discovery.facts import CardUsage
 from webhook.topology.model import Gpu, MigMode, NodeTopology
-from webhook.verify.messages import Usage
 from webhook.verify.report import Omission, Skipped
 
 IDLE_BYTES = 512 * 1024 * 1024
@@ -30,7 +30,7 @@ class Plan:
 def plan(
     topology: NodeTopology,
     *,
-    usage: Mapping[str, Usage],
+    usage: Mapping[str, CardUsage],
     visible: Collection[str],
     asked: Collection[int] = (),
     force: bool = False,
@@ -55,7 +55,7 @@ def plan(
 
 
 def _refusal(
-    gpu: Gpu, usage: Usage | None, visible: Collection[str], asked: Collection[int], *, force: bool
+    gpu: Gpu, usage: CardUsage | None, visible: Collection[str], asked: Collection[int], *, force: bool
 ) -> Skipped | None:
     if asked and gpu.index not in asked:
         return Skipped.NOT_ASKED
@@ -66,7 +66,7 @@ def _refusal(
     return None if force or is_free(usage) else Skipped.BUSY
 
 
-def is_free(usage: Usage | None) -> bool:
+def is_free(usage: CardUsage | None) -> bool:
     """Whether no process uses a card, as far as the driver tells. Where it tells nothing, the card is not free."""
     if usage is None or (usage.processes is None and usage.used_bytes is None):
         return False

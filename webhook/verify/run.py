@@ -7,9 +7,10 @@ from datetime import datetime
 from pathlib import Path
 
 from webhook import __version__
+from webhook.discovery.facts import CardUsage
 from webhook.model.errors import GpuTopologyError
 from webhook.topology.document import parse_topology
-from webhook.topology.model import NodeTopology
+from webhook.topology.model import Gpu, NodeTopology
 from webhook.verify.errors import explained
 from webhook.verify.expected import Expectations
 from webhook.verify.judged import judged_pair, judged_set
@@ -29,7 +30,6 @@ from webhook.verify.messages import (
     NoLibrary,
     PairMeasured,
     SetMeasured,
-    Usage,
 )
 from webhook.verify.plan import Plan, nothing_to_measure, plan
 from webhook.verify.report import (
@@ -77,7 +77,7 @@ class Here:
     """What the steps that look told."""
 
     topology: NodeTopology
-    usage: dict[str, Usage]
+    usage: dict[str, CardUsage]
     cuda: CudaDevices
 
 
@@ -109,7 +109,7 @@ class Run:
         self._warnings += warnings_of(preloaded)
         pairs = [found for ends in chosen.pairs if (found := self._pair(*ends, expectations))]
         nccl = self._nccl() if self._wanted.all_reduce else None
-        sets = [found for found in [self._set(chosen.cards, expectations)] if found] if nccl else []
+        together = self._set(chosen.cards, expectations) if nccl else None
         return BandwidthReport(
             node=self._wanted.node,
             time=now.isoformat(timespec="seconds"),
@@ -124,7 +124,7 @@ class Run:
             preloaded=preloaded,
             cards=_cards(here),
             pairs=pairs,
-            sets=sets,
+            sets=[together] if together else [],
             skipped=self._skipped,
             warnings=self._warnings,
         )
@@ -225,18 +225,19 @@ def _how(wanted: Wanted) -> How:
 
 
 def _cards(here: Here) -> list[Card]:
-    return [
-        Card(
-            uuid=gpu.uuid,
-            index=gpu.index,
-            name=gpu.name[:MAX_TEXT] or None,
-            pci_bus_id=gpu.pci_bus_id or None,
-            processes=here.usage[gpu.uuid].processes if gpu.uuid in here.usage else None,
-            used_bytes=here.usage[gpu.uuid].used_bytes if gpu.uuid in here.usage else None,
-        )
-        for gpu in here.topology.gpus
-        if gpu.uuid
-    ]
+    unknown = CardUsage(uuid="")
+    return [_card(gpu, here.usage.get(gpu.uuid, unknown)) for gpu in here.topology.gpus if gpu.uuid]
+
+
+def _card(gpu: Gpu, usage: CardUsage) -> Card:
+    return Card(
+        uuid=gpu.uuid,
+        index=gpu.index,
+        name=gpu.name[:MAX_TEXT] or None,
+        pci_bus_id=gpu.pci_bus_id or None,
+        processes=usage.processes,
+        used_bytes=usage.used_bytes,
+    )
 
 
 def _text(path: Path) -> str:

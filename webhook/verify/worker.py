@@ -39,7 +39,6 @@ from webhook.verify.messages import (
     PidTold,
     Take,
     TellPid,
-    Usage,
 )
 from webhook.verify.nccl import LIBRARY as NCCL_LIBRARY
 from webhook.verify.nccl import Nccl
@@ -87,15 +86,15 @@ class Worker:
     def _look_at_cuda(self) -> TOLD:
         try:
             cuda = self._cards.cuda
-        except OSError as error:
-            return NoLibrary(library=LIBRARY, said=str(error))
+        except OSError:
+            return NoLibrary(library=LIBRARY)
         return CudaDevices(version=cuda.version(), uuids=cuda.uuids())
 
     def _look_at_nccl(self) -> TOLD:
         try:
             return NcclVersion(version=self._nccl.version())
-        except OSError as error:
-            return NoLibrary(library=NCCL_LIBRARY, said=str(error))
+        except OSError:
+            return NoLibrary(library=NCCL_LIBRARY)
 
     @cached_property
     def _cards(self) -> Cards:
@@ -112,8 +111,7 @@ class Worker:
 
 def look_at_machine(node: str, root: Path) -> Machine:
     """What NVML and sysfs say."""
-    usage = [Usage(uuid=card.uuid, processes=card.processes, used_bytes=card.used_bytes) for card in read_usage()]
-    return Machine(topology=format_topology(discover(node=node, root=root)), usage=usage)
+    return Machine(topology=format_topology(discover(node=node, root=root)), usage=read_usage())
 
 
 def serve(channel: socket.socket) -> None:

@@ -9,10 +9,11 @@ from contextlib import contextmanager, suppress
 from ctypes import byref, c_int, c_size_t, c_void_p
 
 from webhook.verify import abi
-from webhook.verify.cuda import WORD_BYTES, Card
+from webhook.verify.cuda import Card
 from webhook.verify.library import CallFailed
-from webhook.verify.measure import Cards, buffer, timed
+from webhook.verify.measure import Cards, buffer, repeated, timed
 from webhook.verify.messages import HandleKind, Method, Take, Taken
+from webhook.verify.samples import rates
 
 _PATTERN = 0x0FF3E7ED
 _TYPES = {HandleKind.POSIX_FD: 1, HandleKind.FABRIC: 8}
@@ -51,10 +52,9 @@ class Sharing:
         card = self._cards.card(request.card)
         with self._mapped(card, request, descriptor) as source, buffer(self._cuda, card, request.size) as target:
             self._cuda.fill(card, target, request.size, 0)
-            rates = self._rates(card, (target, source), request.size, request.method)
-            last = request.size - WORD_BYTES
-            intact = all(self._cuda.word_at(card, target + offset) == _PATTERN for offset in (0, last))
-        return Taken(gbps=rates, intact=intact)
+            gbps = self._rates(card, (target, source), request.size, request.method)
+            intact = self._cuda.holds(card, target, request.size, _PATTERN)
+        return Taken(gbps=gbps, intact=intact)
 
     def _rates(self, card: Card, ends: tuple[int, int], size: int, method: Method) -> list[float]:
         with self._cuda.stream(card) as stream:
@@ -63,8 +63,8 @@ class Sharing:
                 for _ in range(method.copies):
                     self._call("cuMemcpyDtoDAsync_v2", *ends, size, stream)
 
-            times = [timed(self._cuda, card, stream, queue) for _ in range(method.warm_ups + method.samples)]
-        return [size * method.copies / time / 1e6 for time in times[method.warm_ups :] if time > 0]
+            times = repeated(method, lambda: timed(self._cuda, card, stream, queue))
+        return rates(size * method.copies, times)
 
     @contextmanager
     def _mapped(self, card: Card, request: Take, descriptor: int | None) -> Iterator[int]:

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from webhook.model import names
 from webhook.verify.messages import HandleKind
-from webhook.verify.report import MAX_CARDS, Samples, Text, Uuid
+from webhook.verify.report import MAX_CARDS, MAX_TEXT, Samples, Text
 
 PROTOCOL = 1
 MAX_LINE = 8192
@@ -22,6 +22,9 @@ _Pid = Annotated[int, Meta(ge=1, le=2**22)]
 """Linux gives out no greater one: PID_MAX_LIMIT."""
 _Code = Annotated[int, Meta(ge=-1, le=2**31)]
 _Handle = Annotated[str, Meta(max_length=128, pattern="^([0-9a-f]{128})?$")]
+_Reason = Annotated[str, Meta(max_length=MAX_TEXT, pattern="^[ -~]*$")]
+_Card = Annotated[str, Meta(min_length=1, max_length=64, pattern="^[A-Za-z0-9-]*$")]
+"""Both stand in the report as they came, and reports are shown in terminals."""
 _Function = Annotated[str, Meta(max_length=64, pattern="^[A-Za-z0-9_]*$")]
 
 
@@ -35,7 +38,7 @@ class Hello(Message, frozen=True, kw_only=True):
     protocol: int
     pid: _Pid
     """Of the process that would use the cards, in its own namespace."""
-    cards: Annotated[list[Uuid], Meta(max_length=MAX_CARDS)]
+    cards: Annotated[list[_Card], Meta(max_length=MAX_CARDS)]
     """That CUDA sees there."""
 
 
@@ -47,7 +50,7 @@ class Trial(Message, frozen=True, kw_only=True):
     """As it shall be."""
     pid: _Pid
     """Of the process that offers."""
-    card: Uuid
+    card: _Card
     handle: _Handle
 
 
@@ -56,7 +59,7 @@ class NoTrial(Message, frozen=True, kw_only=True):
 
     kind: HandleKind
     pids_equal: bool
-    reason: Text
+    reason: _Reason
     function: _Function = ""
     code: _Code = 0
 
@@ -66,7 +69,7 @@ class Result(Message, frozen=True, kw_only=True):
 
     pid: _Pid | None
     """Of the process that used it, or would have."""
-    reason: Text = ""
+    reason: _Reason = ""
     """Why it was not used; empty if it was."""
     function: _Function = ""
     code: _Code = 0
