@@ -20,8 +20,10 @@ from tests.cuda.stub import PlayBench
 from tests.nvml import machines
 from tests.verify.test_run import BenchOf, h100, two
 from webhook.model.errors import FormatError
+from webhook.verify.messages import HandleKind
 from webhook.verify.peer.channel import Channel, PeerLost
-from webhook.verify.peer.words import MAX_LINE, Hello
+from webhook.verify.peer.exchange import check_handle
+from webhook.verify.peer.words import MAX_LINE, Hello, Trial
 
 
 def start(*arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
@@ -202,6 +204,20 @@ def test_what_would_move_a_terminal_is_no_word(word: dict[str, object], ends: tu
         FormatError, match=r"the other pod: expected a word of the protocol, found .*: Expected `str` matching"
     ):
         channel.hear()
+
+
+@pytest.mark.parametrize(
+    ("kind", "handle", "expected"),
+    [
+        ("cuda-ipc", "", "a handle of 64 bytes"),
+        ("fabric", "", "a handle of 64 bytes"),
+        ("posix-fd", "0" * 128, "no handle"),
+    ],
+)
+def test_a_handle_that_is_none_of_its_kind_is_refused(kind: str, handle: str, expected: str) -> None:
+    trial = Trial(kind=HandleKind(kind), pids_equal=False, pid=7, card="GPU-1", handle=handle)
+    with pytest.raises(FormatError, match=f"the other pod: expected {expected} for {kind}"):
+        check_handle(trial)
 
 
 def test_a_peer_that_is_silent_is_not_waited_for(ends: tuple[Channel, socket.socket]) -> None:

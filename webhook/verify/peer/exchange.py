@@ -111,6 +111,7 @@ def take_all(side: Side, channel: Channel) -> Met:
             wanted = None
         elif isinstance(word, Trial):
             card = word.card
+            check_handle(word)
             result = _take(side, channel, word, wanted)
             channel.tell(result)
             outcomes.append(_outcome(word, result))
@@ -118,6 +119,14 @@ def take_all(side: Side, channel: Channel) -> Met:
         else:
             raise FormatError("the other pod", expected="a trial", found=type(word).__name__)
     return Met(card=card, visible=card in side.cards, outcomes=tuple(outcomes))
+
+
+def check_handle(trial: Trial) -> None:
+    """Raises FormatError if the handle is none of its kind: CUDA would read it as one."""
+    wanted = "no handle" if trial.kind is HandleKind.POSIX_FD else "a handle of 64 bytes"
+    found = "a handle of 64 bytes" if trial.handle else "no handle"
+    if found != wanted:
+        raise FormatError("the other pod", expected=f"{wanted} for {trial.kind}", found=found)
 
 
 _MOST_WORDS = 4 * len(HandleKind)
