@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from tests.page.overviews import HOSTILE, hostile, overview
+from tests.page.overviews import HOSTILE, ORDER, hostile, overview
 from webhook.overview.model import CardState, Health, Level, Link, Overview, Verified
 from webhook.page.blocks import LISTS, blocks
 from webhook.page.document import asset, shell, whole
@@ -155,6 +155,13 @@ def test_a_browser_that_knows_of_too_much_that_is_gone_is_told_everything(monkey
     sheet = turns(overview(4), overview(2))
     assert heard(sheet, 1)["whole"] is True
     assert heard(sheet, 2)["whole"] is False
+
+
+def test_the_same_sentence_about_two_objects_without_a_picture_is_two_findings() -> None:
+    about = [msgspec.structs.replace(ORDER, about=f"Namespace {team}") for team in ("team-a", "team-b")]
+    found = blocks(Overview(at="", findings=tuple(about)), ENGLISH)
+    said = [as_html(block.tree) for key, block in found.items() if key.startswith("findings/")]
+    assert [("team-a" in text, "team-b" in text) for text in said] == [(True, False), (False, True)]
 
 
 def test_keys_of_blocks_begin_with_their_lists() -> None:

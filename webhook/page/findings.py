@@ -51,7 +51,7 @@ def gathered(overview: Overview) -> Iterator[Found]:
 
 
 def _digest(finding: Finding) -> str:
-    text = f"{finding.level}\0{finding.code}\0{finding.text}\0{finding.fix}"
+    text = f"{finding.level}\0{finding.code}\0{finding.about}\0{finding.text}\0{finding.fix}"
     return blake2s(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
