@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from tests.page.overviews import HOSTILE, ORDER, hostile, overview
+from tests.page.overviews import HOSTILE, NOT_INJECTED, ORDER, hostile, overview
 from webhook.overview.model import CardState, Health, Level, Link, Overview, Verified
 from webhook.page.blocks import LISTS, blocks
 from webhook.page.document import asset, shell, whole
@@ -162,6 +162,28 @@ def test_the_same_sentence_about_two_objects_without_a_picture_is_two_findings()
     found = blocks(Overview(at="", findings=tuple(about)), ENGLISH)
     said = [as_html(block.tree) for key, block in found.items() if key.startswith("findings/")]
     assert [("team-a" in text, "team-b" in text) for text in said] == [(True, False), (False, True)]
+
+
+def test_sentences_that_quote_thousands_of_pods_are_a_few_items_and_a_number() -> None:
+    found = overview(2)
+    pods = tuple(
+        msgspec.structs.replace(
+            found.pods[0],
+            key=f"team-{number % 3}/p-{number:04}",
+            namespace=f"team-{number % 3}",
+            name=f"p-{number:04}",
+            findings=(msgspec.structs.replace(NOT_INJECTED, text=f"{number} {'x' * 1000}"),),
+        )
+        for number in range(3000)
+    )
+    made = turns(msgspec.structs.replace(found, pods=pods)).written
+    items = {key: each.text for key, each in made.items() if key.startswith("findings/")}
+    assert sum(map(len, items.values())) < 250_000
+    rest = bytes(items["findings/error-GT104"])
+    assert b"2900 more findings of this kind" in rest
+    assert b"and 2895 more" in rest
+    assert all(team in rest for team in (b"team-0", b"team-1", b"team-2"))
+    assert [key for key, each in items.items() if b"GT702" in bytes(each)] != []
 
 
 def test_keys_of_blocks_begin_with_their_lists() -> None:
