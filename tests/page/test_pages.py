@@ -248,7 +248,7 @@ def test_a_card_that_thousands_of_pods_claim_names_a_few_of_them() -> None:
     made = turns(claimed).written
     name = node.name
     assert len(made[f"nodes/{name}"].text) + len(made[f"node-rows/{name}"].text) < 100_000
-    tree = detail((node, ()), ENGLISH)
+    tree = detail(node, ENGLISH)
     assert len(all_of(tree)) < 1000
     assert f"and {3000 - MOST_HOLDERS} more" in as_html(tree)
 

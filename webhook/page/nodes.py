@@ -124,9 +124,8 @@ def _holder(card: Card, words: Words) -> str:
     return " ".join(parts)
 
 
-def detail(of: WithPods, words: Words) -> Element:
+def detail(node: Node, words: Words) -> Element:
     """All that is known of a node."""
-    node, _ = of
     return el(
         "div",
         el("p", f"{node.product} · {words(f'nvlink.{node.nvlink}.sentence')}"),
