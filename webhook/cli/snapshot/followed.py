@@ -38,21 +38,17 @@ from webhook.kube.session import Session
 from webhook.model import names
 from webhook.model.errors import FormatError, GpuTopologyError, ManifestError
 from webhook.page.sheet import Standing
-from webhook.state.cache import Cache, Document, Limit
+from webhook.state.cache import FAILING_SECONDS, Cache, Document, Limit
 
 SECONDS = 10.0
 """For one request."""
 _LIMIT = Limit(objects=300_000, bytes=1024 * 1024 * 1024)
-_FAILING_SECONDS, _SILENT_SECONDS = 10.0, 150.0
-"""A mirror that the API server refuses, or of which nothing was heard, for so long is not live. Bookmarks come each
-minute."""
 _AROUND_SECONDS = 5.0
 """Between two looks at the time of the API server and at the planner's Lease, which are not watched."""
 _SECRET_TURNS = 120
 """Of these looks one is at the certificates too, which change in weeks."""
 _SETTLED_SECONDS = 30.0
 """Until then each collection has been read, or has failed."""
-_FORBIDDEN = 403
 
 
 class FollowedCluster:
@@ -149,11 +145,10 @@ class FollowedCluster:
 
     def _silences(self) -> Iterator[tuple[float, str]]:
         """For how many seconds nothing was heard, where that is too long, and why."""
-        if self._away and (silent := monotonic() - self._answered) > _FAILING_SECONDS:
+        if self._away and (silent := monotonic() - self._answered) > FAILING_SECONDS:
             yield silent, self._away
         for cache in (self._pods, self._others["Node"]):
-            silent = monotonic() - (cache.confirmed or 0.0)
-            if cache.filled and silent > (_FAILING_SECONDS if cache.problem else _SILENT_SECONDS):
+            if cache.filled and (silent := cache.silence()):
                 yield silent, cache.problem or f"{cache.kind}: nothing was heard of them for {silent:.0f} s"
 
     def _change(self, _: str, __: object, ___: object) -> None:
