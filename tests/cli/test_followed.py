@@ -10,11 +10,11 @@ from tests.kube.access import ToldAccess
 from tests.kube.api_server import ApiServer
 from tests.kube.stand_in import serving
 from webhook.analyze.installation import CONFIGURATION
-from webhook.analyze.snapshot import Setting, Snapshot
-from webhook.cli.inputs import read_settings
+from webhook.analyze.snapshot import Snapshot
 from webhook.cli.snapshot import followed
 from webhook.cli.snapshot.cluster import EVERYWHERE, NAMESPACES, of_claims
 from webhook.cli.snapshot.followed import FollowedCluster
+from webhook.cli.snapshot.read import cluster_setting
 from webhook.kube import resources
 from webhook.kube.session import Session
 from webhook.model import names
@@ -29,8 +29,8 @@ async def read_until(server: ApiServer, change: Callable[[], None], holds: Calla
         server.collection(path)
     async with serving(server.turn) as stand_in, asyncio.timeout(_SECONDS):
         session = Session(ToldAccess(f"http://127.0.0.1:{stand_in.port}"), user_agent="test", seconds=_SECONDS)
-        settings, policy = read_settings(None)
-        cluster = FollowedCluster(session, None, Setting(policy=policy), settings.certificates, tell=lambda _: None)
+        setting, certificates = cluster_setting(None)
+        cluster = FollowedCluster(session, None, setting, certificates, tell=lambda _: None)
         tasks = [asyncio.create_task(each) for each in cluster.work()]
         try:
             await cluster.settled()
