@@ -88,7 +88,6 @@ async def serve(place: Place, feed: Feed, work: Sequence[Coroutine[Any, Any, Non
         app,
         http=connections.PageConnection,
         log_config=None,
-        log_level="error",  # what is no request is no news for the terminal: every user of the machine can send it
         access_log=False,
         server_header=False,
         date_header=False,
