@@ -253,6 +253,16 @@ def test_a_card_that_thousands_of_pods_claim_names_a_few_of_them() -> None:
     assert f"and {3000 - MOST_HOLDERS} more" in as_html(tree)
 
 
+def test_a_card_that_no_pod_can_get_is_not_free_in_the_grid_nor_in_the_table() -> None:
+    node = next(each for each in overview(16).nodes if any(card.health is Health.BROKEN for card in each.cards))
+    cards = [msgspec.structs.replace(card, state=CardState.FREE, holders=()) for card in node.cards[4:]]
+    cards[0] = msgspec.structs.replace(cards[0], health=Health.CORDONED)
+    shown = msgspec.structs.replace(node, cards=tuple(cards), links=())
+    found = blocks(Overview(at="", nodes=(shown,)), ENGLISH)
+    assert "2 free" in as_html(found[f"nodes/{node.name}"].tree)
+    assert '<td class="number">4</td><td class="number">2</td>' in as_html(found[f"node-rows/{node.name}"].tree)
+
+
 def test_an_empty_cluster_is_a_page_too() -> None:
     text = whole(blocks(Overview(at=""), CHINESE), (), CHINESE, at="now")
     assert "没有 Pod 在等待" in text

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from webhook.overview.model import Card, CardState, Health, Link, Node, Pod
+from webhook.overview.model import Card, Health, Link, Node, Pod
+from webhook.overview.notable import is_available
 from webhook.page.findings import badge, codes_of, listed, opener, worst
 from webhook.page.holders import workload
 from webhook.page.picture import MOST_HOLDERS, encoded, link_words, lost, picture, spans
@@ -58,7 +59,7 @@ def _filters(of: WithPods) -> dict[str, str]:
 
 
 def _about(node: Node, words: Words) -> str:
-    free = sum(card.state is CardState.FREE and card.health is not Health.BROKEN for card in node.cards)
+    free = sum(map(is_available, node.cards))
     parts = [
         f"{len(node.cards)} {TIMES} {_short(node.product)}" if node.product else words("gpus", number=len(node.cards))
     ]
@@ -86,7 +87,7 @@ def row(of: WithPods, words: Words) -> Element:
     """The node in the table of nodes."""
     node, pods = of
     down = sum(link.count - link.active for link in node.links)
-    free = sum(card.state is CardState.FREE for card in node.cards)
+    free = sum(map(is_available, node.cards))
     return el(
         "tr",
         el("th", opener(f"nodes/{node.name}", node.name), scope="row"),
