@@ -6,7 +6,7 @@ from webhook.overview.model import Card, Health, Link, Node, Pod
 from webhook.overview.notable import is_available
 from webhook.page.findings import badge, codes_of, listed, opener, worst
 from webhook.page.holders import workload
-from webhook.page.picture import MOST_HOLDERS, encoded, link_words, lost, picture, spans
+from webhook.page.picture import MOST_HOLDERS, encoded, link_words, lost, number_lost, picture, spans
 from webhook.page.tree import DASH, TIMES, Child, Element, el
 from webhook.page.words import Words
 
@@ -76,7 +76,7 @@ def _signs(node: Node, words: Words) -> list[Element]:
     found = []
     if not node.is_schedulable:
         found.append(el("span", f"∥ {words('node.cordoned')}", class_="sign"))
-    if down := sum(link.count - link.active for link in lost(node.links)):
+    if down := number_lost(node.links):
         found.append(el("span", f"✖ {words('links.lost', number=down)}", class_="sign bad"))
     elif node.nvlink == "degraded":
         found.append(el("span", f"✖ {words('nvlink.degraded')}", class_="sign bad"))
@@ -86,7 +86,7 @@ def _signs(node: Node, words: Words) -> list[Element]:
 def row(of: WithPods, words: Words) -> Element:
     """The node in the table of nodes."""
     node, pods = of
-    down = sum(link.count - link.active for link in node.links)
+    down = number_lost(node.links)
     free = sum(map(is_available, node.cards))
     return el(
         "tr",
