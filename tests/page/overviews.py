@@ -12,33 +12,35 @@ ISLANDS = (
     *((2, 6, 1), (3, 7, 2), (4, 5, 1), (4, 6, 1), (4, 7, 2), (5, 6, 2), (5, 7, 1), (6, 7, 2)),
 )
 """Of a DGX-1: two GPUs and the links between them."""
-NOT_INJECTED = Finding(
-    level=Level.ERROR,
-    code="GT104",
-    text="the pod asks for several GPUs and was not injected, so that NCCL sees no NVLink",
-    fix="Put the label gpu.topology/injection: enabled on the namespace and create the pod again",
-    page="messages.md#gt104",
+
+
+def _finding(level: Level, code: str, text: str, fix: str) -> Finding:
+    return Finding(level=level, code=code, text=text, fix=fix, page=f"messages.md#{code.lower()}")
+
+
+NOT_INJECTED = _finding(
+    Level.ERROR,
+    "GT104",
+    "the pod asks for several GPUs and was not injected, so that NCCL sees no NVLink",
+    "Put the label gpu.topology/injection: enabled on the namespace and create the pod again",
 )
-WORSE_CARDS = Finding(
-    level=Level.WARNING,
-    code="GT431",
-    text="the pod has GPUs that are joined by PCIe, although GPUs with NVLink were free",
-    fix="Ask for placement with the annotation gpu.topology/placement",
-    page="messages.md#gt431",
+WORSE_CARDS = _finding(
+    Level.WARNING,
+    "GT431",
+    "the pod has GPUs that are joined by PCIe, although GPUs with NVLink were free",
+    "Ask for placement with the annotation gpu.topology/placement",
 )
-LINKS_DOWN = Finding(
-    level=Level.ERROR,
-    code="GT612",
-    text="NVLinks of the node are down",
-    fix="Look for Xid 74 in the log of the node, and reset or replace the GPU",
-    page="messages.md#gt612",
+LINKS_DOWN = _finding(
+    Level.ERROR,
+    "GT612",
+    "NVLinks of the node are down",
+    "Look for Xid 74 in the log of the node, and reset or replace the GPU",
 )
-ORDER = Finding(
-    level=Level.WARNING,
-    code="GT702",
-    text="another webhook is asked after this one and may take its values away",
-    fix="Set reinvocationPolicy: IfNeeded",
-    page="messages.md#gt702",
+ORDER = _finding(
+    Level.WARNING,
+    "GT702",
+    "another webhook is asked after this one and may take its values away",
+    "Set reinvocationPolicy: IfNeeded",
 )
 NAMES = ("llama-pretrain", "eval", "search-ranker", "vision-train", "speech", "rl-rollout", "notebook", "embed-batch")
 TEAMS = ("team-a", "team-b", "research", "serving")

@@ -1,6 +1,7 @@
 """How a feed is kept true."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 
 import msgspec
@@ -94,6 +95,30 @@ def test_an_object_that_cannot_be_read_is_told_and_does_not_end_the_page() -> No
         source.problem = ""
         source.changed.set()
         await heard_until(feed, lambda found: bool(found["standing"]["live"]))  # type: ignore[index]
+
+    asyncio.run(follow(source, check))
+
+
+def test_findings_of_before_do_not_make_the_page_live_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, found = Given(Cluster().snapshot()), threading.Event()
+
+    def analyze(_: Snapshot, *, namespace: str | None) -> tuple[()]:
+        assert namespace is None
+        found.wait(_SECONDS)
+        return ()
+
+    monkeypatch.setattr("webhook.page.following.analyze", analyze)
+
+    async def check(feed: Feed) -> None:
+        await heard_until(feed, lambda _: True)
+        source.problem = "expected a registration, found none"
+        source.changed.set()
+        await heard_until(feed, lambda told: not told["standing"]["live"])  # type: ignore[index]
+        async with asyncio.timeout(_SECONDS):
+            heard = feed.listen(Language.ENGLISH, 0)
+            await anext(heard)
+            found.set()
+            assert msgspec.json.decode(await anext(heard))["standing"]["live"] is False
 
     asyncio.run(follow(source, check))
 

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from tests.page.overviews import HOSTILE, hostile, overview
+from tests.page.overviews import HOSTILE, NOT_INJECTED, ORDER, hostile, overview
 from webhook.overview.model import CardState, Health, Level, Link, Overview, Verified
 from webhook.page.blocks import LISTS, blocks
 from webhook.page.document import asset, shell, whole
@@ -157,6 +157,35 @@ def test_a_browser_that_knows_of_too_much_that_is_gone_is_told_everything(monkey
     assert heard(sheet, 2)["whole"] is False
 
 
+def test_the_same_sentence_about_two_objects_without_a_picture_is_two_findings() -> None:
+    about = [msgspec.structs.replace(ORDER, about=f"Namespace {team}") for team in ("team-a", "team-b")]
+    found = blocks(Overview(at="", findings=tuple(about)), ENGLISH)
+    said = [as_html(block.tree) for key, block in found.items() if key.startswith("findings/")]
+    assert [("team-a" in text, "team-b" in text) for text in said] == [(True, False), (False, True)]
+
+
+def test_sentences_that_quote_thousands_of_pods_are_a_few_items_and_a_number() -> None:
+    found = overview(2)
+    pods = tuple(
+        msgspec.structs.replace(
+            found.pods[0],
+            key=f"team-{number % 3}/p-{number:04}",
+            namespace=f"team-{number % 3}",
+            name=f"p-{number:04}",
+            findings=(msgspec.structs.replace(NOT_INJECTED, text=f"{number} {'x' * 1000}"),),
+        )
+        for number in range(3000)
+    )
+    made = turns(msgspec.structs.replace(found, pods=pods)).written
+    items = {key: each.text for key, each in made.items() if key.startswith("findings/")}
+    assert sum(map(len, items.values())) < 250_000
+    rest = bytes(items["findings/error-GT104"])
+    assert b"2900 more findings of this kind" in rest
+    assert b"and 2895 more" in rest
+    assert all(team in rest for team in (b"team-0", b"team-1", b"team-2"))
+    assert [key for key, each in items.items() if b"GT702" in bytes(each)] != []
+
+
 def test_keys_of_blocks_begin_with_their_lists() -> None:
     found = blocks(overview(16), ENGLISH)
     assert {key.partition("/")[0] for key in found} == set(LISTS)
@@ -219,9 +248,19 @@ def test_a_card_that_thousands_of_pods_claim_names_a_few_of_them() -> None:
     made = turns(claimed).written
     name = node.name
     assert len(made[f"nodes/{name}"].text) + len(made[f"node-rows/{name}"].text) < 100_000
-    tree = detail((node, ()), ENGLISH)
+    tree = detail(node, ENGLISH)
     assert len(all_of(tree)) < 1000
     assert f"and {3000 - MOST_HOLDERS} more" in as_html(tree)
+
+
+def test_a_card_that_no_pod_can_get_is_not_free_in_the_grid_nor_in_the_table() -> None:
+    node = next(each for each in overview(16).nodes if any(card.health is Health.BROKEN for card in each.cards))
+    cards = [msgspec.structs.replace(card, state=CardState.FREE, holders=()) for card in node.cards[4:]]
+    cards[0] = msgspec.structs.replace(cards[0], health=Health.CORDONED)
+    shown = msgspec.structs.replace(node, cards=tuple(cards), links=())
+    found = blocks(Overview(at="", nodes=(shown,)), ENGLISH)
+    assert "2 free" in as_html(found[f"nodes/{node.name}"].tree)
+    assert '<td class="number">4</td><td class="number">2</td>' in as_html(found[f"node-rows/{node.name}"].tree)
 
 
 def test_an_empty_cluster_is_a_page_too() -> None:

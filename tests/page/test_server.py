@@ -1,5 +1,6 @@
 """Who gets an answer from the page's server, and what it says to whom."""
 
+import logging
 import socket
 from collections.abc import Iterator
 
@@ -208,6 +209,16 @@ def test_headers_without_end_are_refused(page: Served) -> None:
         pytest.raises(OSError, match=r"reset|[Bb]roken pipe"),
     ):
         endless.sendall(line * 1000)
+
+
+def test_what_is_no_request_is_not_logged_and_other_servers_of_the_process_log_as_before(
+    page: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    with connected(page, b"this is no request\r\n\r\n") as sent:
+        answer = b"".join(iter(lambda: sent.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert caplog.records == []
+    assert logging.getLogger("uvicorn.error").level != logging.ERROR
 
 
 def test_a_connection_that_was_refused_ends(page: Served) -> None:

@@ -14,7 +14,8 @@ from tests.planner.site import ByHand, nothing
 from tests.topology import machines
 from webhook.kube.versioned import VersionedObject, read_versioned
 from webhook.model.lease import micro_time
-from webhook.planner.mirrors import FAILING_SECONDS, SILENT_SECONDS, Mirrors
+from webhook.planner.mirrors import Mirrors
+from webhook.state.cache import FAILING_SECONDS, SILENT_SECONDS
 from webhook.topology.document import format_topology
 from webhook.topology.model import NodeTopology
 

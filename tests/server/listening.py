@@ -13,8 +13,9 @@ from certs.issue import issue
 from tests.ports import reserved_port
 from tests.server.conftest import DEADLINE_S
 from webhook.server.asgi import Application, Receive, Scope, Send
+from webhook.server.bound import bind
 from webhook.server.connections import Cause, Connections, Limits
-from webhook.server.listener import Server, bind, server_config
+from webhook.server.listener import Server, server_config
 
 KIB = 1024
 LIMITS = Limits(
@@ -166,7 +167,9 @@ async def listening(limits: Limits = LIMITS, *, tls: bool = True) -> AsyncIterat
     application: Application = app
     with reserved_port() as number:
         config = server_config(application, server_context(bundle) if tls else None)
-        server = Server(config, connections, bind("127.0.0.1", number, options="--port"), lambda _: None)
+        server = Server(
+            config, connections, bind("127.0.0.1", number, remedy="Choose others with --port"), lambda _: None
+        )
         serving = asyncio.create_task(server.serve())
         while not server.started:
             await asyncio.sleep(0.005)

@@ -71,16 +71,26 @@ def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
         yield from found
 
 
-def report_of(snapshot: Snapshot, namespace: str, name: str) -> Report | None:
-    """What ``explain`` says of one pod; None if there is none of that name, or it asks for no GPUs.
+class Reports:
+    """What ``explain`` says of single pods of a cluster. The pods around them are looked through once for all of them.
 
-    Raises:
-        MalformedPod: a field has another type than in a pod.
+    Args:
+        snapshot: The cluster.
     """
-    known = next((each for each in snapshot.pods if (each.namespace, each.name) == (namespace, name)), None)
-    if known is None:
-        return None
-    return _report(snapshot, known, known.pod, _Surroundings(snapshot))
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._pods = {(known.namespace, known.name): known for known in snapshot.pods}
+        self._around = _Surroundings(snapshot)
+
+    def of(self, namespace: str, name: str) -> Report | None:
+        """What it says of one pod; None if there is none of that name, or it asks for no GPUs.
+
+        Raises:
+            MalformedPod: a field has another type than in a pod.
+        """
+        known = self._pods.get((namespace, name))
+        return _report(self._snapshot, known, known.pod, self._around) if known else None
 
 
 def _report(snapshot: Snapshot, known: KnownPod, pod: Pod, around: "_Surroundings") -> Report | None:

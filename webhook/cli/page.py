@@ -116,21 +116,18 @@ def _serve(where: _Watched, config: Path | None, port: int) -> None:
 async def _run(where: _Watched, config: Path | None, port: int) -> None:
     import asyncio
 
-    from webhook.analyze.snapshot import Setting
-    from webhook.cli.inputs import read_settings
     from webhook.cli.snapshot.followed import SECONDS, FollowedCluster
+    from webhook.cli.snapshot.read import cluster_setting
     from webhook.kube.session import connect
     from webhook.model import names
     from webhook.page.feed import Feed
     from webhook.page.following import Following
     from webhook.page.serving import find_place, serve
 
-    settings, policy = read_settings(config)
-    registration = settings.certificates.webhook_configuration
-    setting = Setting(policy=policy, is_configured=config is not None, registration=registration)
+    setting, certificates = cluster_setting(config)
     place = find_place(port)
     session = connect(where.cluster, user_agent=names.PAGE_USER_AGENT, seconds=SECONDS)
-    cluster = FollowedCluster(session, where.namespace, setting, settings.certificates, _tell)
+    cluster = FollowedCluster(session, where.namespace, setting, certificates, _tell)
     feed = Feed()
     following = Following(cluster, feed, where.namespace)
 

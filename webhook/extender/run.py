@@ -19,8 +19,9 @@ from webhook.extender.counts import Counts, families
 from webhook.extender.knowledge import Knowledge
 from webhook.log import Log
 from webhook.planner.mirrors import Mirrors
+from webhook.server.bound import bind
 from webhook.server.connections import Connections, Limits
-from webhook.server.listener import Server, bind, server_config
+from webhook.server.listener import Server, server_config
 
 PORT_NAME = "extender"
 DRAIN_SECONDS = 3.0
@@ -86,7 +87,7 @@ class Extender:
         self._server = Server(
             server_config(self._application, live.listening),
             Connections(LIMITS, PORT_NAME, counts.closed, monotonic),
-            bind(settings.host, settings.port, options="--host and --extender-port"),
+            bind(settings.host, settings.port, remedy="Choose others with --host and --extender-port"),
             self._closed,
         )
         self._serving: asyncio.Task[None] | None = None

@@ -5,6 +5,8 @@ reader in Python refuses more than 64 KiB, and of connections without a request 
 """
 
 import asyncio
+import logging
+from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -12,10 +14,18 @@ MOST = 64
 """Connections that are served; uvicorn refuses more."""
 MOST_IDLE = 24
 """Connections on which nothing is being answered."""
+_LOGGER = logging.getLogger(__name__)
+_LOGGER.setLevel(logging.ERROR)
+"""What is no request is no news for the terminal: every user of the machine can send it. The level of uvicorn's loggers
+is that of all servers of a process, so this is not one of them."""
 
 
 class PageConnection(H11Protocol):
     """One connection. The oldest idle one ends when there are too many of them."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.logger = _LOGGER
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Take a new connection."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from webhook.analyze.pods import report_of
+from webhook.analyze.pods import Reports
 from webhook.analyze.snapshot import Snapshot
 from webhook.model.errors import GpuTopologyError
 from webhook.model.pod import MalformedPod
@@ -36,17 +36,17 @@ def detail(known: Known, key: str, words: Words) -> Element | None:
     kind, _, name = key.partition("/")
     if kind == "nodes":
         found = next((each for each in known.overview.nodes if each.name == name), None)
-        return nodes.detail((found, ()), words) if found else None
+        return nodes.detail(found, words) if found else None
     pod = next((each for each in known.overview.pods if each.key == name), None) if kind == "pods" else None
-    return _pod(known.snapshot, pod, words) if pod else None
+    return _pod(Reports(known.snapshot), pod, words) if pod else None
 
 
-def _pod(snapshot: Snapshot, pod: Pod, words: Words) -> Element:
+def _pod(reports: Reports, pod: Pod, words: Words) -> Element:
     parts = [pods.facts(pod, words)]
     if pod.findings:
         parts.append(listed(pod.findings, words))
     try:
-        report = report_of(snapshot, pod.namespace, pod.name)
+        report = reports.of(pod.namespace, pod.name)
     except (MalformedPod, GpuTopologyError) as problem:
         return el("div", *parts, el("p", str(problem), lang="en", class_="problem"))
     parts.append(explained(report, words) if report else el("p", words("explain.none")))
@@ -55,9 +55,9 @@ def _pod(snapshot: Snapshot, pod: Pod, words: Words) -> Element:
 
 def of_file(known: Known, words: Words) -> Iterator[Element]:
     """What the links of a file lead to: pods with findings and nodes, as many as a file should have."""
-    wanted = [f"pods/{pod.key}" for pod in known.overview.pods if pod.findings or pod.is_waiting][:MOST_IN_A_FILE]
-    wanted += [f"nodes/{node.name}" for node in known.overview.nodes[:MOST_IN_A_FILE]]
-    for key in wanted:
-        body = detail(known, key, words)
-        if body:
-            yield document.detail(key, key.partition("/")[2], body)
+    reports = Reports(known.snapshot)
+    wanted = [pod for pod in known.overview.pods if pod.findings or pod.is_waiting]
+    for pod in wanted[:MOST_IN_A_FILE]:
+        yield document.detail(f"pods/{pod.key}", pod.key, _pod(reports, pod, words))
+    for node in known.overview.nodes[:MOST_IN_A_FILE]:
+        yield document.detail(f"nodes/{node.name}", node.name, nodes.detail(node, words))

@@ -107,8 +107,8 @@ def _body(words: Words, found: Blocks, details: Sequence[Element], *, at: str) -
             el("section", _list("div", "summary", lists), _list("div", "notes", lists), aria_label=words("summary")),
             _filters(words, lists),
             el("div", _side(words, lists), _grid(words, lists, found), class_="columns"),
-            _pods(words, lists),
-            _nodes(words, lists),
+            _tabled("pods", words, _POD_COLUMNS, lists, empty="pods.empty"),
+            _tabled("node-rows", words, _NODE_COLUMNS, lists, empty="nodes.empty"),
             el("section", el("h2", words("details.title")), *details, class_="details") if details else None,
         ),
         _dialog(words),
@@ -213,25 +213,16 @@ def _empty(name: str, text: str, lists: Mapping[str, Sequence[Element]]) -> Elem
     return el("p", text, id=f"{name}-empty", class_="quiet", hidden=not is_known or bool(lists[name]))
 
 
-def _pods(words: Words, lists: Mapping[str, Sequence[Element]]) -> Element:
+def _tabled(
+    name: str, words: Words, heads: Sequence[str], lists: Mapping[str, Sequence[Element]], *, empty: str
+) -> Element:
     return el(
         "section",
-        _heading("pods", words("pods.title")),
-        _table("pods", words, _POD_COLUMNS, lists),
-        _more("pods"),
-        _empty("pods", words("pods.empty"), lists),
-        aria_labelledby="pods-title",
-    )
-
-
-def _nodes(words: Words, lists: Mapping[str, Sequence[Element]]) -> Element:
-    return el(
-        "section",
-        _heading("node-rows", words("node-rows.title")),
-        _table("node-rows", words, _NODE_COLUMNS, lists),
-        _more("node-rows"),
-        _empty("node-rows", words("nodes.empty"), lists),
-        aria_labelledby="node-rows-title",
+        _heading(name, words(f"{name}.title")),
+        _table(name, words, heads, lists),
+        _more(name),
+        _empty(name, words(empty), lists),
+        aria_labelledby=f"{name}-title",
     )
 
 

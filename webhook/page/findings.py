@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2s
+from typing import NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -16,10 +17,12 @@ RANKS = {Level.ERROR: 0, Level.WARNING: 1, Level.INFO: 2, Level.HINT: 3, Level.N
 SIGNS = {Level.ERROR: "✖", Level.WARNING: "▲", Level.INFO: "?", Level.HINT: "·", Level.NONE: ""}
 _MOST_NAMED = 5
 """Objects that one item names."""
+MOST_OF_A_CODE = 100
+"""Items of one level and code. Sentences quote pods, and who may create pods can have each of them say another one."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """One sentence about one or several objects."""
+    """One sentence about one or several objects; or several of the same level and code, without their sentences."""
 
     key: str
     finding: Finding
@@ -28,30 +31,60 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
+    unsaid: int = 0
+    """How many sentences are left out; 0: it is one sentence, which is said."""
+
+
+class _Objects(NamedTuple):
+    pods: list[Pod]
+    nodes: list[str]
 
 
 def gathered(overview: Overview) -> Iterator[Found]:
-    """All findings, each with everything that it is about."""
-    every: dict[Finding, tuple[list[Pod], list[str]]] = {each: ([], []) for each in overview.findings}
+    """All findings, each with everything that it is about; of one level and code the first ones, then the rest."""
+    found: dict[tuple[Level, str], list[tuple[Finding, _Objects]]] = {}
+    for finding, objects in _with_objects(overview).items():
+        found.setdefault((finding.level, finding.code), []).append((finding, objects))
+    for same in found.values():
+        for finding, objects in same[:MOST_OF_A_CODE]:
+            yield _found(_digest(finding), finding, objects)
+        if rest := same[MOST_OF_A_CODE:]:
+            yield _rest(rest)
+
+
+def _with_objects(overview: Overview) -> dict[Finding, _Objects]:
+    every: dict[Finding, _Objects] = {each: _Objects([], []) for each in overview.findings}
     for node in overview.nodes:
         for each in node.findings:
-            every.setdefault(each, ([], []))[1].append(node.name)
+            every.setdefault(each, _Objects([], [])).nodes.append(node.name)
     for pod in overview.pods:
         for each in pod.findings:
-            every.setdefault(each, ([], []))[0].append(pod)
-    for finding, (pods, nodes) in every.items():
-        yield Found(
-            key=_digest(finding),
-            finding=finding,
-            pods=tuple(pod.key for pod in pods),
-            nodes=tuple(nodes),
-            namespaces=tuple(sorted({pod.namespace for pod in pods})),
-            workloads=tuple(sorted({workload(pod) for pod in pods})),
-        )
+            every.setdefault(each, _Objects([], [])).pods.append(pod)
+    return every
+
+
+def _rest(found: Sequence[tuple[Finding, _Objects]]) -> Found:
+    first, _ = found[0]
+    pods = {pod.key: pod for _, objects in found for pod in objects.pods}
+    nodes = dict.fromkeys(name for _, objects in found for name in objects.nodes)
+    finding = Finding(level=first.level, code=first.code, text="", fix="", page=first.page)
+    return _found(f"{first.level}-{first.code}", finding, _Objects([*pods.values()], [*nodes]), unsaid=len(found))
+
+
+def _found(key: str, finding: Finding, objects: _Objects, *, unsaid: int = 0) -> Found:
+    return Found(
+        key=key,
+        finding=finding,
+        pods=tuple(pod.key for pod in objects.pods),
+        nodes=tuple(objects.nodes),
+        namespaces=tuple(sorted({pod.namespace for pod in objects.pods})),
+        workloads=tuple(sorted({workload(pod) for pod in objects.pods})),
+        unsaid=unsaid,
+    )
 
 
 def _digest(finding: Finding) -> str:
-    text = f"{finding.level}\0{finding.code}\0{finding.text}\0{finding.fix}"
+    text = f"{finding.level}\0{finding.code}\0{finding.about}\0{finding.text}\0{finding.fix}"
     return blake2s(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
@@ -88,10 +121,12 @@ def item(found: Found, words: Words) -> Element:
             *_objects(found, words),
             class_="about",
         ),
-        el("p", finding.text, lang="en", class_="sentence"),
+        el("p", words("findings.unsaid", number=found.unsaid), class_="sentence")
+        if found.unsaid
+        else el("p", finding.text, lang="en", class_="sentence"),
         el("p", f"→ {finding.fix}", lang="en", class_="fix") if finding.fix else None,
         class_=f"finding l-{finding.level}",
-        data_sort=f"{RANKS[finding.level]}{finding.code}",
+        data_sort=f"{RANKS[finding.level]}{finding.code}{'~' if found.unsaid else ''}",
         data_namespaces=encoded(found.namespaces),
         data_codes=encoded(codes_of([finding])),
         data_search=" ".join((*found.pods, *found.workloads, *found.nodes))[:4000].lower(),
@@ -108,7 +143,7 @@ def _objects(found: Found, words: Words) -> Iterator[Element | str]:
     rest = len(found.pods) + len(found.nodes) - len(opened)
     if rest > 0:
         yield " " + words("more", number=rest)
-    if not opened:
+    if not opened and not found.unsaid:
         yield el("span", found.finding.about or words("installation"), class_="quiet")
 
 

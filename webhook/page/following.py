@@ -21,8 +21,8 @@ LEAST_SECONDS = 1.0
 """Between two overviews, and at least twice as long as one takes."""
 MOST_SECONDS = 10.0
 """After so long there is a new one although nothing changed: ages are reckoned from the time."""
-FIFTH = 4
-"""Findings are left alone for so many times as long as they took."""
+FINDINGS_REST = 4
+"""For so many times as long as findings took they are not looked for again: that is a fifth of the time."""
 
 
 class Source(Protocol):
@@ -69,12 +69,14 @@ class Following:
             try:
                 known = await asyncio.to_thread(self._look, read)
             except GpuTopologyError as error:  # an object that cannot be read; another state of it may be
+                is_read = False
                 self._feed.stand(replace(self._source.standing(), live=False, reason=str(error)))
             else:
+                is_read = True
                 self._snapshot = known.snapshot
                 await self._feed.publish(known, self._source.standing())
             await asyncio.sleep(max(LEAST_SECONDS, 2 * (perf_counter() - began)))
-            is_changed = await self._wait()
+            is_changed = await self._wait() or not is_read
 
     def _look(self, read: Callable[[], Snapshot]) -> Known:
         snapshot = read()
@@ -105,7 +107,7 @@ class Following:
             self._found = await asyncio.to_thread(self._judge, snapshot)
             self._of = snapshot
             self._again.set()
-            await asyncio.sleep(max(LEAST_SECONDS, FIFTH * (perf_counter() - began)))
+            await asyncio.sleep(max(LEAST_SECONDS, FINDINGS_REST * (perf_counter() - began)))
 
     def _judge(self, snapshot: Snapshot) -> Sequence[Diagnosis]:
         return analyze(snapshot, namespace=self._namespace)

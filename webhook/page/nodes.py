@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from webhook.overview.model import Card, CardState, Health, Link, Node, Pod
+from webhook.overview.model import Card, Health, Link, Node, Pod
+from webhook.overview.notable import is_available
 from webhook.page.findings import badge, codes_of, listed, opener, worst
 from webhook.page.holders import workload
-from webhook.page.picture import MOST_HOLDERS, encoded, link_words, lost, picture, spans
+from webhook.page.picture import MOST_HOLDERS, encoded, link_words, lost, number_lost, picture, spans
 from webhook.page.tree import DASH, TIMES, Child, Element, el
 from webhook.page.words import Words
 
@@ -58,7 +59,7 @@ def _filters(of: WithPods) -> dict[str, str]:
 
 
 def _about(node: Node, words: Words) -> str:
-    free = sum(card.state is CardState.FREE and card.health is not Health.BROKEN for card in node.cards)
+    free = sum(map(is_available, node.cards))
     parts = [
         f"{len(node.cards)} {TIMES} {_short(node.product)}" if node.product else words("gpus", number=len(node.cards))
     ]
@@ -75,7 +76,7 @@ def _signs(node: Node, words: Words) -> list[Element]:
     found = []
     if not node.is_schedulable:
         found.append(el("span", f"∥ {words('node.cordoned')}", class_="sign"))
-    if down := sum(link.count - link.active for link in lost(node.links)):
+    if down := number_lost(node.links):
         found.append(el("span", f"✖ {words('links.lost', number=down)}", class_="sign bad"))
     elif node.nvlink == "degraded":
         found.append(el("span", f"✖ {words('nvlink.degraded')}", class_="sign bad"))
@@ -85,8 +86,8 @@ def _signs(node: Node, words: Words) -> list[Element]:
 def row(of: WithPods, words: Words) -> Element:
     """The node in the table of nodes."""
     node, pods = of
-    down = sum(link.count - link.active for link in node.links)
-    free = sum(card.state is CardState.FREE for card in node.cards)
+    down = number_lost(node.links)
+    free = sum(map(is_available, node.cards))
     return el(
         "tr",
         el("th", opener(f"nodes/{node.name}", node.name), scope="row"),
@@ -124,9 +125,8 @@ def _holder(card: Card, words: Words) -> str:
     return " ".join(parts)
 
 
-def detail(of: WithPods, words: Words) -> Element:
+def detail(node: Node, words: Words) -> Element:
     """All that is known of a node."""
-    node, _ = of
     return el(
         "div",
         el("p", f"{node.product} · {words(f'nvlink.{node.nvlink}.sentence')}"),

@@ -83,6 +83,11 @@ def lost(links: Iterable[Link]) -> list[Link]:
     return [link for link in links if link.active < link.count]
 
 
+def number_lost(links: Iterable[Link]) -> int:
+    """How many links are down."""
+    return sum(link.count - link.active for link in lost(links))
+
+
 def link_words(link: Link, words: Words) -> str:
     """How many links are up, and between what."""
     other = words("link.switches") if link.other is None else f"GPU{link.other}"

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import uvicorn
 
-from webhook.model.errors import GpuTopologyError
 from webhook.page import connections
 from webhook.page.application import create_app
 from webhook.page.feed import Feed
 from webhook.page.guard import Guard
+from webhook.server.bound import bind
 
 LOOPBACK = "127.0.0.1"
 _TOKEN_BYTES = 32
@@ -51,15 +51,7 @@ def find_place(port: int) -> Place:
     Raises:
         GpuTopologyError: it is taken.
     """
-    bound = socket.socket(socket.AF_INET)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((LOOPBACK, port))
-    except OSError as error:
-        bound.close()
-        raise GpuTopologyError(
-            f"cannot listen on {LOOPBACK} port {port}: {error.strerror}. Choose another one with --port"
-        ) from None
+    bound = bind(LOOPBACK, port, remedy="Choose another one with --port")
     return Place(bound, secrets.token_urlsafe(_TOKEN_BYTES))
 
 
@@ -88,7 +80,6 @@ async def serve(place: Place, feed: Feed, work: Sequence[Coroutine[Any, Any, Non
         app,
         http=connections.PageConnection,
         log_config=None,
-        log_level="error",  # what is no request is no news for the terminal: every user of the machine can send it
         access_log=False,
         server_header=False,
         date_header=False,

@@ -6,6 +6,7 @@ import msgspec
 
 from webhook.overview.model import CardState, Health, Level, Overview
 from webhook.page.findings import SIGNS
+from webhook.page.picture import number_lost
 from webhook.page.tree import Element, el
 from webhook.page.words import Words
 
@@ -32,7 +33,7 @@ def count(overview: Overview) -> Count:
     """Count what the head of the page tells."""
     cards = [card for node in overview.nodes for card in node.cards]
     states, healths = Counter(card.state for card in cards), Counter(card.health for card in cards)
-    lost = [sum(max(link.count - link.active, 0) for link in node.links) for node in overview.nodes]
+    lost = [number_lost(node.links) for node in overview.nodes]
     found = [*overview.findings, *(each for node in overview.nodes for each in node.findings)]
     levels = Counter(each.level for each in [*found, *(each for pod in overview.pods for each in pod.findings)])
     return Count(

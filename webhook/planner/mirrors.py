@@ -24,7 +24,7 @@ from webhook.place.node import NodeRecord, read_node
 from webhook.place.pod import PodRecord, read_pod
 from webhook.planner.decisions import Follower
 from webhook.resolve.node import Sources, choose_node
-from webhook.state.cache import Cache, Document, Limit
+from webhook.state.cache import SILENT_SECONDS, Cache, Document, Limit
 from webhook.state.kept import (
     NAMESPACES,
     NODES,
@@ -51,10 +51,6 @@ AGENTS = Limit(objects=20_000, bytes=64 * 1024 * 1024)
 PODS = Limit(objects=300_000, bytes=512 * 1024 * 1024)
 """Twice the 150,000 pods that Kubernetes supports: kubernetes.io, "Considerations for large clusters"."""
 POD_WEIGHT, HELD_WEIGHT, UNBOUND_WEIGHT = 300, 60, 4096
-FAILING_SECONDS = 10.0
-"""A mirror that the API server refuses, or does not answer, for so long is no basis for decisions."""
-SILENT_SECONDS = 150.0
-"""Nor is one that nothing was heard of for so long: bookmarks come each minute."""
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -188,8 +184,7 @@ class Mirrors:
         for cache in (self.pods, self.nodes):
             if cache.is_incomplete:
                 return f"{cache.kind}: the cluster has more than can be kept"
-            silent = self._clock() - (cache.confirmed or 0.0)
-            if silent > (FAILING_SECONDS if cache.problem else SILENT_SECONDS):
+            if cache.silence():
                 return cache.problem or f"{cache.kind}: nothing was heard of them for {SILENT_SECONDS:.0f} s"
         return ""
 

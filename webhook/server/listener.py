@@ -11,7 +11,6 @@ from typing import Any
 
 import uvicorn
 
-from webhook.model.errors import GpuTopologyError
 from webhook.server.asgi import Application
 from webhook.server.connections import TICK_SECONDS, Cause, Connections
 from webhook.server.protocol import HttpConnection
@@ -27,29 +26,6 @@ BACKLOG = 2048
 TELL_SECONDS = 10.0
 EXHAUSTED_SECONDS = 0.1
 """How long no connection is taken when the kernel has no room for one more."""
-
-
-def bind(host: str, port: int, *, options: str) -> socket.socket:
-    """A socket at that address, which takes connections only once a server listens there.
-
-    Args:
-        host: Name or address.
-        port: 0: any.
-        options: Of the command line, that choose another address.
-
-    Raises:
-        GpuTopologyError: the address cannot be had.
-    """
-    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host, port))
-    except OSError as error:
-        bound.close()
-        raise GpuTopologyError(
-            f"cannot listen on {host} port {port}: {error.strerror}. Choose others with {options}"
-        ) from None
-    return bound
 
 
 class Listener:

@@ -20,14 +20,15 @@ from webhook.config import Config, ServerSettings
 from webhook.heartbeat import Heartbeat
 from webhook.model.cluster import ClusterFacts
 from webhook.server.app import create_ops_app
+from webhook.server.bound import bind
 from webhook.server.connections import Connections, Limits, Phase
-from webhook.server.listener import BACKLOG, Server, bind, server_config
+from webhook.server.listener import BACKLOG, Server, server_config
 from webhook.server.ops import OpsThread
 from webhook.server.reviews import Reviews
 from webhook.server.vitals import Vitals
 from webhook.state import State
 
-_OPTIONS = "--host, --port and --ops-port"
+_REMEDY = "Choose others with --host, --port and --ops-port"
 
 
 class Background(Protocol):
@@ -91,9 +92,7 @@ class _Runner:
         self._listening = False
         """Whether reviews are taken. It is set after the line ``started`` is in the log, and readiness follows it."""
         self._heart = Heartbeat()
-        self._sockets = tuple(
-            bind(settings.host, port, options=_OPTIONS) for port in (settings.port, settings.ops_port)
-        )
+        self._sockets = tuple(bind(settings.host, port, remedy=_REMEDY) for port in (settings.port, settings.ops_port))
         closed = reviews.counts.closed
         limits = _limits(settings)
         self.tls = Server(

@@ -16,6 +16,11 @@ Document = bytes | bytearray | memoryview
 
 T = TypeVar("T")
 
+FAILING_SECONDS = 10.0
+"""A mirror that the API server refuses, or does not answer, for so long is no basis for decisions."""
+SILENT_SECONDS = 150.0
+"""Nor is one that nothing was heard of for so long: bookmarks come each minute."""
+
 
 class Versioned(Protocol):
     """One state of one object."""
@@ -204,6 +209,11 @@ class Cache(Generic[T]):
         if bool(problem) != bool(self.problem):
             self._tell(problem or f"{self.kind}: the API server answers again")
         self.problem = problem
+
+    def silence(self) -> float:
+        """For how many seconds the API server was not heard; 0.0 as long as that is nothing unusual."""
+        silent = self._clock() - (self.confirmed or 0.0)
+        return silent if silent > (FAILING_SECONDS if self.problem else SILENT_SECONDS) else 0.0
 
     def report(self) -> CacheReport:
         """How it is at this moment."""

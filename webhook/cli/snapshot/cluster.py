@@ -1,7 +1,7 @@
 """The documents of a cluster as it is now, read with few requests."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -101,13 +101,25 @@ async def _read(session: Session, namespace: str | None, certificates: Certifica
         await _pods(session, namespace, found)
         for collection in (*EVERYWHERE, *of_claims(namespace)):
             await _wanted(session, collection, found)
-        await of_the_webhook(session, certificates, found)
+        await of_the_webhook(session, certificates, found.documents.others, found)
     finally:
         await session.close()
-    about: Object = {"apiVersion": f"{names.PREFIX}v1", "kind": SNAPSHOT, "metadata": {"name": "cluster"}}
-    about |= {"at": at.isoformat(), "read": sorted(found.read), "unread": found.unread}
-    found.documents.add([about | ({"kubernetes": kubernetes} if kubernetes else {})])
+    found.documents.add([about_cluster(at, found.read, found.unread, kubernetes)])
     return found.documents
+
+
+def about_cluster(at: datetime, read: Iterable[str], unread: Iterable[Object], kubernetes: str) -> Object:
+    """The document of kind ``ClusterSnapshot``.
+
+    Args:
+        at: When the cluster was like that.
+        read: Kinds of which all objects were read.
+        unread: What was not: :meth:`Found.leave_out`.
+        kubernetes: The version; empty: it is not known.
+    """
+    about: Object = {"apiVersion": f"{names.PREFIX}v1", "kind": SNAPSHOT, "metadata": {"name": "cluster"}}
+    about |= {"at": at.isoformat(), "read": sorted(read), "unread": list(unread)}
+    return about | ({"kubernetes": kubernetes} if kubernetes else {})
 
 
 async def _namespaces(session: Session, namespace: str | None, found: Found) -> None:
@@ -170,17 +182,23 @@ def _objects(items: list[msgspec.Raw]) -> Iterator[Object]:
 
 
 async def of_the_webhook(
-    session: Session, certificates: CertificateSettings, found: Found, *, kinds: tuple[str, ...] = ("Lease", "Secret")
+    session: Session,
+    certificates: CertificateSettings,
+    documents: Sequence[Object],
+    found: Found,
+    *,
+    kinds: Sequence[str] = ("Lease", "Secret"),
 ) -> None:
     """The planner's Lease, and the certificates in the webhook's Secret, in the namespace of the webhook.
 
     Args:
         session: To the API server.
         certificates: How the registration, which tells the namespace, and the Secret are called.
-        found: Has the registration, and takes what is read.
+        documents: The registration is one of them.
+        found: Takes what is read.
         kinds: Which of both.
     """
-    namespace = _namespace(found.documents.others, certificates.webhook_configuration)
+    namespace = _namespace(documents, certificates.webhook_configuration)
     if not namespace:
         return
     for kind, resource, name in (
@@ -201,7 +219,7 @@ async def of_the_webhook(
             found.leave_out(resource, error)
 
 
-def _namespace(documents: list[Object], name: str) -> str:
+def _namespace(documents: Sequence[Object], name: str) -> str:
     ours = (each for each in documents if each["kind"] == CONFIGURATION and identity(each)[1] == name)
     with suppress(FormatError):
         return next((namespace_of(each) for each in ours), "")

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from webhook.analyze.installation import CONFIGURATION
-from webhook.analyze.kept import SNAPSHOT, Object
+from webhook.analyze.kept import Object
 from webhook.analyze.kept_claims import VERSION
 from webhook.analyze.snapshot import KnownPod, Setting, Snapshot, known_pod, read_snapshot
 from webhook.cli.snapshot.cluster import (
@@ -24,6 +24,7 @@ from webhook.cli.snapshot.cluster import (
     NAMESPACES,
     Collection,
     Found,
+    about_cluster,
     of_claims,
     of_the_webhook,
     version_of,
@@ -35,24 +36,19 @@ from webhook.kube.errors import ApiError
 from webhook.kube.reflector import Reflector
 from webhook.kube.resources import Resource
 from webhook.kube.session import Session
-from webhook.model import names
 from webhook.model.errors import FormatError, GpuTopologyError, ManifestError
 from webhook.page.sheet import Standing
-from webhook.state.cache import Cache, Document, Limit
+from webhook.state.cache import FAILING_SECONDS, Cache, Document, Limit
 
 SECONDS = 10.0
 """For one request."""
 _LIMIT = Limit(objects=300_000, bytes=1024 * 1024 * 1024)
-_FAILING_SECONDS, _SILENT_SECONDS = 10.0, 150.0
-"""A mirror that the API server refuses, or of which nothing was heard, for so long is not live. Bookmarks come each
-minute."""
 _AROUND_SECONDS = 5.0
 """Between two looks at the time of the API server and at the planner's Lease, which are not watched."""
 _SECRET_TURNS = 120
 """Of these looks one is at the certificates too, which change in weeks."""
 _SETTLED_SECONDS = 30.0
 """Until then each collection has been read, or has failed."""
-_FORBIDDEN = 403
 
 
 class FollowedCluster:
@@ -83,8 +79,8 @@ class FollowedCluster:
         self._answered, self._away = monotonic(), ""
         """When the API server answered last, and why it does not; a watch may be silent for a minute."""
         self._kubernetes = ""
-        self._around: list[Object] = []
-        self._around_read: list[str] = []
+        self._around: dict[str, Found] = {}
+        """What was found at the last look at the version of Kubernetes, the planner's Lease and the Secret."""
         self._pods = Cache[KnownPod](
             "pods", _read_pod, _weigh_pod, limit=_LIMIT, tell=tell, clock=monotonic, changed=self._change
         )
@@ -131,7 +127,8 @@ class FollowedCluster:
         pods = list(self._pods.values().values())
         others = [each for cache in self._others.values() for found in cache.values().values() for each in found]
         about = self._about()
-        around, setting = list(self._around), self._setting
+        around = [each for found in self._around.values() for each in found.documents.others]
+        setting = self._setting
         return lambda: read_snapshot([*others, *around, about], pods, setting)
 
     def standing(self) -> Standing:
@@ -149,56 +146,50 @@ class FollowedCluster:
 
     def _silences(self) -> Iterator[tuple[float, str]]:
         """For how many seconds nothing was heard, where that is too long, and why."""
-        if self._away and (silent := monotonic() - self._answered) > _FAILING_SECONDS:
+        if self._away and (silent := monotonic() - self._answered) > FAILING_SECONDS:
             yield silent, self._away
         for cache in (self._pods, self._others["Node"]):
-            silent = monotonic() - (cache.confirmed or 0.0)
-            if cache.filled and silent > (_FAILING_SECONDS if cache.problem else _SILENT_SECONDS):
+            if cache.filled and (silent := cache.silence()):
                 yield silent, cache.problem or f"{cache.kind}: nothing was heard of them for {silent:.0f} s"
 
     def _change(self, _: str, __: object, ___: object) -> None:
         self.changed.set()
 
     def _about(self) -> Object:
-        read = [kind for kind, cache in self._others.items() if cache.filled]
-        unread = [
-            {"what": cache.kind, "problem": cache.problem or "no answer yet"}
-            for cache in self._others.values()
-            if not cache.filled
-        ]
-        return {
-            "apiVersion": f"{names.PREFIX}v1",
-            "kind": SNAPSHOT,
-            "metadata": {"name": "cluster"},
-            "at": self._heard()[0].isoformat(),
-            "read": sorted([*read, *self._around_read]),
-            "unread": unread,
-            **({"kubernetes": self._kubernetes} if self._kubernetes else {}),
-        }
+        about = Found(read=[kind for kind, cache in self._others.items() if cache.filled])
+        for cache in self._others.values():
+            if not cache.filled:
+                about.leave_out(cache.kind, cache.problem or "no answer yet")
+        for found in self._around.values():
+            about.read += found.read
+            about.unread += found.unread
+        return about_cluster(self._heard()[0], about.read, about.unread, self._kubernetes)
 
     async def _look_around(self) -> None:
         for turn in count():
             try:
-                await self._read_around(has_secret=turn % _SECRET_TURNS == 0)
+                await self._read_around(is_secret_due=turn % _SECRET_TURNS == 0)
                 self._answered, self._away = monotonic(), ""
             except (ApiError, FormatError) as error:
                 self._away = str(error)
             await asyncio.sleep(_AROUND_SECONDS)
 
-    async def _read_around(self, *, has_secret: bool) -> None:
-        found = Found()
-        self._kubernetes, at = await version_of(self._session, found)
+    async def _read_around(self, *, is_secret_due: bool) -> None:
+        version = Found()
+        self._kubernetes, at = await version_of(self._session, version)
         self._ahead = at - datetime.now(UTC)
-        registered = self._others[CONFIGURATION].values().values()
-        found.documents.others = [each for both in registered for each in both]
-        known = len(found.documents.others)
-        await of_the_webhook(
-            self._session, self._certificates, found, kinds=("Lease", "Secret") if has_secret else ("Lease",)
-        )
-        read = found.documents.others[known:]
-        kept = () if has_secret else [each for each in self._around if each["kind"] != "Lease"]
-        self._around = [*kept, *read]
-        self._around_read = sorted({*found.read, *(() if has_secret else self._around_read)})
+        self._around["version"] = version
+        registrations = [each for found in self._others[CONFIGURATION].values().values() for each in found]
+        for kind in ("Lease", "Secret") if is_secret_due or not self._is_secret_asked else ("Lease",):
+            found = Found()
+            await of_the_webhook(self._session, self._certificates, registrations, found, kinds=(kind,))
+            self._around[kind] = found
+
+    @property
+    def _is_secret_asked(self) -> bool:
+        """Whether it was asked for. That needs the registration, which may not have been read at the first look."""
+        secret = self._around.get("Secret", Found())
+        return bool(secret.read or secret.unread)
 
 
 def _told(at: datetime) -> str:

@@ -8,6 +8,7 @@ from webhook.analyze.snapshot import Setting, Snapshot, read_snapshot
 from webhook.cli.inputs import read_settings
 from webhook.cli.manifests import ManifestFile
 from webhook.cli.snapshot.documents import Documents
+from webhook.config import CertificateSettings
 from webhook.kube.contexts import Where
 from webhook.model.errors import GpuTopologyError
 
@@ -20,6 +21,21 @@ class ReadSnapshot:
     documents: Documents
     sources: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     """The file of each object, by kind, namespace and name; empty for a cluster."""
+
+
+def cluster_setting(config: Path | None) -> tuple[Setting, CertificateSettings]:
+    """What is known beside the documents of a live cluster, and how the webhook's registration and Secret are called.
+
+    Args:
+        config: The configuration of the webhook.
+
+    Raises:
+        ConfigError: it cannot be read or used.
+    """
+    settings, policy = read_settings(config)
+    certificates = settings.certificates
+    registration = certificates.webhook_configuration
+    return Setting(policy=policy, is_configured=config is not None, registration=registration), certificates
 
 
 def from_cluster(
@@ -39,11 +55,9 @@ def from_cluster(
     from webhook.cli.snapshot.cluster import read_cluster
     from webhook.cli.snapshot.files import read_manifests
 
-    settings, policy = read_settings(config)
+    setting, certificates = cluster_setting(config)
     given = read_manifests(files, None)
-    documents = read_cluster(kubeconfig, namespace, settings.certificates).under(given.documents)
-    registration = settings.certificates.webhook_configuration
-    setting = Setting(policy=policy, is_configured=config is not None, registration=registration)
+    documents = read_cluster(kubeconfig, namespace, certificates).under(given.documents)
     return ReadSnapshot(read_snapshot(documents.others, documents.pods, setting), documents, given.sources)
 
 
