@@ -1,6 +1,7 @@
 """A pod: its row in the table, and what it waits for."""
 
 from webhook.overview.model import Level, Pod, Verified
+from webhook.overview.notable import is_slower
 from webhook.page.findings import RANKS, badge, codes_of, opener, worst
 from webhook.page.holders import hue, mark, workload
 from webhook.page.picture import encoded, spans
@@ -76,8 +77,9 @@ def _bandwidth(pod: Pod, words: Words) -> Element:
     if not pod.best:
         return el("td", text, class_="number")
     label = words("bandwidth.of", found=text, best=f"{pod.best:g}")
-    is_less = pod.bandwidth < 0.9 * pod.best
-    bar = el("meter", min=0, max=pod.best, low=0.9 * pod.best, high=pod.best, optimum=pod.best, value=pod.bandwidth)
+    is_less = is_slower(pod)
+    low = pod.best if is_less else 0
+    bar = el("meter", min=0, max=pod.best, low=low, high=pod.best, optimum=pod.best, value=pod.bandwidth)
     bar.attributes["aria-label"] = label
     return el("td", el("span", label), bar, class_="number less" if is_less else "number")
 
