@@ -59,6 +59,7 @@
  * argument (2). Handles die with nvmlShutdown, as those of NVML may.
  */
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -189,6 +190,7 @@ static struct {
     int ancestor[MAX_GPUS][MAX_GPUS];
 } machine;
 
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER; /* NVML may be used by several threads at once: nvml.h */
 static unsigned int users;      /* nvmlInit calls without their nvmlShutdown */
 static unsigned int generation; /* of handles */
 static unsigned long calls;     /* of functions that need a started NVML */
@@ -599,13 +601,12 @@ API unsigned long nvml_stub_calls(void)
 
 /* nvml.h: initialization, errors, the system */
 
-API nvml_return nvmlInitWithFlags(unsigned int flags)
+static nvml_return start(void)
 {
-    (void)flags;
     if (!users) {
         nvml_return code = read_machine();
         if (!code)
-            code = refusal(__func__, -1);
+            code = refusal("nvmlInitWithFlags", -1);
         if (code)
             return code;
         generation++;
@@ -614,12 +615,23 @@ API nvml_return nvmlInitWithFlags(unsigned int flags)
     return SUCCESS;
 }
 
+API nvml_return nvmlInitWithFlags(unsigned int flags)
+{
+    (void)flags;
+    pthread_mutex_lock(&starting);
+    nvml_return code = start();
+    pthread_mutex_unlock(&starting);
+    return code;
+}
+
 API nvml_return nvmlShutdown(void)
 {
-    if (!users)
-        return UNINITIALIZED;
-    users--;
-    return SUCCESS;
+    pthread_mutex_lock(&starting);
+    nvml_return code = users ? SUCCESS : UNINITIALIZED;
+    if (users)
+        users--;
+    pthread_mutex_unlock(&starting);
+    return code;
 }
 
 API const char *nvmlErrorString(nvml_return code)
