@@ -10,3 +10,8 @@ def parse_timestamp(text: str | None) -> datetime | None:
         return found.astimezone(UTC) if found.tzinfo else None
     except (ValueError, OverflowError):
         return None
+
+
+def format_timestamp(at: datetime) -> str:
+    """A time with its zone in whole seconds, as ``metav1.Time`` is written."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

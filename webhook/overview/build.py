@@ -1,7 +1,6 @@
 """The picture of a cluster, from what ``analyze`` knows of it."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC
 from functools import cached_property
 
 import msgspec
@@ -12,6 +11,7 @@ from webhook.analyze.snapshot import KnownPod, Snapshot
 from webhook.analyze.world import FilledWorld
 from webhook.model.pod import MalformedPod
 from webhook.model.pod import Pod as DecodedPod
+from webhook.model.timestamp import format_timestamp
 from webhook.overview.cards import BareCard, bare_cards
 from webhook.overview.findings import SortedFindings, sort_findings
 from webhook.overview.held import CardTable, Held, held_by
@@ -72,7 +72,7 @@ class _Picture:
     def overview(self, *, are_judged: bool) -> Overview:
         snapshot = self._snapshot
         pods = tuple(self._pods())
-        at = snapshot.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if snapshot.at else ""
+        at = format_timestamp(snapshot.at) if snapshot.at else ""
         return Overview(
             at=at,
             nodes=tuple(self._node(node) for node in self._nodes.values()),

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from typing import TypeVar, cast
 
@@ -12,6 +12,7 @@ from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
 from webhook.model.outcome import Refused
 from webhook.model.pod import MalformedPod, Namespace
+from webhook.model.timestamp import format_timestamp
 from webhook.place import evidence
 from webhook.place.asked import Asked, CardsAsked, read_asked
 from webhook.place.choose import LOOKS, Chooser, Chosen
@@ -211,7 +212,7 @@ class Round:
             bandwidth=round(gpu_set.bandwidth, 1),
             share=round(chosen.share, 3),
             attempt=attempt,
-            at=self.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            at=format_timestamp(self.at),
             gave_up=tuple(unmet.evidence for unmet in chosen.choice.unmet),
             refused=refused,
             later=later,

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Set
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
@@ -21,6 +20,7 @@ from webhook.kube.pod_patches import PodPatches
 from webhook.kube.versioned import VersionedObject
 from webhook.log import Log
 from webhook.model import names
+from webhook.model.timestamp import format_timestamp
 from webhook.place.pod import PodRecord, UnboundPod
 from webhook.place.write import Write
 from webhook.planner.clock import Clock
@@ -236,7 +236,7 @@ class Writer:
             return Fate.DONE
         wish = {"type": names.PLACED_CONDITION, **asdict(condition)}
         if self._status(write.key) != condition.status:
-            wish["lastTransitionTime"] = self._clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            wish["lastTransitionTime"] = format_timestamp(self._clock.now())
         version = self._mirrors.pods.version(write.key)
         try:
             found = await self._request(

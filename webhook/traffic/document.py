@@ -11,7 +11,6 @@ Whoever writes Leases can write anything, so a text is believed only if nothing 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +18,7 @@ import msgspec
 
 from webhook.model.errors import FormatError
 from webhook.model.shape import shape_problem
-from webhook.model.timestamp import parse_timestamp
+from webhook.model.timestamp import format_timestamp, parse_timestamp
 from webhook.traffic.model import Traffic, Window
 
 MOST_CHARACTERS = 16 * 1024
@@ -88,8 +87,7 @@ def parse_traffic(text: str, source: str) -> Traffic:
 
 def _written(traffic: Traffic, lengths: Sequence[int]) -> str:
     cards = {uuid: _card([w for w in windows if w.seconds in lengths]) for uuid, windows in traffic.cards.items()}
-    at = traffic.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return msgspec.json.encode(_Document(at, list(lengths), cards)).decode()
+    return msgspec.json.encode(_Document(format_timestamp(traffic.at), list(lengths), cards)).decode()
 
 
 def _card(windows: Sequence[Window]) -> _Card:
