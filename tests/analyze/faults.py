@@ -67,6 +67,10 @@ def links_down(cluster: Cluster) -> None:
     cluster.add_node(machines.with_switch_links(h20("degraded"), 5, 12))
 
 
+def slower_pair(cluster: Cluster) -> None:
+    cluster.add_node(machines.bent(h20("sluggish"), 5, slower=(("GPU2", 90_000),)))
+
+
 def lost_gpu(cluster: Cluster) -> None:
     cluster.add_node(machines.without(h20("lossy"), 6))
 
@@ -220,6 +224,7 @@ FAULTS = (
     Fault("agent never heard of", never_heard, frozenset({("GT721", "Node mute")})),
     Fault("unreadable topology", _by_hand("unreadable-topology"), frozenset({("GT722", "Node garbled")})),
     Fault("links down", links_down, frozenset({("GT701", "Node degraded")})),
+    Fault("slower pair", slower_pair, frozenset({("GT716", "Node sluggish")})),
     Fault("lost GPU", lost_gpu, frozenset({("GT703", "Node lossy")})),
     Fault("worse cards", worse_cards, _pod("team-a/unlucky", "GT336", "GT330")),
     Fault("P2P off", p2p_off, _pod("team-a/copied", "GT412")),

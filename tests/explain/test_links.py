@@ -49,6 +49,25 @@ def test_the_gpus_of_a_pod_that_nobody_prepared_are_looked_at_too() -> None:
     assert said(report, "told-at-binding") == ("not-needed", "only pods that the webhook prepared are told")
 
 
+def test_a_pair_that_was_measured_slower_is_named_with_both_figures() -> None:
+    slower = known(machines.bent(machines.h20(), 1, slower=(("GPU0", 90_000),)))
+    wish = on(pod(container(gpus=2)), "h20-node-1", list(H20[:2]))
+    found = finding(told(wish, sources=slower), "bandwidth")
+    assert (found.verdict, found.code) == ("fails", "GT333")
+    assert "GPU0-GPU1 have 90 GB/s per direction (measured: 90.0), no pair has less" in found.evidence
+    assert "measured: GPU0-GPU1, 90.0 of 370.8 GB/s" in found.evidence
+    others = on(pod(container(gpus=2)), "h20-node-1", list(H20[1:3]))
+    assert finding(told(others, sources=slower), "bandwidth").verdict == "holds"
+
+
+def test_a_pair_that_was_measured_as_fast_as_expected_has_the_figure() -> None:
+    measured = known(machines.bent(machines.h20(), 0, measured=(("GPU1", 371_240),)))
+    wish = on(pod(container(gpus=2)), "h20-node-1", list(H20[:2]))
+    verdict, evidence = said(told(wish, sources=measured), "bandwidth")
+    assert verdict == "holds"
+    assert evidence.startswith("GPU0-GPU1 have 370.8 GB/s per direction (measured: 371.2), no pair has less")
+
+
 def test_peers_that_nobody_prepared_have_an_allocation_too() -> None:
     wish = pod(annotations={"gpu.topology/profile": "node-peers"})
     verdict, evidence = said(told(on(wish, "h20-node-1", list(H20[:2]))), "allocation")

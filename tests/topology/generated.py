@@ -1,5 +1,7 @@
 """Topologies by chance, none of which contradicts itself."""
 
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
 
 from webhook.topology.model import (
@@ -21,6 +23,14 @@ numbers = st.integers(0, 2**31)
 pcie = st.none() | st.builds(Pcie, generation=st.integers(1, 8), width=st.integers(1, 32))
 cpu_lists = st.sampled_from(["", "0-47,96-143", "7"])
 bus_ids = st.integers(0, 255)
+
+
+@st.composite
+def figures(draw: st.DrawFn, others: Sequence[int]) -> tuple[tuple[tuple[str, int], ...], ...]:
+    """What was measured to other GPUs: as fast as expected, and slower."""
+    split = draw(st.integers(0, len(others)))
+    told = tuple((f"GPU{other}", draw(st.integers(1, 10**7))) for other in others[: draw(st.integers(0, len(others)))])
+    return told[:split], told[split:]
 
 
 @st.composite
@@ -47,6 +57,8 @@ def topologies(draw: st.DrawFn) -> NodeTopology:
             pcie=draw(pcie),
             parent=draw(st.sampled_from(["", switch])),
             root=draw(st.sampled_from(["", "0000:15"])),
+            measured=(told := draw(figures([other for other in indices if other != index])))[0],
+            slower=told[1],
         )
         for index, bus_id in zip(indices, ids[4:], strict=True)
     )
@@ -62,4 +74,5 @@ def topologies(draw: st.DrawFn) -> NodeTopology:
         switches=(PciSwitch(pci_bus_id=above), PciSwitch(pci_bus_id=switch, parent=above, pcie=draw(pcie))),
         cpus=draw(st.sampled_from([(), (Cpu(numa_node=0, affinity="0-7", vendor="AuthenticAMD"),)])),
         nics=(Nic(name="mlx5_0", pci_bus_id=card, distance=tuple((f"GPU{index}", "SYS") for index in indices)),),
+        measured_at=draw(st.sampled_from(["", "2026-11-23T04:00:00Z"])),
     )

@@ -140,6 +140,22 @@ CONTRADICTIONS: dict[str, tuple[Callable[[], NodeTopology], str]] = {
         lambda: nic(h20(), 0, distance=(("NIC1", "PIX"),)),
         'path from NIC0 to NIC1: expected NODE, as on the way back, found "PIX"',
     ),
+    "a figure of a GPU that is not there": (
+        lambda: bent(h20(), 2, measured=(("GPU8", 370_000),)),
+        'measured from GPU2: expected the label of another GPU, found "GPU8"',
+    ),
+    "a figure of a GPU and itself": (
+        lambda: bent(h20(), 2, slower=(("GPU2", 370_000),)),
+        'measured from GPU2: expected the label of another GPU, found "GPU2"',
+    ),
+    "a pair that is slower and is not": (
+        lambda: bent(h20(), 2, measured=(("GPU1", 370_000),), slower=(("GPU1", 1),)),
+        'measured from GPU2: expected each GPU once, found "GPU1 twice"',
+    ),
+    "a figure that no link has": (
+        lambda: bent(h20(), 2, measured=(("GPU1", 10**7 + 1),)),
+        'measured from GPU2 to GPU1: expected 1 to 10000000 MB/s, found "10000001"',
+    ),
     "a PCIe link that cannot be": (
         lambda: bent(h20(), 2, pcie=Pcie(generation=0, width=16)),
         'GPU2: expected a PCIe link such as generation 5, width 16, found "0, 16"',

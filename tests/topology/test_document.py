@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.topology.generated import topologies
-from tests.topology.machines import CUDA, DRIVER, MACHINES, gb200_tray, h20, without
+from tests.topology.machines import CUDA, DRIVER, MACHINES, bent, gb200_tray, h20, without
 from webhook.model.errors import FormatError
 from webhook.topology.document import format_topology, parse_topology
 from webhook.topology.model import (
@@ -66,6 +67,15 @@ def test_the_document_has_the_names_of_the_schema() -> None:
         "clusterUuid": "5e3a91c4-70d2-4b6f-8f15-c2a9d4e60b37",
         "cliqueId": 7,
     }
+
+
+def test_figures_are_written_by_label_and_only_where_there_are_some() -> None:
+    topology = bent(h20(), 0, measured=(("GPU1", 371_200),), slower=(("GPU2", 90_000),))
+    document = written(replace(topology, measured_at="2026-11-23T04:00:00Z"))
+    assert (document["gpus"][0]["measured"], document["gpus"][0]["slower"]) == ({"GPU1": 371_200}, {"GPU2": 90_000})
+    assert document["measuredAt"] == "2026-11-23T04:00:00Z"
+    assert not {"measured", "slower"} & document["gpus"][1].keys()
+    assert "measuredAt" not in written(h20())
 
 
 def test_paths_are_written_by_label() -> None:
@@ -159,6 +169,11 @@ def test_a_version_that_we_do_not_know_is_refused() -> None:
         (("gpus", 3, "nvlinks", 0, "target"), None, r"nvlinks\[0\].target: expected a text .*, found \"nothing\""),
         (("nvswitches",), ["a\n"], r"nvswitches\[0\]: expected a text of printable characters"),
         (("nics", 0, "distance"), {"GPU0": 1}, r"nics\[0\].distance: expected an object of texts"),
+        (("gpus", 3, "slower"), {"GPU1": 0}, r"gpus\[3\].slower: expected an object of whole numbers from 1"),
+        (("gpus", 3, "slower"), {"GPU1": True}, r"gpus\[3\].slower: expected an object of whole numbers from 1"),
+        (("gpus", 3, "measured"), {"GPU1": 1.5}, r"gpus\[3\].measured: expected an object of whole numbers from 1"),
+        (("gpus", 3, "measured"), ["GPU1"], r"gpus\[3\].measured: expected an object of whole numbers from 1"),
+        (("measuredAt",), "\x1b[2J", r"measuredAt: expected a text of printable characters"),
         (("node",), "", r"node: expected a text of printable characters"),
         (("fabric",), [], r"fabric: expected an object"),
     ],

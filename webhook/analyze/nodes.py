@@ -7,7 +7,7 @@ from webhook.analyze.diagnosis import Diagnosis, Holder, error, warning
 from webhook.analyze.node import ClusterNode
 from webhook.analyze.snapshot import Snapshot
 from webhook.catalogue.cluster_findings import AGENT_MISSING, AGENT_SILENT, PUBLISHED_UNREADABLE
-from webhook.catalogue.nodes import GPU_LOST, NVLINK_DOWN
+from webhook.catalogue.nodes import BANDWIDTH_BELOW_EXPECTED, GPU_LOST, NVLINK_DOWN
 from webhook.explain.standing import duration
 from webhook.printable import fitted
 from webhook.topology.health import HealthState, node_health
@@ -54,3 +54,5 @@ def _of_topology(topology: NodeTopology) -> Iterator[Diagnosis]:
         yield error(holder, GPU_LOST.say(found=fitted("; ".join(sorted(lost)))))
     if others and health.state is HealthState.DEGRADED:
         yield warning(holder, NVLINK_DOWN.say(found=fitted("; ".join(others))))
+    if health.slower:
+        yield warning(holder, BANDWIDTH_BELOW_EXPECTED.say(found=fitted("; ".join(health.slower))))

@@ -32,6 +32,12 @@ TOPOLOGY_UNREADABLE = Entry(
     _EVENTS,
 )
 TOPOLOGY_READABLE = Entry("GT707", "the GPUs can be read again: {found}", page=_EVENTS)
+BANDWIDTH_BELOW_EXPECTED = Entry(
+    "GT716",
+    "less was measured than NVLink carries: {found}",
+    "Look at the NVLink errors of these GPUs (nvidia-smi nvlink -e), and measure again with gpu-topology verify",
+    "verify.md#of-a-node",
+)
 GPU_CORDONED = Entry(
     "GT708",
     "HAMi allocates no more of these GPUs: {found}",

@@ -212,13 +212,23 @@ def _bandwidth(node: KnownNode, gpu_set: GpuSet, members: Sequence[Gpu]) -> Find
         raise TypeError("a set of one GPU has no bandwidth")
     first, second = gpu_set.weakest.gpus
     said = (
-        f"GPU{first}-GPU{second} have {gpu_set.bandwidth_text} GB/s per direction, no pair has less; "
-        f"best ring {gpu_set.ring_sentence}"
+        f"GPU{first}-GPU{second} have {gpu_set.bandwidth_text} GB/s per direction{_measured(node, gpu_set)}, no pair "
+        f"has less; best ring {gpu_set.ring_sentence}"
     )
     faults = list(_faults(node, members))
     if faults:
         return fails(BANDWIDTH, LINKS_FAULTY.say(bandwidth=said, faults="; ".join(faults), node=node.name))
     return holds(BANDWIDTH, said)
+
+
+def _measured(node: KnownNode, gpu_set: GpuSet) -> str:
+    """What was measured between the two GPUs of the weakest pair, in the slower direction."""
+    if gpu_set.weakest is None:
+        return ""
+    first, second = gpu_set.weakest.gpus
+    told = {(gpu.index, label): mbps for gpu in node.topology.gpus for label, mbps in (*gpu.measured, *gpu.slower)}
+    ways = [told[way] for way in ((first, f"GPU{second}"), (second, f"GPU{first}")) if way in told]
+    return f" (measured: {min(ways) / 1000:.1f})" if ways else ""
 
 
 def _faults(node: KnownNode, members: Sequence[Gpu]) -> Iterator[str]:
@@ -227,6 +237,8 @@ def _faults(node: KnownNode, members: Sequence[Gpu]) -> Iterator[str]:
     for gpu in members:
         if gpu.index in health.ailing:
             yield from (text for text in health.findings if text.startswith(f"{gpu.label} "))
+    within = {f"{one.label}-{other.label}," for one, other in combinations(members, 2)}
+    yield from (f"measured: {pair}" for pair in health.slower if pair.partition(" ")[0] in within)
     fabric = node.topology.fabric
     if fabric and fabric.is_faulty:
         yield f"the NVLink fabric is {fabric.state} {fabric.status}".rstrip()

@@ -1,7 +1,7 @@
 """How fast two GPUs of a node reach each other, as NCCL reckons it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -41,6 +41,8 @@ class Connection:
     """NVLinks that are up; 0 unless the type is ``NVL``."""
     pcie: PciePath
     """What would remain without NVLink."""
+    share: float = 1.0
+    """Of the bandwidth that is reckoned: below 1 where less was measured."""
 
     @property
     def word(self) -> str:
@@ -112,7 +114,7 @@ class Connections:
         """From ``one`` to ``other`` without the help of a third GPU."""
         connection = self._direct.get((one, other))
         if connection is None:
-            connection = _connect(self.gpus[one], self.gpus[other], self.tree)
+            connection = _as_measured(_connect(self.gpus[one], self.gpus[other], self.tree), *self._ends(one, other))
             self._direct[one, other] = connection
         return connection
 
@@ -131,16 +133,27 @@ class Connections:
 
     def loads(self, one: int, other: int, members: Sequence[int]) -> Sequence[Load]:
         """What the way from ``one`` to ``other`` takes of the links below it, in a job that uses ``members``."""
-        gpu, peer = self.gpus[one], self.gpus[other]
-        kind = self.within(one, other, members).type
-        if kind is PathType.NVL:
-            return _over_nvlink(gpu, peer)
-        if kind is PathType.NVB:
+        way = self.within(one, other, members)
+        if way.type is PathType.NVB:
             middle = max(sorted(self._between(one, other, members)), key=lambda middle: self._hop(one, middle, other))
             return (*self.loads(one, middle, ()), *self.loads(middle, other, ()))
+        return [load._replace(share=load.share / way.share) for load in self._loads(way, *self._ends(one, other))]
+
+    def into_switches(self, one: int, members: Sequence[int]) -> float:
+        """GB/s that a GPU sends to ``members`` through NVSwitches: less than its links have if every way is slower."""
+        gpu = self.gpus[one]
+        ways = (self.direct(one, other).share for other in members if other != one)
+        return nvlink_bandwidth(gpu, gpu.switch_links) * max(ways, default=1.0)
+
+    def _ends(self, one: int, other: int) -> tuple[Gpu, Gpu]:
+        return self.gpus[one], self.gpus[other]
+
+    def _loads(self, way: Connection, gpu: Gpu, peer: Gpu) -> Sequence[Load]:
+        if way.type is PathType.NVL:
+            return _over_nvlink(gpu, peer)
         if gpu.c2c and peer.c2c:
-            return _over_c2c(gpu, peer, self.tree, kind)
-        return _over_pcie(gpu, peer, self.tree, kind)
+            return _over_c2c(gpu, peer, self.tree, way.type)
+        return _over_pcie(gpu, peer, self.tree, way.type)
 
     def _between(self, one: int, other: int, members: Sequence[int]) -> frozenset[int]:
         """The members to which both have NVLink."""
@@ -158,6 +171,14 @@ class Connections:
 
     def _hop(self, one: int, middle: int, other: int) -> float:
         return min(self.direct(one, middle).bandwidth, self.direct(middle, other).bandwidth)
+
+
+def _as_measured(reckoned: Connection, gpu: Gpu, peer: Gpu) -> Connection:
+    """The same with the bandwidth that was measured, where that is less."""
+    for label, mbps in gpu.slower:
+        if label == peer.label and mbps / 1000 < reckoned.bandwidth:
+            return replace(reckoned, bandwidth=mbps / 1000, share=mbps / 1000 / reckoned.bandwidth)
+    return reckoned
 
 
 def _connect(one: Gpu, other: Gpu, tree: PcieTree) -> Connection:

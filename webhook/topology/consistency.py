@@ -30,6 +30,8 @@ MAX_DEPTH = 32
 MAX_NAME = 128
 """Characters of a UUID or of a device's name: NVML's names have less than 96 (``NVML_DEVICE_NAME_V2_BUFFER_SIZE``,
 nvml.h), those of InfiniBand devices less than 64 (``IB_DEVICE_NAME_MAX``, Linux include/rdma/ib_verbs.h)."""
+MAX_MEASURED_MBPS = 10_000_000
+"""Ten times what the NVLinks of any GPU carry."""
 MAX_LINKS = 72
 """Twice the 36 links of a GPU that NVML counts (``NVML_NVLINK_MAX_LINKS``, nvml.h): newer drivers may count more."""
 
@@ -54,6 +56,7 @@ def checked(topology: NodeTopology, *, source: str) -> NodeTopology:
     _check_links(topology, source)
     _check_parents(topology, source)
     _check_distances(topology, source)
+    _check_measured(topology, source)
     return replace(topology, gpus=tuple(sorted(topology.gpus, key=lambda gpu: gpu.index)))
 
 
@@ -204,6 +207,19 @@ def _check_distances(topology: NodeTopology, source: str) -> None:
         where = f"{source}: path from {label}"
         if paths.get((other, label), word) != word:
             raise FormatError(f"{where} to {other}", expected=f"{paths[other, label]}, as on the way back", found=word)
+
+
+def _check_measured(topology: NodeTopology, source: str) -> None:
+    labels = {gpu.label for gpu in topology.gpus}
+    for gpu in topology.gpus:
+        where = f"{source}: measured from {gpu.label}"
+        told = [*gpu.measured, *gpu.slower]
+        _check_unique(where, "GPU", [other for other, _ in told])
+        for other, mbps in told:
+            if other not in labels or other == gpu.label:
+                raise FormatError(where, expected="the label of another GPU", found=other)
+            if not 1 <= mbps <= MAX_MEASURED_MBPS:
+                raise FormatError(f"{where} to {other}", expected=f"1 to {MAX_MEASURED_MBPS} MB/s", found=mbps)
 
 
 def _devices(topology: NodeTopology) -> tuple[Gpu | PciSwitch | Nic, ...]:

@@ -93,6 +93,8 @@ def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _SPELLED = {"memory_mib": "memoryMiB", "bandwidth_mbps": "bandwidthMBps", "speed_gbps": "speedGbps"}
 _PAIRS = "distance"
+_MEASURED, _SLOWER = "measured", "slower"
+_OBJECTS = (_PAIRS, _MEASURED, _SLOWER)
 
 
 def _member(field: str) -> str:
@@ -106,7 +108,7 @@ def _written(part: Any) -> dict[str, Any]:
     for field in fields(part):
         value = getattr(part, field.name)
         if value != field.default:
-            members[_member(field.name)] = dict(value) if field.name == _PAIRS else _written_value(value)
+            members[_member(field.name)] = dict(value) if field.name in _OBJECTS else _written_value(value)
     return members
 
 
@@ -130,6 +132,7 @@ def _read_topology(document: Fields) -> NodeTopology:
         switches=document.parts("switches", _read_switch),
         cpus=document.parts("cpus", _read_cpu),
         nics=document.parts("nics", _read_nic),
+        measured_at=document.text("measuredAt"),
     )
 
 
@@ -153,6 +156,8 @@ def _read_gpu(gpu: Fields) -> Gpu:
         parent=gpu.text("parent"),
         root=gpu.text("root"),
         distance=gpu.pairs(_PAIRS),
+        measured=gpu.amounts(_MEASURED),
+        slower=gpu.amounts(_SLOWER),
     )
 
 

@@ -21,6 +21,10 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= MAX_TEXT and value.isprintable()
 
 
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_INTEGER
+
+
 class Fields:
     """One JSON object. Members that are not asked for are ignored: a newer writer may know more than we do.
 
@@ -96,6 +100,15 @@ class Fields:
             return ()
         if not isinstance(value, Mapping) or not all(_is_text(text) for pair in value.items() for text in pair):
             self.fail(name, "an object of texts", value)
+        return tuple(value.items())
+
+    def amounts(self, name: str) -> tuple[tuple[str, int], ...]:
+        """An object of whole numbers from 1 as pairs in the order written; nothing is an empty one."""
+        value = self._members.get(name)
+        if value is None:
+            return ()
+        if not isinstance(value, Mapping) or not all(_is_text(key) and _is_amount(n) for key, n in value.items()):
+            self.fail(name, "an object of whole numbers from 1", value)
         return tuple(value.items())
 
     def _entries(self, name: str) -> list[tuple[str, Any]]:

@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import combinations
 
+from webhook.topology.connections import Connections, PathType
 from webhook.topology.model import UNKNOWN, Gpu, MigMode, NodeTopology
 
 
@@ -26,6 +28,8 @@ class NodeHealth:
     """A sentence for each thing that is not as it should be."""
     ailing: tuple[int, ...]
     """Indices of the GPUs that have fewer links than they should, lost ones included."""
+    slower: tuple[str, ...] = ()
+    """The pairs that were measured with less than their NVLinks carry, each with its slower direction."""
 
 
 def node_health(topology: NodeTopology) -> NodeHealth:
@@ -38,7 +42,8 @@ def node_health(topology: NodeTopology) -> NodeHealth:
     ailing = {gpu.index: finding for gpu in topology.gpus if (finding := _finding(gpu, topology))}
     lost = {gpu.index: f"{gpu.label} cannot be reached: {gpu.problem}" for gpu in topology.lost}
     findings = (*ailing.values(), *lost.values(), *_unread_findings(topology), *_fabric_findings(topology))
-    return NodeHealth(_state(topology, findings), findings, tuple(sorted(ailing | lost)))
+    slower = tuple(_slower_pairs(topology))
+    return NodeHealth(_state(topology, (*findings, *slower)), findings, tuple(sorted(ailing | lost)), slower)
 
 
 def has_absent_peers(topology: NodeTopology) -> bool:
@@ -98,3 +103,14 @@ def _fabric_findings(topology: NodeTopology) -> Iterator[str]:
         yield f"The NVLink fabric is {fabric.state}: is the fabric manager running?"
     elif fabric and fabric.is_faulty:
         yield f"The NVLink fabric reports {fabric.status}"
+
+
+def _slower_pairs(topology: NodeTopology) -> Iterator[str]:
+    if not any(gpu.slower for gpu in topology.gpus):
+        return
+    connections = Connections(topology)
+    for one, other in combinations([gpu.index for gpu in topology.gpus], 2):
+        way = min(connections.direct(one, other), connections.direct(other, one), key=lambda way: way.share)
+        if way.type is PathType.NVL and way.share < 1:
+            expected = way.bandwidth / way.share
+            yield f"GPU{one}-GPU{other}, {way.bandwidth:.1f} of {expected:.1f} GB/s"

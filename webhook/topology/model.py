@@ -90,6 +90,10 @@ class Gpu:
     """Host bridge at the top of its PCIe path, such as ``0000:15``; empty if unknown."""
     distance: tuple[tuple[str, str], ...] = ()
     """PCIe path to other devices, by their labels in the matrix, where the tree is unknown: ``("GPU1", "PIX")``."""
+    measured: tuple[tuple[str, int], ...] = ()
+    """MB/s of copies to other GPUs, by their labels, where they were measured and as fast as expected."""
+    slower: tuple[tuple[str, int], ...] = ()
+    """The same where they were slower: these figures count in place of what is reckoned."""
 
     @property
     def label(self) -> str:
@@ -229,6 +233,8 @@ class NodeTopology:
     cpus: tuple[Cpu, ...] = ()
     nics: tuple[Nic, ...] = ()
     """In the order of their labels in the matrix, NIC0 first."""
+    measured_at: str = ""
+    """When something was last measured, RFC 3339; empty if nothing is known that was."""
 
     @property
     def nic_labels(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import combinations, permutations
 
 from webhook.model.errors import FormatError
-from webhook.topology.connections import Connection, Connections, PathType, nvlink_bandwidth
+from webhook.topology.connections import Connection, Connections, PathType
 from webhook.topology.model import Gpu, NodeTopology
 from webhook.topology.pcie import AMD, PciePath, PcieTree
 from webhook.topology.ring import all_reduce_bandwidth, both_ways, cut_bandwidth, neighbours, ring_order, weakest_hop
@@ -222,7 +222,8 @@ def _link_class(members: Sequence[Gpu], pairs: Sequence[Pair]) -> LinkClass:
 def _over_nvlink(members: Sequence[Gpu], between: Connections, order: Sequence[int]) -> float:
     """GB/s of rings over NVLink alone; 0 if there is none."""
     direct = [[_direct_bandwidth(between, one, other) for other in members] for one in members]
-    switched = [nvlink_bandwidth(gpu, gpu.switch_links) for gpu in members]
+    indices = [gpu.index for gpu in members]
+    switched = [between.into_switches(index, indices) for index in indices]
     return cut_bandwidth(direct, switched, order)
 
 

@@ -180,5 +180,6 @@ def _without_names(topology: NodeTopology) -> NodeTopology:
         problem="",
         lost=(),
         fabric=None,
-        gpus=tuple(replace(gpu, uuid="", minor=None) for gpu in topology.gpus),
+        measured_at="",
+        gpus=tuple(replace(gpu, uuid="", minor=None, measured=()) for gpu in topology.gpus),
     )
