@@ -47,6 +47,16 @@ def test_a_healthy_node_that_is_seen_for_the_first_time_has_no_events() -> None:
     assert told(hgx_h100(), None) == []
 
 
+def test_a_pair_that_was_measured_slower_is_told_once() -> None:
+    slower = bent(hgx_h100(), 0, slower=(("GPU1", 120_000),))
+    expected = [("Warning", "BandwidthBelowExpected", "GPU0-GPU1, 120.0 of 370.8 GB/s")]
+    assert told(slower, None) == expected
+    assert told(slower, hgx_h100()) == expected
+    assert told(slower, slower) == []
+    assert told(hgx_h100(), slower) == []
+    assert told(bent(hgx_h100(), 0, measured=(("GPU1", 371_000),)), hgx_h100()) == []
+
+
 def test_links_that_go_down_are_told_with_their_number_before() -> None:
     assert told(with_switch_links(hgx_h100(), 3, 12), hgx_h100()) == [
         ("Warning", "NVLinkDown", f"GPU3 {UUID_3}: 12 of 18 links up, 18 before")

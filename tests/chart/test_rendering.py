@@ -478,6 +478,16 @@ def test_the_agent_sees_every_gpu_and_no_other_webhook_hides_them(helm: Helm) ->
     assert "volumes" not in template["spec"]
 
 
+def test_an_agent_that_measures_has_cuda_and_memory_for_it(helm: Helm) -> None:
+    options = ["--set=agent.verifyAtStart=true", "--set=agent.verifyMemory=6Gi"]
+    (container,) = pod_template(helm.objects(options=options), AGENT)["spec"]["containers"]
+    assert container["args"][-1] == "--verify-at-start"
+    assert {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"} in container["env"]
+    assert container["resources"] == {"requests": {"cpu": "20m", "memory": "96Mi"}, "limits": {"memory": "6Gi"}}
+    (other,) = pod_template(helm.objects(), AGENT)["spec"]["containers"]
+    assert other["resources"]["limits"] == {"memory": "256Mi"}
+
+
 def test_what_the_agent_may_be_opted_in(helm: Helm) -> None:
     template = pod_template(helm.objects("everything"), AGENT)
     spec = template["spec"]

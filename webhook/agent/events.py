@@ -8,6 +8,7 @@ from types import MappingProxyType
 from webhook.agent.look import Look, counterpart, is_readable, vanished
 from webhook.catalogue import nodes
 from webhook.catalogue.entry import Entry
+from webhook.topology.health import node_health
 from webhook.topology.model import Fabric, Gpu, LostGpu, MigMode, NodeTopology
 
 NOTE_LIMIT = 1024
@@ -24,6 +25,7 @@ class EventReason(StrEnum):
     FABRIC_STATE_CHANGED = "FabricStateChanged"
     TOPOLOGY_UNREADABLE = "TopologyUnreadable"
     TOPOLOGY_READABLE = "TopologyReadable"
+    BANDWIDTH_BELOW_EXPECTED = "BandwidthBelowExpected"
     GPU_CORDONED = "GpuCordoned"
     GPU_UNCORDONED = "GpuUncordoned"
     GPU_TAINTED = "GpuTainted"
@@ -39,6 +41,7 @@ ENTRIES: Mapping[EventReason, Entry] = MappingProxyType(
         EventReason.FABRIC_STATE_CHANGED: nodes.FABRIC_STATE_CHANGED,
         EventReason.TOPOLOGY_UNREADABLE: nodes.TOPOLOGY_UNREADABLE,
         EventReason.TOPOLOGY_READABLE: nodes.TOPOLOGY_READABLE,
+        EventReason.BANDWIDTH_BELOW_EXPECTED: nodes.BANDWIDTH_BELOW_EXPECTED,
         EventReason.GPU_CORDONED: nodes.GPU_CORDONED,
         EventReason.GPU_UNCORDONED: nodes.GPU_UNCORDONED,
         EventReason.GPU_TAINTED: nodes.GPU_TAINTED,
@@ -111,6 +114,7 @@ def _faults(now: Look) -> Iterator[NodeEvent]:
     fabric = now.topology.fabric
     if fabric and fabric.is_faulty:
         yield from _fabric_change(None, fabric)
+    yield from _events(EventReason.BANDWIDTH_BELOW_EXPECTED, now.health.slower, warning=True)
 
 
 def _differences(before: NodeTopology, look: Look) -> Iterator[NodeEvent]:
@@ -123,6 +127,9 @@ def _differences(before: NodeTopology, look: Look) -> Iterator[NodeEvent]:
     yield from _events(EventReason.GPU_RETURNED, returned, warning=False)
     if now.fabric:
         yield from _fabric_change(before.fabric, now.fabric)
+    known = node_health(before).slower
+    slower = [pair for pair in look.health.slower if pair not in known]
+    yield from _events(EventReason.BANDWIDTH_BELOW_EXPECTED, slower, warning=True)
 
 
 def _link_changes(before: NodeTopology, look: Look) -> Iterator[NodeEvent]:

@@ -15,14 +15,24 @@ class AgentLog(Log):
         """The agent runs, and its port is open."""
         self.say("info", "started", version=version, intervalSeconds=interval)
 
-    def discovered(self, *, state: str, gpus: int, findings: Sequence[str], problem: str, nccl_problem: str) -> None:
+    def discovered(
+        self,
+        *,
+        state: str,
+        gpus: int,
+        findings: Sequence[str],
+        slower: Sequence[str],
+        problem: str,
+        nccl_problem: str,
+    ) -> None:
         """A discovery differs from the one before."""
         self.say(
-            "warning" if findings or problem else "info",
+            "warning" if findings or slower or problem else "info",
             "discovered",
             state=state,
             gpus=gpus,
             findings=list(findings),
+            slower=list(slower),
             problem=problem,
             ncclProblem=nccl_problem,
         )
@@ -35,6 +45,14 @@ class AgentLog(Log):
         """Something did not work, and why."""
         retry = None if retry_seconds is None else round(retry_seconds, 1)
         self.say("warning", "failed", kind=kind, error=error, retrySeconds=retry)
+
+    def measured(self, *, pairs: int, slower: int) -> None:
+        """The bandwidth between GPUs is measured, of so many pairs in so many directions."""
+        self.say("warning" if slower else "info", "measured", pairs=pairs, slower=slower)
+
+    def not_measured(self, why: str) -> None:
+        """There was nothing to measure."""
+        self.say("info", "not measured", text=why)
 
     def taints(self, message: str) -> None:
         """Claims cannot be kept from GPUs as they should."""

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from webhook.agent.log import AgentLog
 from webhook.agent.look import Look
+from webhook.agent.measuring import Measuring
 from webhook.agent.publication import (
     Memory,
     NodeChange,
@@ -63,6 +64,7 @@ class Agent:
         clock: Clock,
         once: bool = False,
         traffic: Callable[[], Traffic | None] = lambda: None,
+        measuring: Measuring | None = None,
     ) -> None:
         self._node = node
         self._options = options
@@ -72,6 +74,7 @@ class Agent:
         self._clock = clock
         self._once = once
         self._traffic = traffic
+        self._measuring = measuring
         self._api: ApiServer | None = None
         self._memory = Memory()
         self._tainting = Tainting(node, log, self._wrote) if options.taint_devices else None
@@ -103,7 +106,7 @@ class Agent:
         started, at = self._clock.monotonic(), self._clock.now()
         try:
             topology = sound(self._discover_topology())
-            look = Look(topology, node_health(topology))
+            look = _look_at(self._measuring.told(topology) if self._measuring else topology)
         except Exception:  # an odd machine must not end the program that tells of it
             self._bug()
             self.status = replace(self.status, look=None).counted(Count.DISCOVERIES, "bug")
@@ -147,6 +150,7 @@ class Agent:
         at = self._clock.now()
         observed = await self._observe(api)
         memory = self._memory.at_start(observed.config_map)
+        look = self._announced(look, memory.readable)
         publication = decide(observed, look, memory=memory, options=self._options, at=at)
         refused: ApiError | None = None
         await self._create_events(api, publication.events)
@@ -163,7 +167,17 @@ class Agent:
         refusal = await self._renew(api, observed.node)
         if refused:
             raise refused
+        if self._measuring:
+            self._measuring.begin()
         return refusal
+
+    def _announced(self, look: Look, published: NodeTopology | None) -> Look:
+        """The look, with what earlier agents measured and that a measurement begins, where that was asked for."""
+        if not self._measuring:
+            return look
+        told = _look_at(self._measuring.announced(look.topology, published, self._clock.now()))
+        self.status = replace(self.status, look=told)
+        return told
 
     async def _observe(self, api: ApiServer) -> Observed:
         try:
@@ -275,9 +289,14 @@ class Agent:
             state=look.health.state.value,
             gpus=len(look.topology.gpus),
             findings=look.health.findings,
+            slower=look.health.slower,
             problem=look.topology.problem,
             nccl_problem=nccl_problem(look.topology),
         )
+
+
+def _look_at(topology: NodeTopology) -> Look:
+    return Look(topology, node_health(topology))
 
 
 def _written(patch: Object) -> str:

@@ -17,6 +17,7 @@ from typing import NoReturn
 from webhook import __version__
 from webhook.agent.endpoints import agent_endpoints
 from webhook.agent.log import AgentLog
+from webhook.agent.measuring import Measuring
 from webhook.agent.publication import PublishOptions
 from webhook.agent.rounds import Agent, Clock
 from webhook.agent.traffic import Sampler
@@ -28,6 +29,7 @@ from webhook.kube.contexts import Where
 from webhook.log import take_over_logging
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
+from webhook.verify.run import Wanted, measured
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -42,6 +44,8 @@ class AgentSettings:
     """Seconds between two discoveries."""
     traffic_interval: float
     """Seconds between two samples of the counters of traffic; 0: there are none."""
+    verify_at_start: bool
+    """Whether the bandwidth between the GPUs that are free is measured, once."""
     root: Path
     """Where ``/sys`` and ``/proc`` are."""
     kubeconfig: Where
@@ -146,4 +150,11 @@ def _agent(
         clock=Clock(monotonic=time.monotonic, now=lambda: datetime.now(UTC), jitter=random.random),
         once=once,
         traffic=(lambda: sampler.traffic) if sampler else lambda: None,
+        measuring=_measuring(settings, log) if settings.verify_at_start else None,
     )
+
+
+def _measuring(settings: AgentSettings, log: AgentLog) -> Measuring:
+    # In the image there is no NCCL, and pairs are what is asked of a topology.
+    wanted = Wanted(node=settings.node, root=settings.root, all_reduce=False)
+    return Measuring(partial(measured, wanted), log)

@@ -43,6 +43,12 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
             help="Keep resource claims from such GPUs, by DeviceTaintRules (Kubernetes 1.37 or later).",
         ),
     ] = False,
+    verify_at_start: Annotated[
+        bool,
+        typer.Option(
+            "--verify-at-start", help="Measure the bandwidth between GPUs that are free, and publish the figures."
+        ),
+    ] = False,
     once: Annotated[bool, typer.Option("--once", help="Make one round and stop.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what one round would publish, and stop. Needs no cluster.")
@@ -68,6 +74,8 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         if not value:
             raise typer.BadParameter(f"expected a name, or the variable {variable}", param_hint=option)
     _check_name(node)
+    if once and verify_at_start:
+        raise typer.BadParameter("one round does not wait for a measurement", param_hint="--verify-at-start")
     from webhook.agent.run import AgentSettings, run, run_once
 
     settings = AgentSettings(
@@ -75,6 +83,7 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         options=options,
         interval=interval,
         traffic_interval=traffic_interval,
+        verify_at_start=verify_at_start,
         root=root,
         kubeconfig=kubeconfig,
         host=host,

@@ -121,14 +121,10 @@ def _meet(listen: str | None, peer: str | None, look: "LookAtMachine", seconds: 
 
 
 def _measure(wanted: "Wanted") -> "BandwidthReport":
-    from datetime import UTC, datetime
-
-    from webhook.verify.run import NothingToMeasure, Run
-    from webhook.verify.supervisor import Supervisor
+    from webhook.verify.run import NothingToMeasure, measured
 
     try:
-        with Supervisor() as supervisor:
-            return Run(supervisor, wanted, _tell).report(datetime.now(UTC))
+        return measured(wanted, _tell)
     except NothingToMeasure as nothing:
         complain(f"gpu-topology: {nothing}")
         raise typer.Exit(NOTHING) from None

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from webhook import __version__
@@ -79,6 +79,20 @@ class Here:
     topology: NodeTopology
     usage: dict[str, CardUsage]
     cuda: CudaDevices
+
+
+def measured(wanted: Wanted, tell: Callable[[str], None] = lambda _: None) -> BandwidthReport:
+    """Measure this machine, in a process that ends with the call.
+
+    Args:
+        wanted: What to measure.
+        tell: Is told each step, for people who wait.
+
+    Raises:
+        NothingToMeasure: there is no pair that can be measured.
+    """
+    with Supervisor() as supervisor:
+        return Run(supervisor, wanted, tell).report(datetime.now(UTC))
 
 
 class Run:
