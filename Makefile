@@ -28,7 +28,7 @@ quick: .venv/installed      ## ten seconds while you work: linter, import contra
 
 # It never fails: without a browser, the tests decide whether they may be left out.
 browser:                    ## Debian's Chromium and its driver, for the tests of the page, if they are not there; as root
-	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
+	@if { command -v chromium || command -v google-chrome; } >/dev/null && command -v chromedriver >/dev/null; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		{ apt-get -qq update && apt-get -qq install --yes --no-install-recommends chromium chromium-driver; } \
 			|| echo 'NO BROWSER: chromium cannot be installed; the tests of the page are left out' >&2; \

@@ -14,6 +14,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 WAIT_SECONDS = 30.0
 """At most, for something that a page does at once."""
 INSTALL = "make browser, or apt-get install chromium chromium-driver"
+BROWSERS = ("chromium", "google-chrome")
+"""The same browser: as Debian calls it, and as Google's package does, which Ubuntu's machines at GitHub have."""
 
 
 class Programs(NamedTuple):
@@ -25,11 +27,12 @@ class Programs(NamedTuple):
 
 def find_programs() -> Programs | str:
     """Both programs on ``PATH``, or what is missing and how to get it."""
-    found = {program: shutil.which(program) for program in Programs._fields}
-    lacking = [program for program, path in found.items() if path is None]
-    if lacking:
-        return f"{' and '.join(lacking)} not found on PATH: {INSTALL}"
-    return Programs(**{program: path for program, path in found.items() if path is not None})
+    chromium = next(filter(None, map(shutil.which, BROWSERS)), None)
+    chromedriver = shutil.which("chromedriver")
+    if chromium and chromedriver:
+        return Programs(chromium, chromedriver)
+    lacking = [name for name, path in (("chromium", chromium), ("chromedriver", chromedriver)) if path is None]
+    return f"{' and '.join(lacking)} not found on PATH: {INSTALL}"
 
 
 class Browser:

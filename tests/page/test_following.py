@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -121,6 +122,15 @@ def test_findings_of_before_do_not_make_the_page_live_again(monkeypatch: pytest.
             assert msgspec.json.decode(await anext(heard))["standing"]["live"] is False
 
     asyncio.run(follow(source, check))
+
+
+def test_google_s_package_of_the_browser_serves_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("google-chrome", "chromedriver"):
+        (tmp_path / name).touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_programs() == (str(tmp_path / "google-chrome"), str(tmp_path / "chromedriver"))
+    (tmp_path / "chromium").touch(mode=0o755)
+    assert find_programs() == (str(tmp_path / "chromium"), str(tmp_path / "chromedriver"))
 
 
 def test_a_machine_without_a_browser_is_told_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
