@@ -14,7 +14,8 @@ from webhook.model.options import OPTION_NAMES, Options, parse_option
 
 PAGE = text("docs/annotations.md")
 NO_KEYS = {names.AGENT_CONTROLLER, names.WEBHOOK_CONTROLLER, names.CERTIFICATES_TYPE}
-NO_KEYS |= {names.PLANNER_CONTROLLER, names.PLACED_CONDITION, names.NVLINK_DOWN, names.GPU_LOST}
+NO_KEYS |= {names.VERIFY_CONTROLLER, names.PLANNER_CONTROLLER}
+NO_KEYS |= {names.PLACED_CONDITION, names.NVLINK_DOWN, names.GPU_LOST}
 """Constants with the prefix that are no annotation and no label: reporters of Events, the type of a Secret, a
 condition of pods, and taints of devices."""
 

@@ -35,13 +35,15 @@ SECTIONS = {
     "EXPLAIN": "### A person with `gpu-topology explain`",
     "ANALYZE": "## Permissions of the caller",
     "PAGE": "## Permissions of the viewer",
+    "PUBLISH": "### Permissions",
     "PLAN": "### A person with `gpu-topology topology plan`",
 }
-"""Where docs/security.md, docs/analyze.md or docs/page.md has what each list of webhook/kube/permissions.py allows."""
+"""Headings below which a page has what each list of webhook/kube/permissions.py allows."""
 SCOPES = {
     Scope.CLUSTER: "cluster",
     Scope.OWN_NAMESPACE: "own namespace",
     Scope.TOPOLOGIES: "topologies",
+    Scope.PODS: "the pod's",
     Scope.DEFAULT_NAMESPACE: "`default`",
 }
 
@@ -62,7 +64,7 @@ def test_every_permission_label_has_a_row(page: str) -> None:
 
 
 def test_every_permission_of_a_program_is_explained_and_no_other() -> None:
-    page = "".join(map(text, ("docs/security.md", "docs/analyze.md", "docs/page.md")))
+    page = "".join(map(text, ("docs/security.md", "docs/analyze.md", "docs/page.md", "docs/verify.md")))
     for program, allowed in lists_of_permissions().items():
         section = page.split(SECTIONS[program] + "\n")[1].split("\n#")[0]
         documented = {

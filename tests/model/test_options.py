@@ -91,3 +91,8 @@ def test_a_found_value_is_cut_after_60_characters() -> None:
     assert shorten("x" * 60) == '"' + "x" * 60 + '"'
     assert shorten("x" * 61) == '"' + "x" * 60 + '..." (61 characters)'
     assert shorten(None) == '"None"'
+
+
+def test_what_verify_wrote_onto_a_pod_is_no_option_and_no_misspelled_one() -> None:
+    assert resolve(Options(), {}, {"gpu.topology/measured": "{}"}) == Options()
+    assert resolve(Options(), {}, {"gpu.topology/measure": "{}"}).unknown == ("gpu.topology/measure",)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from webhook.cli.complaint import complain
+from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
 
 if TYPE_CHECKING:
     from webhook.verify.messages import LookAtMachine
@@ -55,6 +56,14 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     peer: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Use the memory of the pod that listens there.")
     ] = None,
+    publish: Annotated[
+        str | None, typer.Option(metavar="POD", help="Write what the report says of the GPUs of this pod onto it.")
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Of the pod of --publish.")
+    ] = "",
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
 ) -> None:
     """Measure how fast the GPUs here reach each other, and compare it with what their links should carry.
 
@@ -87,6 +96,8 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     if save:
         _write(report, save)
     _print(report, output)
+    if publish:
+        _publish(report, publish, namespace, kubeconfig, context)
     slower = _compare(earlier, report) if earlier else False
     if slower or not report.is_as_expected:
         raise typer.Exit(WORSE)
@@ -188,6 +199,14 @@ def _print_table(report: "BandwidthReport") -> None:
     for line in (legend(report), *lines(report)):
         if line:
             typer.echo(printable(line))
+
+
+def _publish(report: "BandwidthReport", pod: str, namespace: str, kubeconfig: Path | None, context: str) -> None:
+    from webhook.cli.kubeconfig import namespace_of_context, wanted_cluster
+    from webhook.cli.publishing import publish
+
+    cluster = wanted_cluster(kubeconfig, context)
+    complain(publish(report, cluster, namespace or namespace_of_context(cluster), pod.removeprefix("pod/")))
 
 
 def _compare(earlier: "BandwidthReport", report: "BandwidthReport") -> bool:

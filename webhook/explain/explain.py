@@ -11,6 +11,7 @@ from webhook.explain.examined import ExaminedPod, examine
 from webhook.explain.faults import faults
 from webhook.explain.findings import Finding, Group, Reach, Report, Verdict
 from webhook.explain.links import ALLOCATION, LINKS, links
+from webhook.explain.measured import measured
 from webhook.explain.opting import INJECTED, OPTED_IN, PREPARED, opting
 from webhook.explain.peers import peers
 from webhook.explain.placement import PLACEMENT, placement
@@ -32,6 +33,7 @@ _GROUPS: tuple[tuple[str, _Conditions, bool], ...] = (
     ("Variables", variables, True),
     ("Peers", peers, True),
     ("Traffic", traffic, False),
+    ("Measured bandwidth", measured, False),
     ("Faults of HAMi", faults, False),
 )
 """Title, conditions, and whether they matter only where NVLink has something to join."""

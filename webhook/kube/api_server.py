@@ -166,6 +166,11 @@ class ApiServer:
         path = f"/api/v1/nodes/{_part(name)}?fieldManager={_part(field_manager)}"
         return await self._ask(f"patch node {name}", "PATCH", path, patch, MERGE)
 
+    async def merge_pod(self, namespace: str, name: str, patch: Object, *, field_manager: str) -> Object:
+        """Merge ``patch`` into the Pod; ``Conflict`` if it names a uid that is another pod's."""
+        path = f"{_core(namespace, 'pods', name)}?fieldManager={_part(field_manager)}"
+        return await self._ask(f"patch pod {namespace}/{name}", "PATCH", path, patch, MERGE)
+
     async def create_event(self, manifest: Object) -> None:
         """Create the Event; one of that name that is there already is taken for the same."""
         namespace = manifest["metadata"]["namespace"]

@@ -15,6 +15,8 @@ class Scope(StrEnum):
     TOPOLOGIES = "topologies"
     """The namespace in which agents publish: of the installed webhook one of its own, because a Role cannot name the
     objects of nodes that are not known yet, and so lets an agent write all that is there."""
+    PODS = "pods"
+    """The namespace of the pods that it is about."""
     DEFAULT_NAMESPACE = "default-namespace"
     """``default``: there the API server wants the Events of objects without a namespace, such as Nodes."""
 
@@ -116,6 +118,12 @@ EXPLAIN = (
 """What ``gpu-topology explain`` does, as the person who calls it; without what is not allowed it says less. The Leases
 are those of agents, and the planner's in the namespace that the MutatingWebhookConfiguration names. Claims, templates
 and slices are asked for where the configuration has claims looked at. ``inject`` and ``bind`` read parts of it."""
+
+PUBLISH = (
+    Permission(Scope.PODS, "", "pods", ("get", "patch")),
+    Permission(Scope.PODS, "events.k8s.io", "events", ("create",)),
+)
+"""What ``gpu-topology verify --publish`` does, as whoever calls it; without Events the annotation is written alone."""
 
 ANALYZE = (
     Permission(Scope.CLUSTER, "", "pods", ("list",)),

@@ -40,6 +40,11 @@ NODE_TOPOLOGY = PREFIX + "node-topology"
 PLACED = PREFIX + "placed"
 CLAIMED_GPUS = PREFIX + "claimed-gpus"
 
+# What gpu-topology verify writes onto a pod, as whoever calls it.
+MEASURED = PREFIX + "measured"
+VERIFY_CONTROLLER = PREFIX + "verify"
+VERIFY_FIELD_MANAGER = "gpu-topology-verify"
+
 # What some of them say until bind: no GPU rather than another pod's.
 NO_CUDA_DEVICE = "-1"
 NO_VISIBLE_DEVICE = "none"

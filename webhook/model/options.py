@@ -199,7 +199,7 @@ def resolve_options(defaults: Options, pod: Pod, namespace: Namespace) -> Option
         (pod.annotations, True, f"pod {namespace.name}/{pod.display_name}"),
     ):
         for key, text in annotations.items():
-            if not key.startswith(names.PREFIX):
+            if not key.startswith(names.PREFIX) or key == names.MEASURED:
                 continue
             name = key[len(names.PREFIX) :]
             source = f"annotation {key} on {holder}"

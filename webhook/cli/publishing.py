@@ -1,0 +1,103 @@
+"""``gpu-topology verify --publish``: what was measured, as an annotation of a pod and as an Event on it."""
+
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from webhook.allocation.read import DIALECTS, read_allocation
+from webhook.catalogue.entry import Message
+from webhook.catalogue.traffic import MEASURED_AS_EXPECTED, MEASURED_BELOW_EXPECTED
+from webhook.cli.cluster.asking import Cluster, attempt, opened
+from webhook.kube.contexts import Where
+from webhook.kube.errors import ApiRefused, NotFound
+from webhook.model import names
+from webhook.model.errors import FormatError, GpuTopologyError
+from webhook.model.event import Reporter, event_manifest
+from webhook.printable import printable
+from webhook.verify.report import BandwidthReport, Verdict
+from webhook.verify.summary import Summary, format_summary, summary
+
+AS_EXPECTED, BELOW_EXPECTED = "BandwidthVerified", "BandwidthBelowExpected"
+_RIGHTS = (
+    "Who publishes must be allowed to get and patch the pod, and to create events of events.k8s.io in its namespace: "
+    "docs/verify.md, Publish"
+)
+
+
+def publish(report: BandwidthReport, cluster: Where, namespace: str, name: str) -> str:
+    """Write what the report says of the pod's GPUs onto the pod; returns what was done, in a sentence.
+
+    Raises:
+        GpuTopologyError: the pod is not there, has none of the GPUs of the report, or may not be changed.
+    """
+    with opened(cluster) as api:
+        try:
+            pod = api.ask(api.api.pod(namespace, name))
+            found = _of_pod(report, pod, f"{namespace}/{name}")
+            _write(api, pod, found)
+        except NotFound:
+            raise GpuTopologyError(f"there is no pod {printable(namespace)}/{printable(name)}") from None
+        except ApiRefused as error:
+            raise GpuTopologyError(f"{error}. {_RIGHTS}") from None
+        attempt(lambda: api.ask(api.api.create_event(_event(pod, found))), None)
+    return f"published on pod {printable(namespace)}/{printable(name)}: {_note(found)}"
+
+
+def _of_pod(report: BandwidthReport, pod: Mapping[str, Any], holder: str) -> Summary:
+    own = given_cards(pod["metadata"].get("annotations") or {}, holder)
+    found = summary(report, own or None)
+    if found is None:
+        raise GpuTopologyError(
+            f"the report measured no two of the GPUs that pod {printable(holder)} was given: measure in the pod itself"
+        )
+    return found
+
+
+def given_cards(annotations: Mapping[str, str], holder: str) -> frozenset[str]:
+    """UUIDs of the GPUs that schedulers gave a pod, as far as its annotations tell them.
+
+    Args:
+        annotations: Of the pod.
+        holder: How messages call it.
+    """
+    found: set[str] = set()
+    for dialect in DIALECTS:
+        try:
+            allocation = read_allocation(annotations, family=dialect.family, holder=holder)
+        except FormatError:
+            continue
+        found |= {device.uuid for device in allocation.devices if device.uuid}
+    return frozenset(found)
+
+
+def _write(api: Cluster, pod: Mapping[str, Any], found: Summary) -> None:
+    metadata = pod["metadata"]
+    # With the uid: a pod that was made anew under this name has other GPUs.
+    patch = {"metadata": {"uid": metadata["uid"], "annotations": {names.MEASURED: format_summary(found)}}}
+    api.ask(api.api.merge_pod(metadata["namespace"], metadata["name"], patch, field_manager=names.VERIFY_FIELD_MANAGER))
+
+
+def _event(pod: Mapping[str, Any], found: Summary) -> dict[str, Any]:
+    metadata = pod["metadata"]
+    regarding = {"apiVersion": "v1", "kind": "Pod"} | {key: metadata[key] for key in ("namespace", "name", "uid")}
+    is_fine = found.verdict is Verdict.AS_EXPECTED
+    return event_manifest(
+        regarding,
+        Reporter(names.VERIFY_CONTROLLER, platform.node(), "Verify"),
+        namespace=metadata["namespace"],
+        reason=AS_EXPECTED if is_fine else BELOW_EXPECTED,
+        note=str(_note(found)),
+        at=datetime.now(UTC),
+        seed=found.at,
+        warning=not is_fine,
+    )
+
+
+def _note(found: Summary) -> Message:
+    entry = MEASURED_AS_EXPECTED if found.verdict is Verdict.AS_EXPECTED else MEASURED_BELOW_EXPECTED
+    slowest = found.slowest
+    said = f"; the slowest has {slowest.measured_gbps:g} GB/s" if slowest else ""
+    if slowest and slowest.expected_gbps is not None:
+        said = f"; the slowest has {slowest.measured_gbps:g} of {slowest.expected_gbps:g} GB/s"
+    return entry.say(cards=len(found.cards), fine=found.pairs - found.worse, pairs=found.pairs, slowest=said)

@@ -1,0 +1,170 @@
+"""What a run says of the GPUs of one pod, as an annotation of the pod: compact JSON, bounded.
+
+Whoever may change a pod can write anything there, so a text is believed only if nothing in it contradicts itself, and
+no more than for the pod itself.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from webhook.model.errors import FormatError
+from webhook.model.shape import shape_problem
+from webhook.model.timestamp import parse_timestamp
+from webhook.verify.report import MAX_CARDS, Amount, BandwidthReport, Cards, CardSet, Pair, Text, Uuid, Verdict
+
+MOST_CHARACTERS = 8 * 1024
+"""With 64 cards there are 3 KiB."""
+_WORST_FIRST = (Verdict.NOT_NVLINK, Verdict.SLOWER, Verdict.UNKNOWN, Verdict.AS_EXPECTED)
+_MOST_PAIRS = MAX_CARDS * (MAX_CARDS - 1)
+
+
+class SlowestPair(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename={"measured_gbps": "measuredGBps", "expected_gbps": "expectedGBps"},
+):
+    """The pair that has least of what is expected of it, in GB/s per direction."""
+
+    source: Uuid
+    target: Uuid
+    measured_gbps: Amount
+    expected_gbps: Amount | None = None
+
+
+class AllReduce(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename={"busbw_gbps": "busbwGBps", "expected_gbps": "expectedGBps"},
+):
+    """Of all the cards together, in GB/s."""
+
+    busbw_gbps: Amount
+    expected_gbps: Amount | None = None
+    verdict: Verdict
+
+
+class Summary(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename={"all_reduce": "allReduce", "worse": "notAsExpected"},
+):
+    """What was measured between the cards of a pod."""
+
+    at: Text
+    """RFC 3339."""
+    cards: Cards
+    verdict: Verdict
+    """The worst."""
+    pairs: Annotated[int, Meta(ge=1, le=_MOST_PAIRS)]
+    """Each in one direction."""
+    worse: Annotated[int, Meta(ge=0, le=_MOST_PAIRS)] = 0
+    """Pairs whose verdict is another than ``as-expected``."""
+    slowest: SlowestPair | None = None
+    all_reduce: AllReduce | None = None
+
+
+_DECODER = msgspec.json.Decoder(Summary)
+
+
+def summary(report: BandwidthReport, own: Collection[str] | None = None) -> Summary | None:
+    """What a report says of some cards; ``None`` if no pair of them was measured.
+
+    Args:
+        report: Of a machine.
+        own: UUIDs of the cards; all if ``None``.
+    """
+    pairs = [pair for pair in report.pairs if own is None or {pair.source, pair.target} <= set(own)]
+    if not pairs:
+        return None
+    cards = sorted({card for pair in pairs for card in (pair.source, pair.target)})
+    together = next((found for found in report.sets if sorted(found.cards) == cards), None)
+    all_reduce = _all_reduce(together)
+    verdicts = {*(pair.verdict for pair in pairs), *([all_reduce.verdict] if all_reduce else [])}
+    return Summary(
+        at=report.time,
+        cards=cards,
+        verdict=_worst(verdicts),
+        pairs=len(pairs),
+        worse=sum(pair.verdict is not Verdict.AS_EXPECTED for pair in pairs),
+        slowest=_slowest(pairs),
+        all_reduce=all_reduce,
+    )
+
+
+def format_summary(found: Summary) -> str:
+    """One line; ``parse_summary`` reads it back."""
+    return msgspec.json.encode(found).decode()
+
+
+def parse_summary(text: str, source: str) -> Summary:
+    """The value that was written.
+
+    Args:
+        text: The annotation.
+        source: Where it stands, for errors.
+
+    Raises:
+        FormatError: it is none, it is too long, or it contradicts itself.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise FormatError(source, expected=f"at most {MOST_CHARACTERS} characters", found=f"{len(text)}")
+    try:
+        found = _DECODER.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise FormatError(source, expected="a summary of gpu-topology verify", found=shape_problem(error)) from None
+    for holds, expected, told in _laws(found):
+        if not holds:
+            raise FormatError(source, expected=expected, found=told)
+    return found
+
+
+def _laws(found: Summary) -> Iterable[tuple[bool, str, object]]:
+    cards, slowest = set(found.cards), found.slowest
+    yield parse_timestamp(found.at) is not None, "at: a time of RFC 3339", found.at
+    yield all(card.isprintable() for card in cards), "UUIDs", "something else"
+    yield len(cards) == len(found.cards), "each card once", "one twice"
+    most = len(cards) * (len(cards) - 1)
+    yield found.worse <= found.pairs <= most, f"at most {most} pairs", f"{found.worse} of {found.pairs}"
+    is_fine = not found.worse and (found.all_reduce is None or found.all_reduce.verdict is Verdict.AS_EXPECTED)
+    yield (found.verdict is Verdict.AS_EXPECTED) == is_fine, "the worst verdict", found.verdict
+    if slowest:
+        ends = {slowest.source, slowest.target}
+        yield len(ends) == 2 and ends <= cards, "slowest: two of the cards", "others"
+
+
+def _all_reduce(found: CardSet | None) -> AllReduce | None:
+    if found is None or found.busbw_gbps is None:
+        return None
+    return AllReduce(
+        busbw_gbps=round(found.busbw_gbps, 1), expected_gbps=_rounded(found.expected_gbps), verdict=found.verdict
+    )
+
+
+def _worst(verdicts: Collection[Verdict]) -> Verdict:
+    return next(verdict for verdict in _WORST_FIRST if verdict in verdicts)
+
+
+def _slowest(pairs: Iterable[Pair]) -> SlowestPair | None:
+    measured = [(pair.ratio if pair.ratio is not None else 1.0, pair) for pair in pairs if pair.measured_gbps]
+    if not measured:
+        return None
+    _, pair = min(measured, key=lambda entry: entry[0])
+    return SlowestPair(
+        source=pair.source,
+        target=pair.target,
+        measured_gbps=round(pair.measured_gbps or 0.0, 1),
+        expected_gbps=_rounded(pair.expected_gbps),
+    )
+
+
+def _rounded(gbps: float | None) -> float | None:
+    return None if gbps is None else round(gbps, 1)
