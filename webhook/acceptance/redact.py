@@ -22,11 +22,19 @@ _LABELLED = re.compile(
     r"""|clique[ _]?uuid|host[ _]?name|machine[ _]?id)(?P<mark>["']?\s*[:=>]\s*["']?)(?P<value>[^\s"'<,;]{3,128})""",
     re.IGNORECASE,
 )
+_TELLTALE = "(?:token|password|passwd|secret|credential|authorization|api[_-]?key)"
 _SECRET = re.compile(
-    r"(?P<label>(?:token|password|passwd|secret|credential|authorization|api[_-]?key)[\w.-]{0,64})"
+    rf"(?P<label>{_TELLTALE}[\w.-]{{0,64}})"
     r"(?P<mark>[\"']?\s{0,8}[:=]\s{0,8}[\"']?)(?P<value>(?:(?:Bearer|Basic)\s{1,4})?(?:\\\S|[^\s\"',;])+)",
     re.IGNORECASE,
 )
+_SECRET_VARIABLE = re.compile(
+    rf"(?P<label>name[\"']?\s{{0,8}}:\s{{0,8}}[\"']?[\w.-]{{0,64}}{_TELLTALE}[\w.-]{{0,64}}[\"']?)"
+    r"(?P<mark>\s{0,80},?\s{0,80}[\"']?value[\"']?\s{0,8}:\s{0,8})(?P<value>\"(?:\\.|[^\"\\])*\"|'[^']*'|[^\s\"',}]+)",
+    re.IGNORECASE,
+)
+"""A variable of a container, in JSON or YAML: its name stands in one member and its value in the next."""
+_HOME = re.compile(r"(?<![\w/])/(?P<root>home|Users)/(?P<user>[^/\s\"':,]{1,64})")
 _IMAGE = re.compile(
     r"\b[a-z0-9][a-z0-9.-]{1,200}(?::\d{2,5})?/[a-z0-9][\w./-]{1,200}(?::[\w.-]{1,128}|@sha256:[0-9a-f]{64})"
 )
@@ -57,6 +65,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """``text`` without them."""
+        text = _SECRET_VARIABLE.sub(_without_value, text)
         text = _SECRET.sub(_without_secret, text)
         if self._words:
             text = self._words.sub(lambda found: self._named[found[0]], text)
@@ -64,6 +73,7 @@ class Redactor:
         text = _LABELLED.sub(self._labelled, text)
         text = _MAC.sub(lambda found: self._placeholder("mac", found[0].lower()), text)
         text = _IMAGE.sub(lambda found: self._placeholder("image", found[0]), text)
+        text = _HOME.sub(lambda found: f"/{found['root']}/{self._placeholder('user', found['user'])}", text)
         text = _IPV4.sub(self._address, text)
         return _IPV6.sub(self._address, text)
 
@@ -93,6 +103,11 @@ class Redactor:
 
 def _without_secret(found: re.Match[str]) -> str:
     return found[0] if found["value"].strip("{}[]") in _NO_SECRET else f"{found['label']}{found['mark']}***"
+
+
+def _without_value(found: re.Match[str]) -> str:
+    quote = found["value"][0] if found["value"][0] in "\"'" else ""
+    return f"{found['label']}{found['mark']}{quote}***{quote}"
 
 
 def _any_of(words: Iterable[str]) -> re.Pattern[str] | None:
