@@ -1,12 +1,22 @@
 """What was tested, and which names are taken out of its files."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
 
 from webhook.acceptance import steps
 from webhook.acceptance.judge import Seen
 from webhook.acceptance.model import Machine
-from webhook.acceptance.pods import CASES, Cluster
+from webhook.acceptance.pods import CASES, HAMI, KUBERNETES, Cluster
+from webhook.model.errors import FormatError
+from webhook.model.version import Version
+from webhook.state.detected import hami_version, kubernetes_version
+
+
+class _KubectlVersion(msgspec.Struct, rename={"server": "serverVersion"}):
+    server: msgspec.Raw
+
 
 _KEPT = frozenset({"localhost", "this-node", "default", "node"})
 """Words that name no one, and stand in many texts."""
@@ -22,7 +32,30 @@ def machine_of(seen: Seen) -> Machine:
         cuda=topology.cuda_version if topology else "",
         nccl=seen.log(steps.NCCL_LOG).version or str(trained.get("nccl") or ""),
         torch=str(trained.get("torch") or ""),
+        hami=_version(seen, HAMI, hami_version),
+        kubernetes=_version(seen, KUBERNETES, _of_server),
     )
+
+
+def _version(seen: Seen, name: str, read: Callable[[bytes], Version]) -> str:
+    """Empty where it was not asked for, or cannot be told from the answer."""
+    try:
+        return str(read(seen.files.get(name, b"")))
+    except FormatError:
+        return ""
+
+
+def _of_server(answer: bytes) -> Version:
+    """What ``kubectl version`` says of the API server.
+
+    Raises:
+        FormatError: it says none.
+    """
+    try:
+        found = msgspec.json.decode(answer, type=_KubectlVersion)
+    except msgspec.MsgspecError as error:
+        raise FormatError("kubectl version", expected="serverVersion", found=str(error)) from None
+    return kubernetes_version(found.server)
 
 
 def names_of(seen: Seen, host: str, cluster: Cluster | None) -> Mapping[str, str]:

@@ -13,6 +13,8 @@ from webhook.model import names
 
 PATIENCE = 120
 """Seconds until a container has to have ended: it waits for its cards, and measures them."""
+KUBERNETES, HAMI = "cluster/version.json", "cluster/hami.json"
+"""Where the answers of kubectl about the versions are."""
 _PREFIX = "gpu-topology-acceptance"
 _CALL_SECONDS = 30.0
 _SHARED, _PORT = "/shared", 7777
@@ -59,6 +61,23 @@ class PodCase(msgspec.Struct, frozen=True, kw_only=True):
     def manifest(self) -> str:
         """Where the manifest is."""
         return f"pods/{self.name}/manifest.json"
+
+
+def cluster_steps(cluster: Cluster) -> Sequence[Step]:
+    """Which Kubernetes and which HAMi the pods meet."""
+    kubectl = ("kubectl", *cluster.options)
+    scheduler = "=".join(names.HAMI_SCHEDULER_LABEL)
+    listed = ("get", "deployments", "--all-namespaces", f"--selector={scheduler}", "--output=json")
+    return (
+        Step(
+            name="kubernetes",
+            says="the version of Kubernetes",
+            argv=(*kubectl, "version", "--output=json"),
+            seconds=_CALL_SECONDS,
+            output=KUBERNETES,
+        ),
+        Step(name="hami", says="the version of HAMi", argv=(*kubectl, *listed), seconds=_CALL_SECONDS, output=HAMI),
+    )
 
 
 def manifest_of(case: PodCase, cluster: Cluster) -> Object:

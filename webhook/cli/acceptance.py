@@ -108,13 +108,13 @@ def _with_pods(cluster: "Cluster", folder: Path) -> "Sequence[Step]":
     """The steps; the manifests are written."""
     import json
 
-    from webhook.acceptance.pods import CASES, manifest_of, pod_steps
+    from webhook.acceptance.pods import CASES, cluster_steps, manifest_of, pod_steps
 
     for case in CASES:
         path = folder / case.manifest
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(manifest_of(case, cluster), indent=2), encoding="utf-8")
-    return [step for case in CASES for step in pod_steps(case, cluster, str(folder))]
+    return [*cluster_steps(cluster), *(step for case in CASES for step in pod_steps(case, cluster, str(folder)))]
 
 
 def _training_script() -> Path:
