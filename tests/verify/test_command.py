@@ -110,3 +110,31 @@ def test_only_the_gpus_that_are_asked_for_are_measured(bench_of: BenchOf, play_b
     done = verify("--root", root, "--samples", "1", "--gpus", "0,3", "--no-all-reduce")
     assert done.out.splitlines()[1].split() == ["GPU0", "GPU3"]
     assert two(machines.dgx1_v100()).cards[1].uuid not in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("--listen", "127.0.0.1:1", "--size", "64"), "--size"),
+        (("--peer", "127.0.0.1:1", "-o", "json"), "--output"),
+        (("--peer", "127.0.0.1:1", "--no-all-reduce"), "--all-reduce"),
+        (("--listen", "127.0.0.1:1", "--publish", "train"), "--publish"),
+        (("-f", "report.json", "--gpus", "0,1"), "--gpus"),
+        (("-f", "report.json", "--force"), "--force"),
+        (("--kubeconfig", "config"), "--kubeconfig"),
+        (("-n", "team-a"), "--namespace"),
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(arguments: tuple[str, ...], option: str) -> None:
+    done = verify(*arguments)
+    assert done.code == 2
+    assert f"Invalid value for {option}: it has no effect here" in " ".join(done.err.replace("│", " ").split())
+
+
+def test_options_that_a_variable_gives_are_refused_nowhere(
+    healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = tmp_path / "report.json"
+    verify("--root", healthy, "--samples", "2", "--save", saved)
+    monkeypatch.setenv("NODE_NAME", "node-1")
+    assert verify("-f", saved).code == 0

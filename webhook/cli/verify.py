@@ -21,6 +21,13 @@ _MEETING_STEPS = 8
 """Steps that the other pod may take before its next word."""
 
 
+_OF_REPORTS = ("file", "against", "save", "output")
+_OF_MEASUREMENTS = ("gpus", "all_reduce", "size", "samples")
+_OF_MACHINES = ("force", "step_seconds", "node", "root")
+_OF_PUBLISHING = ("publish", "namespace", "kubeconfig", "context")
+"""Options by what they are for."""
+
+
 class Output(enum.StrEnum):
     """What to print."""
 
@@ -30,6 +37,7 @@ class Output(enum.StrEnum):
 
 
 def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
+    called: typer.Context,
     file: Annotated[
         Path | None, typer.Option("--file", "-f", metavar="REPORT", help="Show a report; measure nothing.")
     ] = None,
@@ -76,11 +84,16 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     from webhook.verify.run import Wanted
 
     if listen or peer:
+        useless = (*_OF_REPORTS, *_OF_MEASUREMENTS, *_OF_PUBLISHING)
+        _refuse_given(called, useless, "--listen and --peer measure no bandwidth")
         look = LookAtMachine(node=node or _name_of_machine(), root=str(root))
         _meet(listen, peer, look, step_seconds, force=force)
         return
+    if not publish:
+        _refuse_given(called, _OF_PUBLISHING, "it says where --publish finds the pod")
     earlier = _read(against) if against else None
     if file:
+        _refuse_given(called, (*_OF_MEASUREMENTS, *_OF_MACHINES), "--file shows a report and measures nothing")
         report = _read(file)
     else:
         wanted = Wanted(
@@ -101,6 +114,14 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     slower = _compare(earlier, report) if earlier else False
     if slower or not report.is_as_expected:
         raise typer.Exit(WORSE)
+
+
+def _refuse_given(called: typer.Context, options: tuple[str, ...], why: str) -> None:
+    """Raises BadParameter for the first of these options that the command line has: it would change nothing."""
+    for parameter in called.command.params:
+        source = called.get_parameter_source(parameter.name or "")
+        if source and source.name == "COMMANDLINE" and parameter.name in options:
+            raise typer.BadParameter(f"it has no effect here: {why}", param_hint=max(parameter.opts, key=len))
 
 
 def _meet(listen: str | None, peer: str | None, look: "LookAtMachine", seconds: float, *, force: bool) -> None:
