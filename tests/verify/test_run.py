@@ -1,5 +1,6 @@
 """A machine is measured by a process of its own, against stand-ins for the driver and for NCCL."""
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from webhook.verify.messages import Method
 from webhook.verify.report import BandwidthReport, Pair, Skipped, Verdict, Warn
 from webhook.verify.run import NothingToMeasure, Run, Wanted
 from webhook.verify.supervisor import Supervisor
+from webhook.verify.worker import no_library
 
 NOW = datetime(2026, 11, 23, 4, 0, tzinfo=UTC)
 QUICK = Method(copies=4, staged_copies=2, samples=3, warm_ups=1, latency_copies=10)
@@ -255,16 +257,11 @@ def test_where_there_is_no_pair_one_sentence_says_why(
         measured(root)
 
 
-def test_without_the_driver_one_sentence_says_so(
-    bench_of: BenchOf, play_bench: PlayBench, nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = play_bench(h100(bench_of))
-    nothing = tmp_path / "nothing"
-    nothing.mkdir()
-    (nothing / "libcuda.so.1").write_bytes(b"")
-    monkeypatch.setenv("LD_LIBRARY_PATH", f"{nothing}:{nvml_library}")
-    with pytest.raises(NothingToMeasure, match=r"libcuda.so.1 is not here: .*NVIDIA_DRIVER_CAPABILITIES"):
-        measured(root)
+def test_without_the_driver_one_sentence_says_so() -> None:
+    absent = "libof-no-driver.so.1"
+    with pytest.raises(OSError) as found:  # noqa: PT011 - the text is what is tested
+        ctypes.CDLL(absent)
+    assert no_library(absent, found.value).sentence == f"{absent} is not here"
 
 
 def test_a_driver_that_does_not_start_says_why(bench_of: BenchOf, play_bench: PlayBench) -> None:
@@ -277,3 +274,30 @@ def test_a_driver_that_hangs_at_once_says_so(bench_of: BenchOf, play_bench: Play
     root = play_bench(h100(bench_of).with_lines("hang cuInit 0"))
     with pytest.raises(NothingToMeasure, match=r"CUDA gives no answer within 1.5 s \(step-timed-out\)"):
         measured(root, step_seconds=1.5)
+
+
+def test_a_driver_that_is_there_and_cannot_be_loaded_says_what_the_linker_says(
+    bench_of: BenchOf, play_bench: PlayBench, nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = play_bench(h100(bench_of))
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "libcuda.so.1").write_bytes(b"")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{broken}:{nvml_library}")
+    with pytest.raises(NothingToMeasure, match=r"libcuda.so.1 cannot be loaded: .*file too short"):
+        measured(root)
+
+
+def test_an_nccl_that_is_there_and_cannot_be_loaded_is_told_in_the_words_of_the_linker(
+    bench_of: BenchOf, play_bench: PlayBench, cuda_libraries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = play_bench(h100(bench_of))
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "libnccl.so.2").write_bytes(b"")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{broken}:{cuda_libraries}")
+    report = measured(root)
+    (skipped,) = report.skipped
+    assert skipped.reason is Skipped.NO_NCCL
+    assert "file too short" in (skipped.problem or "")
+    assert report.warnings == [Warn.NO_NCCL]

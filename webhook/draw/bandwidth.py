@@ -117,7 +117,8 @@ def _set_line(found: CardSet) -> str:
 
 
 def _skipped_line(omission: Omission, labels: Mapping[str, str]) -> str:
-    why = f" ({explained(omission.function, omission.code or 0)})" if omission.function else ""
+    said = explained(omission.function, omission.code or 0) if omission.function else omission.problem
+    why = f" ({said})" if said else ""
     return f"{_names(omission.cards, labels) or 'NCCL'}: skipped, {omission.reason}{why}"
 
 

@@ -110,6 +110,13 @@ class NoLibrary(Answer, frozen=True, kw_only=True):
     """A library cannot be loaded."""
 
     library: str
+    problem: str = ""
+    """What the dynamic linker says of one that is there; empty if there is none."""
+
+    @property
+    def sentence(self) -> str:
+        """Why, in a sentence."""
+        return f"{self.library} cannot be loaded: {self.problem}" if self.problem else f"{self.library} is not here"
 
 
 class Machine(Answer, frozen=True, kw_only=True):

@@ -206,6 +206,8 @@ class Omission(_Part, frozen=True, kw_only=True):
     function: Text | None = None
     """That refused."""
     code: int | None = None
+    problem: Text | None = None
+    """Why a library that is there cannot be loaded."""
 
 
 class BandwidthReport(_Part, frozen=True, kw_only=True):

@@ -203,7 +203,7 @@ class Run:
             reason = Skipped.NO_MEMORY if full else Skipped.FAILED
             self._skipped.append(Omission(cards=cards, reason=reason, function=found.function, code=found.code))
         elif isinstance(found, NoLibrary):
-            self._skipped.append(Omission(cards=cards, reason=Skipped.NO_NCCL))
+            self._skipped.append(Omission(cards=cards, reason=Skipped.NO_NCCL, problem=found.problem or None))
         return found
 
 
@@ -219,10 +219,8 @@ def _said(request: ASK) -> str:
 
 def _no_cuda(told: TOLD) -> str:
     if isinstance(told, NoLibrary):
-        return (
-            f"{told.library} is not here: in a container, use NVIDIA's runtime with the driver capability compute "
-            "(NVIDIA_DRIVER_CAPABILITIES)"
-        )
+        advice = "in a container, use NVIDIA's runtime with the driver capability compute (NVIDIA_DRIVER_CAPABILITIES)"
+        return told.sentence if told.problem else f"{told.sentence}: {advice}"
     return f"CUDA does not start: {explained(told.function, told.code)}" if isinstance(told, Failed) else str(told)
 
 

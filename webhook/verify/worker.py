@@ -16,6 +16,7 @@ import msgspec
 
 from webhook.discovery.discover import discover
 from webhook.discovery.usage import read_usage
+from webhook.printable import fitted
 from webhook.topology.document import format_topology
 from webhook.verify.cuda import LIBRARY, Cuda
 from webhook.verify.library import CallFailed
@@ -44,9 +45,17 @@ from webhook.verify.nccl import LIBRARY as NCCL_LIBRARY
 from webhook.verify.nccl import Nccl
 from webhook.verify.peer.memory import Sharing
 from webhook.verify.peer.pid import become
+from webhook.verify.report import MAX_TEXT
 
 _SET_DEATH_SIGNAL = 1
 """``PR_SET_PDEATHSIG`` of prctl(2)."""
+
+
+def no_library(name: str, error: OSError) -> NoLibrary:
+    """That a library itself is not found is what glibc's dlerror says in these words; of another it names another."""
+    said = str(error)
+    is_absent = said.startswith(f"{name}: cannot open shared object file: No such file")
+    return NoLibrary(library=name, problem="" if is_absent else fitted(said, MAX_TEXT))
 
 
 class Worker:
@@ -86,15 +95,15 @@ class Worker:
     def _look_at_cuda(self) -> TOLD:
         try:
             cuda = self._cards.cuda
-        except OSError:
-            return NoLibrary(library=LIBRARY)
+        except OSError as error:
+            return no_library(LIBRARY, error)
         return CudaDevices(version=cuda.version(), uuids=cuda.uuids())
 
     def _look_at_nccl(self) -> TOLD:
         try:
             return NcclVersion(version=self._nccl.version())
-        except OSError:
-            return NoLibrary(library=NCCL_LIBRARY)
+        except OSError as error:
+            return no_library(NCCL_LIBRARY, error)
 
     @cached_property
     def _cards(self) -> Cards:

@@ -274,7 +274,7 @@ def visible_cards(seconds: float) -> list[str]:
     if isinstance(found, CudaDevices) and found.uuids:
         return found.uuids
     why = explained(found.function, found.code) if isinstance(found, Failed) else ""
-    why = f"{found.library} is not here" if isinstance(found, NoLibrary) else why
+    why = found.sentence if isinstance(found, NoLibrary) else why
     raise PeerLost(f"there is no card here that CUDA sees{f': {why}' if why else ''}")
 
 
