@@ -63,6 +63,10 @@ _CLAIMS_API = "/apis/resource.k8s.io/v1"
 NAMESPACES = Collection("Namespace", "v1", "/api/v1/namespaces")
 
 
+class PodsForbidden(GpuTopologyError):
+    """Whoever asks may not list these pods; the text says what to do."""
+
+
 @dataclass(slots=True)
 class Found:
     """What was read so far."""
@@ -142,9 +146,10 @@ async def _pods(session: Session, namespace: str | None, found: Found) -> None:
     try:
         await _list(session, Collection("Pod", "v1", path, resources.PODS.query), found)
     except ApiError as error:
+        if error.status != _FORBIDDEN:
+            raise GpuTopologyError(str(error)) from None
         where = f" in namespace {namespace}" if namespace else ". With -n NAMESPACE those of one namespace are enough"
-        fix = f". Have the permission to list pods{where}" if error.status == _FORBIDDEN else ""
-        raise GpuTopologyError(f"{error}{fix}") from None
+        raise PodsForbidden(f"{error}. Have the permission to list pods{where}") from None
 
 
 def of_claims(namespace: str | None) -> tuple[Collection, ...]:

@@ -8,9 +8,9 @@ from pathlib import Path
 from webhook.analyze.analyzers import analyze
 from webhook.analyze.snapshot import Snapshot
 from webhook.cli.manifests import ManifestFile, read_files
+from webhook.cli.snapshot.cluster import PodsForbidden
 from webhook.cli.snapshot.read import from_cluster, from_files
 from webhook.kube.contexts import Context
-from webhook.model.errors import GpuTopologyError
 from webhook.overview.build import overview
 from webhook.overview.limit import limited
 from webhook.overview.model import Overview
@@ -57,7 +57,7 @@ class Source:
         """
         if self.namespace is None:
             return self._pods_of(None), True
-        with suppress(GpuTopologyError):
+        with suppress(PodsForbidden):
             snapshot = self._pods_of(None)
             if "Namespace" not in snapshot.read or self.namespace in snapshot.namespaces:
                 return snapshot, True
