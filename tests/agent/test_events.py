@@ -223,6 +223,16 @@ def test_a_fabric_that_is_complete_again_is_no_warning() -> None:
     assert event[:2] == ("Normal", "FabricStateChanged")
 
 
+def test_a_fabric_whose_bandwidth_is_degraded_is_a_warning_until_it_is_not() -> None:
+    well = Fabric(state="completed", status="success")
+    ill = replace(hgx_h100(), fabric=replace(well, ailments=("degraded bandwidth",)))
+    (event,) = told(ill, replace(hgx_h100(), fabric=well))
+    assert event[:2] == ("Warning", "FabricStateChanged")
+    assert "completed (success, degraded bandwidth)" in event[2]
+    (event,) = told(replace(hgx_h100(), fabric=well), ill)
+    assert event[:2] == ("Normal", "FabricStateChanged")
+
+
 def test_a_fabric_that_completed_with_an_error_is_a_warning() -> None:
     now = replace(hgx_h100(), fabric=Fabric(state="completed", status="Insufficient Resources"))
     (event,) = told(now, hgx_h100())

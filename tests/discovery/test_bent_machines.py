@@ -487,6 +487,34 @@ def test_a_gpu_whose_c2c_links_are_all_down_has_none(play: Play) -> None:
             Fabric(state="completed", status="Invalid State"),
         ),
         (
+            "3 0 0 00000000000000000000000000000000 1aa",
+            Fabric(state="completed", status="success"),
+        ),
+        (
+            "3 0 0 00000000000000000000000000000000 1",
+            Fabric(state="completed", status="success", ailments=("degraded bandwidth",)),
+        ),
+        (
+            "3 0 0 00000000000000000000000000000000 56",
+            Fabric(
+                state="completed",
+                status="success",
+                ailments=("a recovery from an access timeout", "a recovery of routes", "unhealthy routes"),
+            ),
+        ),
+        (
+            "3 0 0 00000000000000000000000000000000 500",
+            Fabric(state="completed", status="success", ailments=("an incorrect configuration (too few NVLinks)",)),
+        ),
+        (
+            "3 0 0 00000000000000000000000000000000 f00",
+            Fabric(state="completed", status="success", ailments=("an incorrect configuration (reason 15)",)),
+        ),
+        (
+            "2 0 0 00000000000000000000000000000000 1",
+            Fabric(state="in-progress"),
+        ),
+        (
             "9 0 0 00000000000000000000000000000000",
             Fabric(state="state 9"),
         ),

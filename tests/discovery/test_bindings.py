@@ -159,6 +159,15 @@ def test_the_fabric_has_the_layout_of_nvml(handle: Any) -> None:
     assert bytes(info.clusterUuid).hex() == "5e3a91c470d24b6f8f15c2a9d4e60b37"
 
 
+def test_the_mask_of_the_fabric_s_health_has_its_place_too(play: Play) -> None:
+    play(gb200_tray().with_card(0, fabric="3 0 7 5e3a91c470d24b6f8f15c2a9d4e60b37 1aa"))
+    pynvml.nvmlInit()
+    info = pynvml.c_nvmlGpuFabricInfo_v2_t()
+    pynvml.nvmlDeviceGetGpuFabricInfoV(pynvml.nvmlDeviceGetHandleByIndex(0), byref(info))
+    pynvml.nvmlShutdown()
+    assert (info.state, info.healthMask) == (3, 0x1AA)
+
+
 def test_the_memory_information_has_the_layout_of_nvml(play: Play) -> None:
     play(gb200_tray().with_card(0, lines=("used 1048576", "reserved 4096")))
     pynvml.nvmlInit()

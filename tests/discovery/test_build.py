@@ -134,6 +134,14 @@ def test_the_worst_fabric_is_that_which_did_not_start() -> None:
         assert built(*gpus, GpuFacts(index=9)).fabric == Fabric(state=state)
 
 
+def test_what_ails_the_fabric_of_one_gpu_ails_that_of_the_node() -> None:
+    well = Fabric(state="completed", status="success")
+    slow, lost = replace(well, ailments=("degraded bandwidth",)), replace(well, ailments=("unhealthy routes",))
+    gpus = [GpuFacts(index=index, fabric=fabric) for index, fabric in enumerate((well, slow, lost))]
+    assert built(*gpus).fabric == replace(well, ailments=("degraded bandwidth", "unhealthy routes"))
+    assert built(gpus[0]).fabric == well
+
+
 def test_a_fabric_that_failed_is_worse_than_one_that_did_not() -> None:
     good, bad = Fabric(state="completed", status="success"), Fabric(state="completed", status="Timeout")
     assert built(GpuFacts(index=0, fabric=good), GpuFacts(index=1, fabric=bad)).fabric == bad

@@ -70,7 +70,16 @@ def topologies(draw: st.DrawFn) -> NodeTopology:
         gpus=gpus,
         lost=draw(st.sampled_from([(), (LostGpu(index=41, problem="lost", pci_bus_id=gone),)])),
         nvswitches=draw(st.sampled_from([(), ("0000:07:00.0",)])),
-        fabric=draw(st.none() | st.builds(Fabric, state=words.filter(bool), status=words, clique_id=numbers)),
+        fabric=draw(
+            st.none()
+            | st.builds(
+                Fabric,
+                state=words.filter(bool),
+                status=words,
+                clique_id=numbers,
+                ailments=st.sampled_from([(), ("degraded bandwidth",)]),
+            )
+        ),
         switches=(PciSwitch(pci_bus_id=above), PciSwitch(pci_bus_id=switch, parent=above, pcie=draw(pcie))),
         cpus=draw(st.sampled_from([(), (Cpu(numa_node=0, affinity="0-7", vendor="AuthenticAMD"),)])),
         nics=(Nic(name="mlx5_0", pci_bus_id=card, distance=tuple((f"GPU{index}", "SYS") for index in indices)),),

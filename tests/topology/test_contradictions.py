@@ -8,7 +8,7 @@ import pytest
 from tests.topology.machines import MACHINES, bent, dgx1_v100, h20, l40s, without
 from webhook.model.errors import FormatError
 from webhook.topology.consistency import checked
-from webhook.topology.model import NVSWITCH, UNKNOWN, C2c, Cpu, Gpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
+from webhook.topology.model import NVSWITCH, UNKNOWN, C2c, Cpu, Fabric, Gpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
 
 H20_NIC = h20().nics[1]
 
@@ -139,6 +139,10 @@ CONTRADICTIONS: dict[str, tuple[Callable[[], NodeTopology], str]] = {
     "a path that differs on the way back": (
         lambda: nic(h20(), 0, distance=(("NIC1", "PIX"),)),
         'path from NIC0 to NIC1: expected NODE, as on the way back, found "PIX"',
+    ),
+    "a fabric with more ailments than there are": (
+        lambda: replace(h20(), fabric=Fabric(state="completed", ailments=("slow",) * 65)),
+        'expected at most 64 ailments of the fabric, found "65"',
     ),
     "a figure of a GPU that is not there": (
         lambda: bent(h20(), 2, measured=(("GPU8", 370_000),)),

@@ -163,6 +163,10 @@ def test_mig_mode_is_a_choice_and_no_fault() -> None:
             Fabric(state="in-progress"),
             "The NVLink fabric is in-progress: is the fabric manager running?",
         ),
+        (
+            Fabric(state="completed", status="success", ailments=("degraded bandwidth", "unhealthy routes")),
+            "The NVLink fabric reports degraded bandwidth and unhealthy routes",
+        ),
         (Fabric(state="completed", status="NVML_ERROR_UNKNOWN"), "The NVLink fabric reports NVML_ERROR_UNKNOWN"),
     ],
 )

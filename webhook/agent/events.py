@@ -112,7 +112,7 @@ def _faults(now: Look) -> Iterator[NodeEvent]:
     yield from _events(EventReason.NVLINK_DOWN, ailing, warning=True)
     yield from _events(EventReason.GPU_LOST, [_loss(gpu) for gpu in now.topology.lost], warning=True)
     fabric = now.topology.fabric
-    if fabric and fabric.is_faulty:
+    if fabric and not fabric.is_well:
         yield from _fabric_change(None, fabric)
     yield from _events(EventReason.BANDWIDTH_BELOW_EXPECTED, now.health.slower, warning=True)
 
@@ -170,11 +170,12 @@ def _in_mig_mode(topology: NodeTopology) -> set[str]:
 def _fabric_change(before: Fabric | None, now: Fabric) -> Iterator[NodeEvent]:
     if now != before:
         note = _said(now) + (f", before {_said(before)}" if before else "")
-        yield from _events(EventReason.FABRIC_STATE_CHANGED, [note], warning=now.is_faulty)
+        yield from _events(EventReason.FABRIC_STATE_CHANGED, [note], warning=not now.is_well)
 
 
 def _said(fabric: Fabric) -> str:
-    status = f" ({fabric.status})" if fabric.status else ""
+    told = ", ".join(filter(None, (fabric.status, *fabric.ailments)))
+    status = f" ({told})" if told else ""
     clique = f" in clique {fabric.clique_id} of cluster {fabric.cluster_uuid}" if fabric.cluster_uuid else ""
     return fabric.state + status + clique
 

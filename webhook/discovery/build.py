@@ -175,7 +175,10 @@ def _cpu_list(words: Sequence[int]) -> str:
 def _fabric(said: Sequence[Fabric]) -> Fabric | None:
     """The worst of what the GPUs say."""
     worst = min(said, key=_fabric_rank, default=None)
-    return replace(worst, status=_printable(worst.status)) if worst else None
+    if worst is None:
+        return None
+    ailments = sorted({ailment for fabric in said for ailment in fabric.ailments})
+    return replace(worst, status=_printable(worst.status), ailments=tuple(map(_printable, ailments)))
 
 
 def _fabric_rank(fabric: Fabric) -> tuple[int, bool]:

@@ -67,6 +67,22 @@ _REFUSALS = {
     pynvml.NVML_P2P_STATUS_DISABLED_BY_REGKEY: "disabled by a setting of the driver",
     pynvml.NVML_P2P_STATUS_NOT_SUPPORTED: "not supported",
 }
+_AILMENTS = {
+    "degraded bandwidth": pynvml.NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_DEGRADED_BW,
+    "a recovery of routes": pynvml.NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_RECOVERY,
+    "unhealthy routes": pynvml.NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY,
+    "a recovery from an access timeout": pynvml.NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ACCESS_TIMEOUT_RECOVERY,
+}
+"""Where each stands in the mask of the fabric's health, with two bits."""
+_TWO_BITS, _FOUR_BITS = 0x3, 0xF
+_TRUE = pynvml.NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_TRUE
+"""The same number for all of them."""
+_MISCONFIGURED = {
+    pynvml.NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCORRECT_SYSGUID: "system GUID",
+    pynvml.NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCORRECT_CHASSIS_SN: "serial number of the chassis",
+    pynvml.NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NO_PARTITION: "no partition",
+    pynvml.NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INSUFFICIENT_NVLINKS: "too few NVLinks",
+}
 _PATHS = {
     pynvml.NVML_TOPOLOGY_INTERNAL: "PIX",
     pynvml.NVML_TOPOLOGY_SINGLE: "PIX",
@@ -296,11 +312,22 @@ def _read_fabric(handle: _Handle) -> Fabric | None:
         status=_read_fabric_status(info.status) if completed else "",  # nvml.h: means nothing before
         cluster_uuid=_as_uuid(bytes(info.clusterUuid).hex()),
         clique_id=info.cliqueId,
+        ailments=_read_ailments(info.healthMask) if completed else (),
     )
 
 
 def _read_fabric_status(status: int) -> str:
     return "success" if status == pynvml.NVML_SUCCESS else str(pynvml.NVMLError(status))
+
+
+def _read_ailments(mask: int) -> tuple[str, ...]:
+    """What the mask says is wrong; a driver that does not know something writes 0 for it (nvml.h)."""
+    found = [word for word, shift in _AILMENTS.items() if mask >> shift & _TWO_BITS == _TRUE]
+    configuration = mask >> pynvml.NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_INCORRECT_CONFIGURATION & _FOUR_BITS
+    if configuration > pynvml.NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NONE:
+        reason = _MISCONFIGURED.get(configuration, f"reason {configuration}")
+        found.append(f"an incorrect configuration ({reason})")
+    return tuple(found)
 
 
 def _as_uuid(digits: str) -> str:

@@ -242,6 +242,8 @@ def _faults(node: KnownNode, members: Sequence[Gpu]) -> Iterator[str]:
     fabric = node.topology.fabric
     if fabric and fabric.is_faulty:
         yield f"the NVLink fabric is {fabric.state} {fabric.status}".rstrip()
+    elif fabric and fabric.ailments:
+        yield f"the NVLink fabric reports {' and '.join(fabric.ailments)}"
 
 
 def _requirements(examined: ExaminedPod) -> Finding:

@@ -30,6 +30,7 @@ MAX_DEPTH = 32
 MAX_NAME = 128
 """Characters of a UUID or of a device's name: NVML's names have less than 96 (``NVML_DEVICE_NAME_V2_BUFFER_SIZE``,
 nvml.h), those of InfiniBand devices less than 64 (``IB_DEVICE_NAME_MAX``, Linux include/rdma/ib_verbs.h)."""
+MAX_AILMENTS = 64
 MAX_MEASURED_MBPS = 10_000_000
 """Ten times what the NVLinks of any GPU carry."""
 MAX_LINKS = 72
@@ -66,6 +67,7 @@ def _check_sizes(topology: NodeTopology, source: str) -> None:
         ("NICs", len(topology.nics), MAX_NICS),
         ("PCIe switches", len(topology.switches), MAX_SWITCHES),
         ("NUMA nodes", len(topology.cpus), MAX_SWITCHES),
+        ("ailments of the fabric", len(topology.fabric.ailments) if topology.fabric else 0, MAX_AILMENTS),
     ):
         if found > most:
             raise FormatError(source, expected=f"at most {most} {what}", found=found)

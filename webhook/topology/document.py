@@ -195,6 +195,7 @@ def _read_fabric(fabric: Fields) -> Fabric:
         status=fabric.text("status"),
         cluster_uuid=fabric.text("clusterUuid"),
         clique_id=fabric.number("cliqueId", 0),
+        ailments=fabric.texts("ailments"),
     )
 
 

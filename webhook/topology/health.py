@@ -103,6 +103,8 @@ def _fabric_findings(topology: NodeTopology) -> Iterator[str]:
         yield f"The NVLink fabric is {fabric.state}: is the fabric manager running?"
     elif fabric and fabric.is_faulty:
         yield f"The NVLink fabric reports {fabric.status}"
+    elif fabric and fabric.ailments:
+        yield f"The NVLink fabric reports {' and '.join(fabric.ailments)}"
 
 
 def _slower_pairs(topology: NodeTopology) -> Iterator[str]:

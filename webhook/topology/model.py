@@ -195,6 +195,8 @@ class Fabric:
     """``success`` or the error of NVML."""
     cluster_uuid: str = ""
     clique_id: int = 0
+    ailments: tuple[str, ...] = ()
+    """What NVML's mask of its health has, such as ``degraded bandwidth``. Links may be up all the same."""
 
     @property
     def is_supported(self) -> bool:
@@ -210,6 +212,11 @@ class Fabric:
     def is_faulty(self) -> bool:
         """Whether GPUs that need it have no NVLink, for now or for good."""
         return not self.is_settled or self.status not in ("", "success")
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it is as it should be."""
+        return not self.is_faulty and not self.ailments
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

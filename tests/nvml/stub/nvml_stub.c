@@ -33,7 +33,7 @@
  *   gpu N mig CURRENT PENDING
  *   gpu N pcie GENERATION WIDTH        the most that GPU and slot can do
  *   gpu N c2c LINK up|down MBPS
- *   gpu N fabric STATE STATUS CLIQUE UUID    numbers, and 32 hexadecimal digits
+ *   gpu N fabric STATE STATUS CLIQUE UUID [MASK]    numbers, 32 hexadecimal digits, and those of the mask of its health
  *   gpu N link LINK STATE TYPE REMOTE [no-p2p]
  *                                      STATE: up, down, sleep, blocked (traffic disabled)
  *                                      TYPE: gpu, switch, cpu, unknown (255); - for not supported (3)
@@ -307,7 +307,8 @@ static int read_value(struct gpu *gpu, const char *text)
 static int read_fabric(struct gpu *gpu, const char *text)
 {
     char uuid[33] = "";
-    if (sscanf(text, "%u %u %u %32s", &gpu->fabric.state, &gpu->fabric.status, &gpu->fabric.clique_id, uuid) != 4)
+    if (sscanf(text, "%u %u %u %32s %x", &gpu->fabric.state, &gpu->fabric.status, &gpu->fabric.clique_id, uuid,
+               &gpu->fabric.health_mask) < 4)
         return 0;
     for (int place = 0; place < 16; place++) {
         unsigned int byte;
