@@ -14,6 +14,7 @@ from webhook.verify.verdict import Evidence, judge
 NV18 = Expected("NV18", 370.8, True, 48.0)
 NV1_ON_GEN4 = Expected("NV1", 20.0, True, 24.0)
 PHB = Expected("PHB", 24.0, False, 24.0)
+MIXED = Expected("NVLink-partial", 10.0, False, 12.0, partly_nvlink=True)
 DUE = 1e9
 ALL, NONE, HALF = (10**9, 10**9), (0, 0), (5 * 10**8, 10**9)
 SILENT = (None, None)
@@ -49,6 +50,9 @@ def verdict(
         pytest.param(14.0, NONE, PHB, "slower", [], id="PCIe slow"),
         pytest.param(20.0, SILENT, PHB, "as-expected", [], id="PCIe needs no counters"),
         pytest.param(300.0, ALL, PHB, "as-expected", ["unexpected-nvlink"], id="NVLink that the topology lacks"),
+        pytest.param(20.0, HALF, PHB, "as-expected", ["counters-disagree"], id="a part over NVLink that is not there"),
+        pytest.param(9.0, HALF, MIXED, "as-expected", [], id="NVLink carried its part of a ring"),
+        pytest.param(5.0, HALF, MIXED, "slower", [], id="a ring over PCIe too, and slow"),
         pytest.param(300.0, ALL, None, "unknown", ["no-expectation"], id="nothing known"),
         pytest.param(None, ALL, NV18, "unknown", ["no-expectation"], id="nothing measured"),
     ],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from webhook.topology.connections import Connections, PathType
 from webhook.topology.model import Gpu, NodeTopology
 from webhook.topology.pcie import link_bandwidth
-from webhook.topology.sets import assess
+from webhook.topology.sets import LinkClass, assess
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,8 @@ class Expected:
     over_nvlink: bool
     pcie_gbps: float | None
     """What the slowest slot lets through; None if nothing is known of it."""
+    partly_nvlink: bool = False
+    """Whether a ring of a set needs PCIe, and goes over NVLink where it can."""
 
 
 class Expectations:
@@ -52,7 +54,14 @@ class Expectations:
         found = assess(self._topology, [gpu.index for gpu in members], self._connections)
         if not found.ring_bandwidth:
             return None
-        return Expected(found.link.value, found.ring_bandwidth, found.ring_over_nvlink, _pcie(members))
+        over_nvlink, partly = found.ring_over_nvlink, found.link is LinkClass.PARTIAL
+        return Expected(
+            found.link.value,
+            found.ring_bandwidth,
+            over_nvlink,
+            _pcie(members),
+            partly_nvlink=partly and not over_nvlink,
+        )
 
     def _of(self, uuids: Sequence[str]) -> list[Gpu] | None:
         found = [self._gpus[uuid] for uuid in uuids if uuid in self._gpus]

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from webhook.topology.sets import LinkClass
 from webhook.verify.expected import Expected
 from webhook.verify.messages import PairMeasured, SetMeasured
 from webhook.verify.report import CardSet, Pair, Warn
 from webhook.verify.samples import is_unsteady, middle, rates, spread
-from webhook.verify.verdict import CARRIED_OF_SET, SET_SHARE, Evidence, judge
+from webhook.verify.verdict import CARRIED_OF_SET, MESH_SHARE, SWITCHED_SHARE, Evidence, judge
 
 
 def judged_pair(source: str, target: str, found: PairMeasured, expected: Expected | None) -> Pair:
@@ -54,7 +55,7 @@ def judged_set(cards: Sequence[str], found: SetMeasured, expected: Expected | No
         moved=found.sent_bytes,
         peer_access=True,  # NCCL decides for itself
         carried=CARRIED_OF_SET,
-        share=SET_SHARE,
+        share=SWITCHED_SHARE if expected and expected.link == LinkClass.NVSWITCH else MESH_SHARE,
     )
     verdict, warnings = judge(seen, expected)
     return CardSet(
