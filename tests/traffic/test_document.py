@@ -147,6 +147,25 @@ def test_brackets_within_brackets_are_refused() -> None:
     assert "JSON" in refused("[" * MOST_CHARACTERS)
 
 
+@pytest.mark.parametrize("path", [(), ("cards",), ("cards", "GPU-a")])
+def test_members_of_other_names_may_be_nested_to_any_depth(path: tuple[str, ...]) -> None:
+    document = good()
+    place = document
+    for name in path:
+        place = place[name]
+    place["GPU-b" if path == ("cards",) else "more"] = {"deep": "HERE"}
+    text = json.dumps(document)
+    deep = "[" * (MOST_CHARACTERS - len(text))
+    assert "nested too deeply" in refused(text.partition('"HERE"')[0] + deep)
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_the_first_and_the_last_year_are_times_like_others(at: str) -> None:
+    found = parse_traffic(json.dumps({**good(), "at": at}), SOURCE)
+    assert unused(found, ("GPU-a", "GPU-b"), AT) is None
+    assert (pod_traffic(found, ("GPU-a",), AT) is None) == (at < "2026")
+
+
 def test_sixteen_cards_with_all_windows_fit() -> None:
     windows = steady(nvlink=450e9, pcie=60e9, lengths=(60, 300, 600, 1200, 3600, 10800, 43200, 86400))
     cards = {f"GPU-00000000-0000-0000-0000-{number:012d}": windows for number in range(16)}

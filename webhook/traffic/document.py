@@ -75,6 +75,8 @@ def parse_traffic(text: str, source: str) -> Traffic:
         found = _DECODER.decode(text)
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise FormatError(source, expected="traffic of GPUs in JSON", found=shape_problem(error)) from None
+    except RecursionError:
+        raise FormatError(source, expected="traffic of GPUs in JSON", found="nested too deeply") from None
     at = parse_timestamp(found.at)
     _check(at is not None, source, "at: a time of RFC 3339", found.at)
     _check_seconds(found.seconds, f"{source}: seconds")

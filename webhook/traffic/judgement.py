@@ -7,7 +7,7 @@ links since the first busy minute, while bytes go over PCIe. Both are signs, nev
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
 
@@ -107,7 +107,7 @@ def _common(traffic: Traffic, uuids: Sequence[str], started: datetime | None) ->
     if not uuids or started is None:
         return
     for first in traffic.cards.get(uuids[0], ()):
-        if traffic.at - timedelta(seconds=first.seconds) < started:
+        if (traffic.at - started).total_seconds() < first.seconds:
             return
         found = [traffic.window(uuid, first.seconds) for uuid in uuids]
         windows = tuple(each for each in found if each is not None)
