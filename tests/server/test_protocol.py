@@ -1,8 +1,9 @@
 """What one connection may take: real sockets and real TLS, and a clock that the test moves."""
 
 import asyncio
+import logging
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -344,3 +345,42 @@ def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind() -> None:
         assert not port.closed
 
     at_port(test)
+
+
+@pytest.fixture
+def told() -> Iterator[list[str]]:
+    """What uvicorn's loggers are told, by a handler of someone else who wants all of it."""
+    lines: list[str] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+
+    loggers, handler = [logging.getLogger(f"uvicorn.{name}") for name in ("access", "error", "asgi")], Handler()
+    before = [(each.level, each.handlers, each.propagate) for each in loggers]
+    for each in loggers:
+        each.setLevel(logging.INFO)
+        each.handlers, each.propagate = [handler], True
+    yield lines
+    for each, (level, handlers, propagate) in zip(loggers, before, strict=True):
+        each.setLevel(level)
+        each.handlers, each.propagate = handlers, propagate
+
+
+def test_a_server_leaves_the_loggers_of_the_process_as_they_are(told: list[str]) -> None:
+    async def test(port: Port) -> None:
+        assert await (await port.connect()).ask(b"x") == 200
+        for name in ("access", "error", "asgi"):
+            logger = logging.getLogger(f"uvicorn.{name}")
+            assert (logger.level, len(logger.handlers), logger.propagate) == (logging.INFO, 1, True)
+
+    at_port(test, tls=False)
+    assert any("Started server process" in line for line in told)
+
+
+def test_a_server_writes_no_access_log_though_there_is_a_handler_for_one(told: list[str]) -> None:
+    async def test(port: Port) -> None:
+        assert await (await port.connect()).ask(b"x") == 200
+
+    at_port(test, tls=False)
+    assert not any("POST" in line for line in told)

@@ -188,7 +188,11 @@ class Server(uvicorn.Server):
 
 
 def server_config(application: Application, context: ssl.SSLContext | None = None) -> uvicorn.Config:
-    """How uvicorn serves an application."""
+    """How uvicorn serves an application.
+
+    It leaves the levels and handlers of uvicorn's loggers alone, which are those of the whole process: what is told is
+    said by the root logger (:mod:`webhook.log`), and :class:`HttpConnection` writes no access log.
+    """
     options: dict[str, Any] = {"ssl_context_factory": lambda *_: context} if context is not None else {}
     return uvicorn.Config(
         application,
@@ -196,9 +200,7 @@ def server_config(application: Application, context: ssl.SSLContext | None = Non
         http=HttpConnection,
         ws="none",
         lifespan="off",
-        access_log=False,
         log_config=None,
-        log_level="warning",
         server_header=False,
         date_header=False,
         proxy_headers=False,

@@ -49,6 +49,7 @@ class HttpConnection(HttpToolsProtocol, Connection):
     ) -> None:
         Connection.__init__(self, address)
         HttpToolsProtocol.__init__(self, config, state, {}, loop)
+        self.access_log = False  # uvicorn's own setting changes a logger of the whole process
         self.give_up: Callable[[], object] = lambda: None
         """Ends the handshake."""
         self.begun = False
