@@ -148,8 +148,17 @@ async def _pods(session: Session, namespace: str | None, found: Found) -> None:
     except ApiError as error:
         if error.status != _FORBIDDEN:
             raise GpuTopologyError(str(error)) from None
-        where = f" in namespace {namespace}" if namespace else ". With -n NAMESPACE those of one namespace are enough"
-        raise PodsForbidden(f"{error}. Have the permission to list pods{where}") from None
+        raise PodsForbidden(f"{error}. {permission_to_list_pods(namespace)}") from None
+
+
+def permission_to_list_pods(namespace: str | None) -> str:
+    """What to do where pods may not be listed.
+
+    Args:
+        namespace: Whose pods were asked for; None: those of all.
+    """
+    where = f" in namespace {namespace}" if namespace else ". With -n NAMESPACE those of one namespace are enough"
+    return f"Have the permission to list pods{where}"
 
 
 def of_claims(namespace: str | None) -> tuple[Collection, ...]:

@@ -13,12 +13,10 @@ from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
 from webhook.analyze.installation import CONFIGURATION
 from webhook.analyze.kept import Object
 from webhook.analyze.kept_claims import VERSION
-from webhook.analyze.snapshot import KnownPod, Setting, Snapshot, known_pod, read_snapshot
+from webhook.analyze.snapshot import KnownPod, Setting, Snapshot, read_snapshot
 from webhook.cli.snapshot.cluster import (
     EVERYWHERE,
     NAMESPACES,
@@ -27,22 +25,24 @@ from webhook.cli.snapshot.cluster import (
     about_cluster,
     of_claims,
     of_the_webhook,
+    permission_to_list_pods,
     version_of,
 )
-from webhook.cli.snapshot.documents import reduced
+from webhook.cli.snapshot.mirrored import Kept, objects_of, read_pod, reader_of, weigh, weigh_pod
 from webhook.config import CertificateSettings
 from webhook.kube import resources
-from webhook.kube.errors import ApiError
+from webhook.kube.errors import ApiError, Denied
 from webhook.kube.reflector import Reflector
 from webhook.kube.resources import Resource
 from webhook.kube.session import Session
-from webhook.model.errors import FormatError, GpuTopologyError, ManifestError
+from webhook.model.errors import FormatError, GpuTopologyError
 from webhook.page.sheet import Standing
-from webhook.state.cache import FAILING_SECONDS, Cache, Document, Limit
+from webhook.state.cache import FAILING_SECONDS, Cache, Limit
 
 SECONDS = 10.0
 """For one request."""
 _LIMIT = Limit(objects=300_000, bytes=1024 * 1024 * 1024)
+_TOO_MUCH = "there are more of them than this program keeps, and what is beyond is left out"
 _AROUND_SECONDS = 5.0
 """Between two looks at the time of the API server and at the planner's Lease, which are not watched."""
 _SECRET_TURNS = 120
@@ -82,10 +82,11 @@ class FollowedCluster:
         self._around: dict[str, Found] = {}
         """What was found at the last look at the version of Kubernetes, the planner's Lease and the Secret."""
         self._pods = Cache[KnownPod](
-            "pods", _read_pod, _weigh_pod, limit=_LIMIT, tell=tell, clock=monotonic, changed=self._change
+            "pods", read_pod, weigh_pod, limit=_LIMIT, tell=tell, clock=monotonic, changed=self._change
         )
-        self._others: dict[str, Cache[tuple[Object, ...]]] = {}
-        self._reflectors = [Reflector(session, _pods_of(namespace), self._pods, errors=Counter())]
+        self._others: dict[str, Cache[Kept]] = {}
+        self._pod_errors = Counter[tuple[str, str]]()
+        self._reflectors = [Reflector(session, _pods_of(namespace), self._pods, errors=self._pod_errors)]
         self._namespace = namespace
         for collection in (NAMESPACES, *EVERYWHERE, *of_claims(namespace)):
             self._mirror(collection, tell)
@@ -93,8 +94,14 @@ class FollowedCluster:
     def _mirror(self, collection: Collection, tell: Callable[[str], None]) -> None:
         # Leases are renewed all the time; what follows from their ages is reckoned without being told.
         changed = None if collection.kind == "Lease" else self._change
-        cache = Cache[tuple[Object, ...]](
-            collection.resource, _reader(collection), _weigh, limit=_LIMIT, tell=tell, clock=monotonic, changed=changed
+        cache = Cache[Kept](
+            collection.resource,
+            reader_of(collection.version, collection.kind),
+            weigh,
+            limit=_LIMIT,
+            tell=tell,
+            clock=monotonic,
+            changed=changed,
         )
         self._others[collection.kind] = cache
         self._reflectors.append(
@@ -118,14 +125,19 @@ class FollowedCluster:
                 while not all(cache.filled or cache.problem for cache in caches):
                     await asyncio.sleep(0.02)
         if not self._pods.filled:
-            raise GpuTopologyError(self._pods.problem or f"pods: no answer within {_SETTLED_SECONDS:.0f} s")
+            raise GpuTopologyError(self._why_no_pods())
         if self._namespace and self._others["Namespace"].filled and not self._others["Namespace"].get(self._namespace):
             raise GpuTopologyError(f"there is no namespace {self._namespace} in this cluster")
+
+    def _why_no_pods(self) -> str:
+        problem = self._pods.problem or f"pods: no answer within {_SETTLED_SECONDS:.0f} s"
+        is_denied = any(kind == Denied.kind for _, kind in self._pod_errors)
+        return f"{problem}. {permission_to_list_pods(self._namespace)}" if is_denied else problem
 
     def reader(self) -> Callable[[], Snapshot]:
         """Reads the cluster as it is now; see :class:`webhook.page.following.Source`."""
         pods = list(self._pods.values().values())
-        others = [each for cache in self._others.values() for found in cache.values().values() for each in found]
+        others = [each for cache in self._others.values() for each in objects_of(cache)]
         about = self._about()
         around = [each for found in self._around.values() for each in found.documents.others]
         setting = self._setting
@@ -156,10 +168,13 @@ class FollowedCluster:
         self.changed.set()
 
     def _about(self) -> Object:
-        about = Found(read=[kind for kind, cache in self._others.items() if cache.filled])
-        for cache in self._others.values():
+        about = Found(read=[kind for kind, cache in self._others.items() if cache.filled and not cache.is_incomplete])
+        every: list[Cache[Any]] = [self._pods, *self._others.values()]
+        for cache in every:
             if not cache.filled:
                 about.leave_out(cache.kind, cache.problem or "no answer yet")
+            elif cache.is_incomplete:
+                about.leave_out(cache.kind, _TOO_MUCH)
         for found in self._around.values():
             about.read += found.read
             about.unread += found.unread
@@ -179,7 +194,7 @@ class FollowedCluster:
         self._kubernetes, at = await version_of(self._session, version)
         self._ahead = at - datetime.now(UTC)
         self._around["version"] = version
-        registrations = [each for found in self._others[CONFIGURATION].values().values() for each in found]
+        registrations = list(objects_of(self._others[CONFIGURATION]))
         for kind in ("Lease", "Secret") if is_secret_due or not self._is_secret_asked else ("Lease",):
             found = Found()
             await of_the_webhook(self._session, self._certificates, registrations, found, kinds=(kind,))
@@ -214,33 +229,3 @@ def _resource(collection: Collection, namespace: str | None) -> Resource:
         all_namespaces=collection.has_namespaces,
         api=collection.version if collection.version == VERSION else "",
     )
-
-
-def _read_pod(document: Document, _: str, before: KnownPod | None) -> KnownPod:
-    (kept,) = reduced([_decoded(document, "v1", "Pod")])
-    found = known_pod(kept)
-    return before if before == found else found  # a heartbeat changes nothing of what is kept
-
-
-def _weigh_pod(pod: KnownPod) -> int:
-    return len(pod.document)
-
-
-def _reader(collection: Collection) -> Callable[[Document, str, tuple[Object, ...] | None], tuple[Object, ...]]:
-    def read(document: Document, _: str, before: tuple[Object, ...] | None) -> tuple[Object, ...]:
-        found = tuple(reduced([_decoded(document, collection.version, collection.kind)]))
-        return before if before is not None and before == found else found
-
-    return read
-
-
-def _decoded(document: Document, version: str, kind: str) -> Object:
-    try:
-        found = msgspec.json.decode(document)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ManifestError(f"expected a {kind}, found something else: {error}") from None
-    return {**found, "apiVersion": version, "kind": kind}
-
-
-def _weigh(found: tuple[Object, ...]) -> int:
-    return sum(len(msgspec.json.encode(each)) for each in found)
