@@ -52,6 +52,7 @@ def verdict(
         pytest.param(300.0, ALL, PHB, "as-expected", ["unexpected-nvlink"], id="NVLink that the topology lacks"),
         pytest.param(20.0, HALF, PHB, "as-expected", ["counters-disagree"], id="a part over NVLink that is not there"),
         pytest.param(9.0, HALF, MIXED, "as-expected", [], id="NVLink carried its part of a ring"),
+        pytest.param(9.0, ALL, MIXED, "as-expected", [], id="NVLink carried what proves a ring elsewhere"),
         pytest.param(5.0, HALF, MIXED, "slower", [], id="a ring over PCIe too, and slow"),
         pytest.param(300.0, ALL, None, "unknown", ["no-expectation"], id="nothing known"),
         pytest.param(None, ALL, NV18, "unknown", ["no-expectation"], id="nothing measured"),

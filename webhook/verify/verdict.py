@@ -60,7 +60,7 @@ def judge(seen: Evidence, expected: Expected | None) -> tuple[Verdict, list[Warn
     if expected is None or seen.gbps is None:
         return Verdict.UNKNOWN, [*warnings, Warn.NO_EXPECTATION]
     if not expected.over_nvlink:
-        unexpected = [Warn.UNEXPECTED_NVLINK] if way is Way.NVLINK else []
+        unexpected = [Warn.UNEXPECTED_NVLINK] if way is Way.NVLINK and not expected.partly_nvlink else []
         return _by_rate(seen.gbps, expected.gbps * PCIE_SHARE), [*_besides(warnings, expected), *unexpected]
     if way is Way.OTHER:
         return Verdict.NOT_NVLINK, warnings
