@@ -121,6 +121,34 @@ def test_a_pod_of_a_saved_state_is_explained(person: Path, tmp_path: Path) -> No
     assert "GT330" in {each["code"] for each in json.loads(done.out)["findings"]}
 
 
+@pytest.fixture
+def deep_claim(faulty: ControlPlane) -> Iterator[None]:
+    """What a tenant may create: a claim whose parameters are nested thousands of times."""
+    parameters = '{"a":' + "[" * 4000 + "]" * 4000 + "}"
+    config = f'[{{"opaque": {{"driver": "gpu.nvidia.com", "parameters": {parameters}}}}}]'
+    request = '[{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]'
+    head = '"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "deep"}'
+    body = f'{{{head}, "spec": {{"devices": {{"requests": {request}, "config": {config}}}}}}}'
+    path = "/apis/resource.k8s.io/v1/namespaces/plain/resourceclaims"
+    with administrator(faulty) as client:
+        answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 201, answer.text
+        yield
+        client.delete(f"{path}/deep")
+
+
+@pytest.mark.usefixtures("deep_claim")
+def test_a_claim_that_is_nested_too_deep_hides_nothing_else(person: Path, tmp_path: Path) -> None:
+    done = gpu_topology("analyze", "-A", "--kubeconfig", person, "-o", "json")
+    assert (done.code, done.err) == (1, "")
+    assert found(done.out) == expected()
+    assert gpu_topology("status", "-A", "--kubeconfig", person).code == 0
+    state = tmp_path / "state"
+    assert gpu_topology("state", "save", state, "--kubeconfig", person).code == 0
+    again = gpu_topology("analyze", "--state", state, "-o", "json")
+    assert found(again.out) == found(done.out)
+
+
 def test_a_directory_with_files_is_not_written_to_unless_forced(person: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     (state / "pods").mkdir(parents=True)

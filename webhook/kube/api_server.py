@@ -8,6 +8,7 @@ import msgspec
 
 from webhook.kube.contexts import Where
 from webhook.kube.errors import ApiRefused, Conflict, Malformed, NotFound
+from webhook.kube.nesting import decode
 from webhook.kube.session import APPLY, JSON, MERGE, Session, connect
 from webhook.kube.status import failure
 from webhook.model import names
@@ -23,6 +24,7 @@ TAINT_RULE_VERSIONS = ("v1", "v1beta2")
 _RESOURCE = "/apis/resource.k8s.io"
 
 Object = dict[str, Any]
+_OBJECT = msgspec.json.Decoder(Object)
 
 
 class ApiServer:
@@ -222,7 +224,7 @@ class ApiServer:
         if not 200 <= answer.status < 300:
             raise failure(what, answer)
         try:
-            return msgspec.json.decode(answer.body, type=Object)
+            return decode(_OBJECT, answer.body)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             raise Malformed(f"{what}: expected an object from the API server, found something else") from None
 

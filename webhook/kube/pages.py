@@ -7,6 +7,7 @@ from urllib.parse import quote
 import msgspec
 
 from webhook.kube.errors import AnswerTooLong, Malformed
+from webhook.kube.nesting import decode
 from webhook.kube.session import Session
 from webhook.kube.status import Answer, failure
 
@@ -59,7 +60,7 @@ async def pages(session: Session, what: str, path: str, *, objects: int = PAGE_O
         if answer.status != 200:
             raise failure(what, answer)
         try:
-            found = _LIST.decode(answer.body)
+            found = decode(_LIST, answer.body)
         except msgspec.MsgspecError as error:
             raise Malformed(f"{what}: expected a list, found none: {error}") from None
         yield Page(answer, found.items or [])

@@ -18,6 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from webhook.kube.errors import AnswerTooLong, ApiError, ApiServerAway, Expired, Malformed, NotServed
+from webhook.kube.nesting import decode
 from webhook.kube.resources import Resource
 from webhook.kube.session import Session
 from webhook.kube.status import Answer, failure, failure_of_event, is_of_the_api_server
@@ -303,7 +304,7 @@ class Reflector:
         pace = _Pace(hurry=True)
         async for line in lines:
             try:
-                event = _EVENT.decode(line)
+                event = decode(_EVENT, line)
             except msgspec.MsgspecError as error:
                 raise Malformed(f"{what}: expected an event, found none: {error}") from None
             if event.type == "ERROR":
@@ -358,7 +359,7 @@ def _read_page(what: str, answer: Answer) -> _Page:
     if answer.status != 200:
         raise failure(what, answer)
     try:
-        return _PAGE.decode(answer.body)
+        return decode(_PAGE, answer.body)
     except msgspec.MsgspecError as error:
         raise Malformed(f"{what}: expected a list, found none: {error}") from None
 

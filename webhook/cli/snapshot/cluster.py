@@ -18,6 +18,7 @@ from webhook.config import CertificateSettings
 from webhook.kube import api_server, resources
 from webhook.kube.contexts import Where
 from webhook.kube.errors import ApiError, ApiRefused, NotFound
+from webhook.kube.nesting import decode
 from webhook.kube.pages import pages
 from webhook.kube.session import Session, connect
 from webhook.kube.status import Answer, failure
@@ -26,6 +27,7 @@ from webhook.model.errors import FormatError, GpuTopologyError
 from webhook.state.registered import namespace_of
 
 _PAGE_OBJECTS = 500
+_ANY = msgspec.json.Decoder()
 _ANSWER_BYTES = 16 * 1024 * 1024
 _FORBIDDEN, _NO_SUCH_PATH = 403, 404
 
@@ -277,7 +279,7 @@ async def _ask(session: Session, what: str, path: str) -> Answer:
 
 def _object(answer: Answer) -> Object:
     try:
-        found = msgspec.json.decode(answer.body)
+        found = decode(_ANY, answer.body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return {}
     return found if isinstance(found, dict) else {}
