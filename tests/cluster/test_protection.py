@@ -253,7 +253,8 @@ def test_without_the_policy_who_may_bind_pods_writes_outputs(
     control_plane: ControlPlane, admin: CoreV1Api, opted_in: str
 ) -> None:
     one = new_tenant(control_plane, admin, opted_in, ("create", "pods/binding"), annotations={})
-    assert one.binds("node-1", {"gpu.topology/visible-uuids": "GPU-7"}).status_code == 201
+    answer = one.binds("node-1", {"gpu.topology/visible-uuids": "GPU-7"})
+    assert answer.status_code == 201, answer.text
     assert one.annotation("gpu.topology/visible-uuids") == "GPU-7"
 
 

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from statistics import median
 from typing import Any
 
 import pytest
 from kubernetes.client import CoordinationV1Api, CoreV1Api
+from kubernetes.client.exceptions import NotFoundException
 
 from tests.cluster.api_metrics import asked
 from tests.cluster.hami.cluster import Cluster, topologies
@@ -44,19 +46,23 @@ def written(profile: str, name: str, **spec: Any) -> dict[str, Any]:
 def machines_of(cluster: Cluster) -> Iterator[dict[str, NodeTopology]]:
     """What is on each node: more nodes than there are otherwise, because HAMi binds one pod of a node at a time."""
     plane, more = cluster.control_plane, machines(MORE_NODES)
-    create_nodes(plane, more)
     with plane.client() as client:
         admin, leases = CoreV1Api(client), CoordinationV1Api(client)
-        for topology in more:
-            untaint(admin, topology.node)
-        every = len(topologies()) + MORE_NODES
-        until(lambda: known_nodes(cluster.ours) == [every] * len(cluster.ours.replicas), "replicas that know them")
-        yield {topology.node: topology for topology in (*topologies(), *more)}
-        # In a whole cluster the garbage collector takes what belongs to a Node.
-        for topology in more:
-            admin.delete_node(topology.node)
-            admin.delete_namespaced_config_map(config_map_name(topology.node), NAMESPACE)
-            leases.delete_namespaced_lease(config_map_name(topology.node), NAMESPACE)
+        try:
+            before = known_nodes(cluster.ours)  # other tests share the cluster, and may have left something behind
+            create_nodes(plane, more)
+            for topology in more:
+                untaint(admin, topology.node)
+            every = [known + MORE_NODES for known in before]
+            until(lambda: known_nodes(cluster.ours) == every, f"replicas that know {every} nodes")
+            yield {topology.node: topology for topology in (*topologies(), *more)}
+        finally:
+            # In a whole cluster the garbage collector takes what belongs to a Node.
+            for topology in more:
+                with suppress(NotFoundException):
+                    admin.delete_node(topology.node)
+                    admin.delete_namespaced_config_map(config_map_name(topology.node), NAMESPACE)
+                    leases.delete_namespaced_lease(config_map_name(topology.node), NAMESPACE)
 
 
 def test_no_pod_is_bound_without_its_values_while_replicas_die_and_come_back(
