@@ -69,14 +69,25 @@ class Team:
         return self.seen[-1]
 
     def told(self, name: str, text: str) -> str:
-        """The first Event on the pod with this text, once there is one."""
+        """The first Event on the pod with this text, once there is one.
+
+        Raises:
+            AssertionError: there is none before the deadline; with what is told instead.
+        """
         found: list[str] = []
 
         def is_told() -> bool:
             found[:] = [message for message in self.events(name) if text in message]
             return bool(found)
 
-        until(is_told, f"an Event on {name} with {text!r}")
+        try:
+            until(is_told, f"an Event on {name} with {text!r}")
+        except AssertionError as error:
+            stored = self.pod(name)
+            error.add_note(
+                f"its Events: {self.events(name)}\nit: {stored['spec'].get('nodeName')}, {stored['metadata']}"
+            )
+            raise
         return found[0]
 
     def events(self, name: str) -> list[str]:
