@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from webhook.planner.mirrors import Mirrors
 from webhook.state.cache import FAILING_SECONDS, SILENT_SECONDS
 from webhook.topology.document import format_topology
 from webhook.topology.model import NodeTopology
+from webhook.traffic.document import MOST_CHARACTERS
 
 MAX_AGE = 600.0
 EPOCH = 1_768_469_400.0
@@ -102,6 +104,26 @@ def test_a_follower_hears_of_all_nodes_before_all_pods() -> None:
     told.mirrors.refresh()
     told.mirrors.follow(told.follower)
     assert (sorted(told.follower.heard[:2]), sorted(told.follower.heard[2:])) == (["n1", "n2"], ["a/p1", "a/p2"])
+
+
+@pytest.mark.parametrize(
+    "annotations", [[], {"gpu.topology/traffic": 1}, {"gpu.topology/traffic": ["x"]}], ids=["list", "number", "texts"]
+)
+def test_a_lease_with_annotations_of_another_shape_is_told_and_hides_no_other(annotations: Any) -> None:
+    told = published()
+    manifest = {"metadata": {"annotations": annotations}, "spec": {"renewTime": "2026-01-15T10:00:00.000000Z"}}
+    told.mirrors.leases.put(told.versioned("gpu-topology-n2", manifest))
+    assert list(told.mirrors.leases.values()) == ["gpu-topology-n1"]
+    assert any("Lease gpu-topology-n2: " in line and "annotations" in line for line in told.said), told.said
+
+
+@pytest.mark.parametrize("text", ["", "\0", "x" * (MOST_CHARACTERS + 1)], ids=["empty", "NUL", "long"])
+def test_a_sign_of_life_counts_with_traffic_that_no_agent_writes(text: str) -> None:
+    told = Told()
+    manifest = {"metadata": {"annotations": {"gpu.topology/traffic": text}}, "spec": {"leaseDurationSeconds": 60}}
+    told.mirrors.leases.put(told.versioned("gpu-topology-n1", manifest))
+    (sign,) = told.mirrors.leases.values().values()
+    assert (sign.heartbeat.lasts, sign.traffic) == (60.0, None)
 
 
 def test_the_topology_of_a_node_is_what_its_agent_publishes() -> None:

@@ -16,7 +16,6 @@ import msgspec
 from webhook.kube import resources
 from webhook.kube.resources import Resource
 from webhook.kube.versioned import VersionedObject
-from webhook.model import names
 from webhook.model.errors import FormatError
 from webhook.model.node_names import config_map_name
 from webhook.model.pod import Namespace
@@ -32,9 +31,9 @@ from webhook.state.kept import (
     Heartbeat,
     Packed,
     lease_reader,
-    pack,
     read_config_map,
     read_namespace,
+    read_traffic,
     weigh_namespace,
     weigh_packed,
 )
@@ -42,7 +41,7 @@ from webhook.state.kept import read_node as read_texts
 from webhook.state.parsed import Parsed, parse_annotated, parse_published
 from webhook.state.report import CacheReport
 from webhook.topology.model import NodeTopology
-from webhook.traffic.document import MOST_CHARACTERS, parse_traffic
+from webhook.traffic.document import parse_traffic
 from webhook.traffic.judgement import is_recent
 from webhook.traffic.model import Traffic
 
@@ -67,17 +66,6 @@ class AgentSign(NamedTuple):
     heartbeat: Heartbeat
     traffic: Packed | None
     """The annotation of its Lease; None without, or with one that is too long."""
-
-
-class _LeaseMetadata(msgspec.Struct):
-    annotations: dict[str, str] | None = None
-
-
-class _Lease(msgspec.Struct):
-    metadata: _LeaseMetadata | None = None
-
-
-_LEASE = msgspec.json.Decoder(_Lease)
 
 
 class _Status(msgspec.Struct):
@@ -334,11 +322,7 @@ def _read_sign(
     before: AgentSign | None,
 ) -> AgentSign:
     heartbeat = read(document, name, before.heartbeat if before else None)
-    metadata = _LEASE.decode(document).metadata
-    text = ((metadata.annotations if metadata else None) or {}).get(names.TRAFFIC, "")
-    if not text or len(text) > MOST_CHARACTERS or "\0" in text:
-        return AgentSign(heartbeat, None)
-    return AgentSign(heartbeat, pack(before.traffic if before else None, text))
+    return AgentSign(heartbeat, read_traffic(document, name, before.traffic if before else None))
 
 
 def _weigh_sign(sign: AgentSign) -> int:

@@ -14,6 +14,7 @@ from webhook.model.lease import is_led, renewed_at
 from webhook.model.pod import Namespace
 from webhook.model.shape import shape_problem
 from webhook.state.cache import Document, Limit
+from webhook.traffic.document import MOST_CHARACTERS as MOST_TRAFFIC_CHARACTERS
 
 _T = TypeVar("_T")
 MOST_CHARACTERS = 256 * 1024
@@ -93,7 +94,16 @@ class _LeaseSpec(msgspec.Struct, rename="camel"):
     lease_duration_seconds: int | None = None
 
 
+class _TrafficAnnotation(msgspec.Struct):
+    traffic: str | None = msgspec.field(default=None, name=names.TRAFFIC)
+
+
+class _LeaseMetadata(msgspec.Struct):
+    annotations: _TrafficAnnotation | None = None
+
+
 class _Lease(msgspec.Struct):
+    metadata: _LeaseMetadata | None = None
     spec: _LeaseSpec | None = None
 
 
@@ -142,6 +152,23 @@ def read_node(document: Document, name: str, before: Packed | None) -> Packed:
     for key, text in ((names.HAMI_NODE_REGISTER, found.register), (names.HAMI_NODE_SCORE, found.score or "")):
         _check_length(f"Node {name}: annotation {key}", text)
     return pack(before, found.register, found.score or "")
+
+
+def read_traffic(document: Document, name: str, before: Packed | None) -> Packed | None:
+    """What an agent says of traffic in the annotation of its Lease.
+
+    Returns:
+        None without the annotation, and where it is longer than an agent writes or holds NUL: whether the agent is
+        alive does not depend on it.
+
+    Raises:
+        ManifestError: it is no Lease.
+    """
+    metadata = _decode(document, _Lease, f"Lease {name}").metadata
+    text = metadata.annotations.traffic if metadata and metadata.annotations else None
+    if not text or len(text) > MOST_TRAFFIC_CHARACTERS or "\0" in text:
+        return None
+    return pack(before, text)
 
 
 def lease_reader(
