@@ -9,8 +9,9 @@ from tests.acceptance.logs import BROKEN, UNREAD, WITH_LINKS, WITHOUT_LINKS
 from tests.topology.machines import a100_pcie_bridged
 from webhook.acceptance import steps
 from webhook.acceptance.judge import Seen, verdicts
+from webhook.acceptance.machine import machine_of
 from webhook.acceptance.model import Ran, Verdict, Word
-from webhook.acceptance.pods import CONTROL, EXCLUSIVE, NODE_PEERS, POD_PEERS, PodCase
+from webhook.acceptance.pods import CONTROL, EXCLUSIVE, HAMI, KUBERNETES, NODE_PEERS, POD_PEERS, PodCase
 from webhook.topology.document import format_topology
 from webhook.topology.matrix import format_matrix, matrix
 
@@ -145,6 +146,17 @@ def test_a_document_that_is_none(text: str) -> None:
     files = (steps.REPORT, steps.TRAINING, steps.TRAINING_PLAIN, steps.TRAINING_WITHOUT, steps.TOPOLOGY)
     found = verdicts(Seen(ended(), dict.fromkeys(files, text.encode())))
     assert {each.verdict for each in found} == {Word.NOT_TRIED}
+
+
+@pytest.mark.parametrize("answer", [b"", b"[]", b"\xff", b'{"serverVersion": ' + b"[" * 9999, b'{"serverVersion": 3}'])
+def test_a_version_that_is_none(answer: bytes) -> None:
+    machine = machine_of(Seen({}, {KUBERNETES: answer, HAMI: answer}))
+    assert (machine.kubernetes, machine.hami) == ("", "")
+
+
+def test_the_version_of_the_api_server_and_not_of_kubectl() -> None:
+    answer = b'{"clientVersion": {"gitVersion": "v1.35.0"}, "serverVersion": {"gitVersion": "v1.36.3"}}'
+    assert machine_of(Seen({}, {KUBERNETES: answer})).kubernetes == "1.36.3"
 
 
 def of_pods(injected: tuple[str, ...], control: tuple[str, ...]) -> Verdict:

@@ -12,6 +12,7 @@ from webhook.acceptance.model import Ran, Verdict, Word
 from webhook.acceptance.nccl_log import NcclLog, read_nccl_log
 from webhook.acceptance.pods import CONTROL, EXCLUSIVE, NODE_PEERS, POD_PEERS, PodCase
 from webhook.model.errors import FormatError
+from webhook.model.nesting import decode
 from webhook.printable import fitted
 from webhook.remap.verdict import ExitCode
 from webhook.topology.document import parse_topology
@@ -19,6 +20,7 @@ from webhook.topology.matrix import UNKNOWN, matrix
 from webhook.topology.model import NodeTopology
 from webhook.topology.readers.recognise import read_topology
 
+_ANY = msgspec.json.Decoder()
 _GOOD = "as-expected"
 _NO_CLUSTER = "no namespace of a cluster was named: --namespace"
 SLOWER, AS_FAST = 1.02, 1.05
@@ -43,8 +45,8 @@ class Seen:
     def document(self, name: str) -> dict[str, Any]:
         """A file with a JSON object; empty if it is none."""
         try:
-            found = msgspec.json.decode(self.files.get(name, b""))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            found = decode(_ANY, self.files.get(name, b""))
+        except msgspec.DecodeError:
             return {}
         return found if isinstance(found, dict) else {}
 

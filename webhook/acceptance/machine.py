@@ -10,6 +10,7 @@ from webhook.acceptance.judge import Seen
 from webhook.acceptance.model import Machine
 from webhook.acceptance.pods import CASES, HAMI, KUBERNETES, Cluster
 from webhook.model.errors import FormatError
+from webhook.model.nesting import decode
 from webhook.model.version import Version
 from webhook.state.detected import hami_version, kubernetes_version
 
@@ -18,6 +19,7 @@ class _KubectlVersion(msgspec.Struct, rename={"server": "serverVersion"}):
     server: msgspec.Raw
 
 
+_KUBECTL_VERSION = msgspec.json.Decoder(_KubectlVersion)
 _KEPT = frozenset({"localhost", "this-node", "default", "node"})
 """Words that name no one, and stand in many texts."""
 
@@ -52,8 +54,8 @@ def _of_server(answer: bytes) -> Version:
         FormatError: it says none.
     """
     try:
-        found = msgspec.json.decode(answer, type=_KubectlVersion)
-    except msgspec.MsgspecError as error:
+        found = decode(_KUBECTL_VERSION, answer)
+    except msgspec.DecodeError as error:
         raise FormatError("kubectl version", expected="serverVersion", found=str(error)) from None
     return kubernetes_version(found.server)
 

@@ -20,6 +20,7 @@ from webhook.explain.findings import Finding, Reach, Report, Verdict
 from webhook.explain.opting import INJECTED, OPTED_IN
 from webhook.explain.standing import standing_of
 from webhook.model import names
+from webhook.model.nesting import decode
 from webhook.model.outcome import Refused
 from webhook.model.pod import MalformedPod, Metadata, Pod, PodSpec
 from webhook.printable import fitted
@@ -138,8 +139,8 @@ def _owner(pod: Pod) -> str:
     """Of a ReplicaSet of a Deployment the Deployment: its name ends with a hash that is a label of its pods."""
     raw = bytes((pod.metadata or Metadata()).owner_references_json)
     try:
-        owners = _OWNERS.decode(raw) if raw and raw != b"null" else []
-    except msgspec.MsgspecError:  # of a file
+        owners = decode(_OWNERS, raw) if raw and raw != b"null" else []
+    except msgspec.DecodeError:  # of a file
         return ""
     owner = next((each for each in owners if each.controller), owners[0] if owners else None)
     if owner is None:

@@ -18,6 +18,7 @@ from webhook.explain.standing import NO_SIGNS, PlannerSigns, planner_signs
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError, GpuTopologyError, ManifestError
+from webhook.model.nesting import decode
 from webhook.model.pod import Namespace, Pod
 from webhook.model.shape import shape_problem
 from webhook.model.timestamp import parse_timestamp
@@ -178,8 +179,8 @@ def known_pod(document: Object) -> KnownPod:
     document["metadata"].setdefault("namespace", names.DEFAULT_NAMESPACE)
     text = msgspec.json.encode(document)
     try:
-        pod = _POD.decode(text)
-    except msgspec.MsgspecError as error:
+        pod = decode(_POD, text)
+    except msgspec.DecodeError as error:
         raise ManifestError(f"pod {'/'.join(identity(document))}: {shape_problem(error)}") from None
     phase = pod.status.phase if pod.status else None
     namespace = (pod.metadata.namespace if pod.metadata else None) or names.DEFAULT_NAMESPACE

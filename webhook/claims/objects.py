@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from webhook.model.errors import FormatError
+from webhook.model.nesting import decode
 from webhook.model.pod import Fields, Quantity
 from webhook.model.shape import shape_problem
 
@@ -249,11 +250,9 @@ def decode_slice(document: bytes, source: str) -> ResourceSlice:
 
 def _decode(decoder: msgspec.json.Decoder[T], document: bytes, source: str, expected: str) -> T:
     try:
-        return decoder.decode(document)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode(decoder, document)
+    except msgspec.DecodeError as error:
         raise FormatError(source, expected=expected, found=shape_problem(error)) from None
-    except RecursionError:
-        raise FormatError(source, expected=expected, found="JSON that is nested too deep") from None
 
 
 _CLAIM = msgspec.json.Decoder(ResourceClaim)

@@ -11,6 +11,7 @@ from webhook.explain.standing import PlannerSigns, Standing
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
+from webhook.model.nesting import decode
 from webhook.model.options import resolve_options
 from webhook.model.pod import Fields, MalformedPod, Namespace, Pod, PodSpec
 from webhook.resolve.node import Sources
@@ -139,6 +140,9 @@ class _Pod(Fields):
     spec: _Spec | None = None
 
 
+_POD = msgspec.json.Decoder(_Pod)
+
+
 def containers_with_env_from(pod: bytes) -> frozenset[str]:
     """The names of the containers that take variables from ConfigMaps or Secrets as a whole.
 
@@ -149,8 +153,8 @@ def containers_with_env_from(pod: bytes) -> frozenset[str]:
         MalformedPod: a field has another type than in a pod.
     """
     try:
-        spec = msgspec.json.decode(pod, type=_Pod).spec or _Spec()
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        spec = decode(_POD, pod).spec or _Spec()
+    except msgspec.DecodeError as error:
         raise MalformedPod(str(error)) from None
     both = (*(spec.init_containers or ()), *(spec.containers or ()))
     return frozenset(container.name for container in both if container.env_from)

@@ -8,6 +8,7 @@ import msgspec
 
 from webhook.model import names
 from webhook.model.lease import is_led, lasts, renewed_at
+from webhook.model.nesting import decode
 from webhook.model.pod import Fields, MalformedPod
 from webhook.model.timestamp import parse_timestamp
 from webhook.printable import fitted
@@ -63,6 +64,9 @@ class _Pod(Fields):
     status: _Status | None = None
 
 
+_POD = msgspec.json.Decoder(_Pod)
+
+
 def standing_of(pod: bytes) -> Standing:
     """What the status of a pod says.
 
@@ -73,8 +77,8 @@ def standing_of(pod: bytes) -> Standing:
         MalformedPod: a field has another type than in a pod.
     """
     try:
-        status = msgspec.json.decode(pod, type=_Pod).status or _Status()
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        status = decode(_POD, pod).status or _Status()
+    except msgspec.DecodeError as error:
         raise MalformedPod(str(error)) from None
     found = {condition.type: condition for condition in status.conditions or ()}
     return Standing(

@@ -8,10 +8,10 @@ import msgspec
 
 from webhook.kube.contexts import Where
 from webhook.kube.errors import ApiRefused, Conflict, Malformed, NotFound
-from webhook.kube.nesting import decode
 from webhook.kube.session import APPLY, JSON, MERGE, Session, connect
 from webhook.kube.status import failure
 from webhook.model import names
+from webhook.model.nesting import decode_answer
 
 SECONDS = 10.0
 """For one request."""
@@ -224,8 +224,8 @@ class ApiServer:
         if not 200 <= answer.status < 300:
             raise failure(what, answer)
         try:
-            return decode(_OBJECT, answer.body)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return decode_answer(_OBJECT, answer.body)
+        except msgspec.DecodeError:
             raise Malformed(f"{what}: expected an object from the API server, found something else") from None
 
 

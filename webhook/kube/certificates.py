@@ -15,11 +15,13 @@ from certs.requests import Answer, Create, Get, List, Patch, PatchType, Replace,
 from webhook.kube.errors import ApiError, Conflict, NotFound
 from webhook.kube.session import JSON, Session
 from webhook.kube.status import failure
+from webhook.model.nesting import decode_answer
 
 SECONDS = 10.0
 """For one request."""
 ANSWER_BYTES = 16 * 1024 * 1024
 """A MutatingWebhookConfiguration or a list of Leases; etcd refuses objects above 1.5 MiB."""
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 
 class CertificateRequests:
@@ -54,7 +56,7 @@ class CertificateRequests:
             at = _date(answer.headers)
             if not 200 <= answer.status < 300:
                 raise failure(what, answer)
-            return Answer(msgspec.json.decode(answer.body, type=dict[str, Any]), at)
+            return Answer(decode_answer(_OBJECT, answer.body), at)
         except NotFound as error:
             if isinstance(request, Get):
                 return Answer(None, at)
@@ -63,7 +65,7 @@ class CertificateRequests:
             raise WrittenMeanwhile(str(error)) from None
         except ApiError as error:
             raise ApiFailure(str(error)) from None
-        except (msgspec.MsgspecError, UnicodeDecodeError):  # never its text, which may be a Secret
+        except msgspec.DecodeError:  # never its text, which may be a Secret
             raise ApiFailure(f"{what}: expected an object from the API server, found something else") from None
 
 

@@ -10,10 +10,12 @@ import msgspec
 from webhook.kube.errors import Malformed, NotFound
 from webhook.kube.session import Session
 from webhook.kube.status import failure
+from webhook.model.nesting import decode_answer
 
 ANSWER_BYTES = 1024 * 1024
 
 Lease = dict[str, Any]
+_LEASE = msgspec.json.Decoder(Lease)
 
 
 class LeaderLease:
@@ -60,6 +62,6 @@ class LeaderLease:
         if not 200 <= answer.status < 300:
             raise failure(what, answer)
         try:
-            return msgspec.json.decode(answer.body, type=Lease)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return decode_answer(_LEASE, answer.body)
+        except msgspec.DecodeError:
             raise Malformed(f"{what}: expected an object from the API server, found something else") from None

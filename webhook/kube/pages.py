@@ -7,9 +7,9 @@ from urllib.parse import quote
 import msgspec
 
 from webhook.kube.errors import AnswerTooLong, Malformed
-from webhook.kube.nesting import decode
 from webhook.kube.session import Session
 from webhook.kube.status import Answer, failure
+from webhook.model.nesting import decode_answer
 
 PAGE_OBJECTS = 50
 PAGE_BYTES = 16 * 1024 * 1024
@@ -60,8 +60,8 @@ async def pages(session: Session, what: str, path: str, *, objects: int = PAGE_O
         if answer.status != 200:
             raise failure(what, answer)
         try:
-            found = decode(_LIST, answer.body)
-        except msgspec.MsgspecError as error:
+            found = decode_answer(_LIST, answer.body)
+        except msgspec.DecodeError as error:
             raise Malformed(f"{what}: expected a list, found none: {error}") from None
         yield Page(answer, found.items or [])
         if not found.metadata.continue_:

@@ -12,6 +12,7 @@ from webhook.kube.session import Session
 from webhook.kube.status import failure
 from webhook.model import names
 from webhook.model.errors import PodsUnreadable
+from webhook.model.nesting import decode_answer
 from webhook.model.object_names import OBJECT
 
 PAGE_BYTES = 16 * 1024 * 1024
@@ -84,8 +85,8 @@ class LivePods:
             if answer.status != 200:
                 raise failure(what, answer)
             try:
-                page = _PAGE.decode(answer.body)
-            except msgspec.MsgspecError as error:
+                page = decode_answer(_PAGE, answer.body)
+            except msgspec.DecodeError as error:
                 raise Malformed(f"{what}: expected a list, found none: {error}") from None
             pods += map(bytes, page.items or ())
             following = f"&continue={_query(page.metadata.continue_)}" if page.metadata.continue_ else None

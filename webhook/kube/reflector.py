@@ -18,11 +18,11 @@ from urllib.parse import quote
 import msgspec
 
 from webhook.kube.errors import AnswerTooLong, ApiError, ApiServerAway, Expired, Malformed, NotServed
-from webhook.kube.nesting import decode
 from webhook.kube.resources import Resource
 from webhook.kube.session import Session
 from webhook.kube.status import Answer, failure, failure_of_event, is_of_the_api_server
 from webhook.kube.versioned import VersionedObject, read_versioned
+from webhook.model.nesting import decode_answer
 from webhook.printable import printable
 
 FIRST_PAGE, MOST_PER_PAGE = 20, 500
@@ -304,8 +304,8 @@ class Reflector:
         pace = _Pace(hurry=True)
         async for line in lines:
             try:
-                event = decode(_EVENT, line)
-            except msgspec.MsgspecError as error:
+                event = decode_answer(_EVENT, line)
+            except msgspec.DecodeError as error:
                 raise Malformed(f"{what}: expected an event, found none: {error}") from None
             if event.type == "ERROR":
                 raise failure_of_event(what, event.object)
@@ -316,7 +316,7 @@ class Reflector:
     def _take(self, what: str, event: _Event) -> None:
         if event.type == "BOOKMARK":
             try:
-                version = int(_BOOKMARK.decode(event.object).metadata.resource_version)
+                version = int(decode_answer(_BOOKMARK, event.object).metadata.resource_version)
             except ValueError as error:
                 raise Malformed(f"{what}: expected a bookmark, found none: {error}") from None
             self._mirror.caught_up(version)
@@ -359,8 +359,8 @@ def _read_page(what: str, answer: Answer) -> _Page:
     if answer.status != 200:
         raise failure(what, answer)
     try:
-        return decode(_PAGE, answer.body)
-    except msgspec.MsgspecError as error:
+        return decode_answer(_PAGE, answer.body)
+    except msgspec.DecodeError as error:
         raise Malformed(f"{what}: expected a list, found none: {error}") from None
 
 

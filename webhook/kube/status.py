@@ -8,6 +8,7 @@ import msgspec
 
 from webhook.kube.errors import ApiError, ApiRefused, ApiServerAway, Conflict, Denied, Expired, NotFound
 from webhook.model.errors import shorten
+from webhook.model.nesting import decode
 from webhook.printable import fitted, printable
 
 _LATER = frozenset({401, 408, 429})
@@ -71,8 +72,8 @@ def failure_of_event(what: str, document: msgspec.Raw) -> ApiError:
 
 
 def _read(body: bytes) -> _Status:
-    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-        return _DECODER.decode(body)
+    with contextlib.suppress(msgspec.DecodeError):
+        return decode(_DECODER, body)
     return _Status()
 
 

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from webhook.model.nesting import decode
+
 
 class VersionedObject(NamedTuple):
     """One state of one object."""
@@ -38,9 +40,9 @@ def read_versioned(document: bytes | msgspec.Raw, *, all_namespaces: bool = Fals
         all_namespaces: Whether the collection has objects of several namespaces. Then ``namespace/name`` is the name.
 
     Raises:
-        ValueError: it has no name, no version, or not the namespace that it needs. msgspec's errors are such.
+        ValueError: it has no name, no version, or not the namespace that it needs. msgspec.DecodeError is such.
     """
-    metadata = _DECODER.decode(document).metadata
+    metadata = decode(_DECODER, document).metadata
     name = metadata.name
     if all_namespaces:
         if not metadata.namespace:

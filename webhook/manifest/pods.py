@@ -6,8 +6,11 @@ from typing import Any
 import msgspec
 
 from webhook.model.errors import ManifestError
+from webhook.model.nesting import decode
 from webhook.model.pod import Metadata, Pod
 from webhook.model.shape import shape_problem
+
+_POD = msgspec.json.Decoder(Pod)
 
 
 def to_json(document: Any, source: str = "the manifest") -> bytes:
@@ -39,8 +42,8 @@ def decode_pod(document: bytes, source: str) -> Pod:
         ManifestError: a field has another type than in a pod, or a text is none.
     """
     try:
-        return msgspec.json.decode(document, type=Pod)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode(_POD, document)
+    except msgspec.DecodeError as error:
         raise ManifestError(f"{source}: {shape_problem(error)}") from None
 
 

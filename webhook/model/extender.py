@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from webhook.model.errors import GpuTopologyError
+from webhook.model.nesting import decode
 from webhook.model.pod import is_present
 from webhook.model.shape import shape_problem
 
@@ -76,15 +77,13 @@ def decode_question(body: bytes) -> ExtenderQuestion:
         MalformedQuestion: there is none, or its nodes cannot be told.
     """
     try:
-        found = _ARGUMENTS.decode(body)
+        found = decode(_ARGUMENTS, body)
         if found.names is not None or not is_present(found.nodes):
             return ExtenderQuestion(found.pod, found.names or [], None)
-        listed = _NODES.decode(found.nodes).items or []
-        documents = {_NODE.decode(node).metadata.name: node for node in listed}
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        listed = decode(_NODES, found.nodes).items or []
+        documents = {decode(_NODE, node).metadata.name: node for node in listed}
+    except msgspec.DecodeError as error:
         raise MalformedQuestion(f"request body: {shape_problem(error)}") from None
-    except RecursionError:
-        raise MalformedQuestion("request body: expected ExtenderArgs, found JSON that is nested too deep") from None
     return ExtenderQuestion(found.pod, list(documents), documents)
 
 

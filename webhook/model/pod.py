@@ -13,6 +13,7 @@ import msgspec
 
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
+from webhook.model.nesting import decode
 from webhook.model.shape import shape_problem
 from webhook.printable import fitted
 
@@ -540,11 +541,9 @@ def _decode(raw: msgspec.Raw, decoder: msgspec.json.Decoder[_T], place: str) -> 
     if not is_present(raw):
         return None
     try:
-        return decoder.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode(decoder, raw)
+    except msgspec.DecodeError as error:
         raise MalformedPod(f"{fitted(place)}: {shape_problem(error)}") from None
-    except RecursionError:
-        raise MalformedPod(f"{place}: expected what a pod has there, found JSON that is nested too deep") from None
 
 
 _ENV = msgspec.json.Decoder(list[EnvVar])

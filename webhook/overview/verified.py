@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from webhook.model import names
+from webhook.model.nesting import decode
 from webhook.model.pod import Fields
 from webhook.overview.model import Verified
 
@@ -49,8 +50,8 @@ def verified(document: bytes) -> tuple[Verified, str]:
     if b'"initContainerStatuses"' not in document:
         return Verified.UNKNOWN, ""
     try:
-        status = _DECODER.decode(document).status or _PodStatus()
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        status = decode(_DECODER, document).status or _PodStatus()
+    except msgspec.DecodeError:
         return Verified.UNKNOWN, ""
     return _judged([found for found in status.init_container_statuses or () if _is_program(found)])
 

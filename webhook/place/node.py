@@ -6,6 +6,7 @@ import msgspec
 
 from webhook.model import names
 from webhook.model.errors import FormatError, ManifestError
+from webhook.model.nesting import decode
 from webhook.model.pod import Fields, Quantity
 from webhook.model.shape import shape_problem
 from webhook.place.amounts import Amounts, read_amounts
@@ -70,11 +71,9 @@ def read_node(document: bytes | bytearray | memoryview, name: str, before: NodeR
         ManifestError: it is no Node.
     """
     try:
-        found = _DECODER.decode(document)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        found = decode(_DECODER, document)
+    except msgspec.DecodeError as error:
         raise ManifestError(f"Node {name}: {shape_problem(error)}") from None
-    except RecursionError:
-        raise ManifestError(f"Node {name}: it is nested too deeply") from None
     metadata, spec = found.metadata, found.spec or _Spec()
     registered = _registered(metadata.annotations or {}, name)
     cordoned = {uuid.strip() for uuid in (metadata.annotations or {}).get(names.HAMI_DEVICE_CORDON, "").split(",")}

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from webhook.model import names
+from webhook.model.nesting import decode
 
 MOST_CHARACTERS = 32 * 1024
 MOST_CARDS = 256
@@ -77,8 +78,8 @@ def read_placed(annotations: Mapping[str, str]) -> Placed | None:
     if text is None or len(text) > MOST_CHARACTERS:
         return None
     try:
-        placed = _DECODER.decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        placed = decode(_DECODER, text)
+    except msgspec.DecodeError:
         return None
     return placed if _is_possible(placed) else None
 

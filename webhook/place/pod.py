@@ -9,6 +9,7 @@ from webhook.allocation.hami import counted_cards
 from webhook.model import names
 from webhook.model.choices import Placement
 from webhook.model.errors import ManifestError
+from webhook.model.nesting import decode
 from webhook.model.pod import Fields, Pod, Quantity
 from webhook.model.shape import shape_problem
 from webhook.place.amounts import Amounts, greatest, read_amounts, total
@@ -180,12 +181,10 @@ def read_pod(document: bytes | bytearray | memoryview, name: str, before: PodRec
         ManifestError: it is no pod.
     """
     try:
-        found = _DECODER.decode(document)
+        found = decode(_DECODER, document)
         record = _record(found, document)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise ManifestError(f"pod {name}: {shape_problem(error)}") from None
-    except RecursionError:
-        raise ManifestError(f"pod {name}: it is nested too deeply") from None
     return before if before == record else record
 
 
@@ -246,7 +245,7 @@ def _unbound(found: _Pod, document: bytes | bytearray | memoryview) -> UnboundPo
     metadata, spec = found.metadata, found.spec
     conditions = {each.type: each for each in (found.status.conditions if found.status else None) or ()}
     return UnboundPod(
-        pod=_AS_ADMITTED.decode(bytes(document)),
+        pod=decode(_AS_ADMITTED, bytes(document)),
         version=metadata.resource_version,
         gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
         priority=spec.priority or 0,

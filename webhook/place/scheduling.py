@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from webhook.model.nesting import decode
 from webhook.model.pod import is_present
 from webhook.place.amounts import PODS, Amounts
 
@@ -124,12 +125,12 @@ def _node_needs(selector: bytes, affinity: bytes, tolerations: bytes) -> NodeNee
             None if required is None else _bounded(required.terms or ()),
             _decode(_TOLERATIONS, tolerations) or (),
         )
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except msgspec.DecodeError:
         return NodeNeeds({}, (), ())
 
 
 def _decode(decoder: msgspec.json.Decoder[_T], text: bytes) -> _T | None:
-    return decoder.decode(text) if is_present(msgspec.Raw(text)) else None
+    return decode(decoder, text) if is_present(msgspec.Raw(text)) else None
 
 
 def _bounded(terms: tuple[_Term, ...]) -> tuple[_Term, ...]:

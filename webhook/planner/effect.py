@@ -6,8 +6,10 @@ from typing import Any
 import msgspec
 from jsonpointer import JsonPointerException, resolve_pointer
 
+from webhook.model.nesting import decode
 from webhook.model.patch import Operation
 
+_ANY = msgspec.json.Decoder()
 _UID = "/metadata/uid"
 
 
@@ -15,8 +17,11 @@ def has_effect(document: bytes | msgspec.Raw, operations: Sequence[Operation]) -
     """Whether it is the pod that they test for, and each value that they set stands there; not so if they set none.
 
     Entries of lists are not looked at, because others shift them.
+
+    Raises:
+        msgspec.DecodeError: it is no JSON.
     """
-    pod: Any = msgspec.json.decode(document)
+    pod = decode(_ANY, document)
     wanted = [one for one in operations if one.op in ("add", "replace") and not _is_entry(one.path)]
     same = [one for one in operations if one.op == "test" and one.path == _UID]
     return bool(wanted) and all(_stands(pod, one) for one in (*same, *wanted))

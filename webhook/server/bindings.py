@@ -23,6 +23,7 @@ from webhook.config import AdmitPolicy
 from webhook.model.binding import Binding, BindOutcome, BindReason
 from webhook.model.binding_review import BindingRequest, decode_binding_review, encode_binding_reply
 from webhook.model.errors import ClaimsUnreadable, PodsUnreadable, TooManyPodReads
+from webhook.model.nesting import decode_answer
 from webhook.model.outcome import Kind
 from webhook.model.pod import MalformedPod, Namespace, Pod
 from webhook.printable import fitted
@@ -185,6 +186,6 @@ class _Reading:
 
 def _decode(document: bytes, source: str) -> Pod:
     try:
-        return _decoder.decode(document)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode_answer(_decoder, document)
+    except msgspec.DecodeError as error:
         raise MalformedPod(f"{fitted(source)}: expected a pod, found something else: {error}") from None

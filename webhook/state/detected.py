@@ -8,6 +8,7 @@ import msgspec
 from webhook.config import HAMI_RESOURCES
 from webhook.model import names
 from webhook.model.errors import FormatError
+from webhook.model.nesting import decode
 from webhook.model.version import Version
 
 OVERRULE = "Set cluster.hamiVersion in the configuration"
@@ -70,6 +71,11 @@ class _KubernetesVersion(msgspec.Struct, rename="camel"):
     git_version: str
 
 
+_DEPLOYMENTS = msgspec.json.Decoder(_Deployments)
+_DEVICE_CLASSES = msgspec.json.Decoder(_DeviceClasses)
+_KUBERNETES_VERSION = msgspec.json.Decoder(_KubernetesVersion)
+
+
 def kubernetes_version(answer: bytes) -> Version:
     """The version in the answer of ``/version``.
 
@@ -77,7 +83,7 @@ def kubernetes_version(answer: bytes) -> Version:
         FormatError: there is none.
     """
     source = "version of Kubernetes"
-    return Version.parse(_decode(answer, _KubernetesVersion, source, "gitVersion").git_version, source=source)
+    return Version.parse(_decode(answer, _KUBERNETES_VERSION, source, "gitVersion").git_version, source=source)
 
 
 def hami_version(answer: bytes) -> Version:
@@ -128,20 +134,20 @@ def claimed_resources(answer: bytes) -> tuple[frozenset[str], bool]:
     Raises:
         FormatError: it is none.
     """
-    classes = _decode(answer, _DeviceClasses, "DeviceClasses", "DeviceClasses").items or []
+    classes = _decode(answer, _DEVICE_CLASSES, "DeviceClasses", "DeviceClasses").items or []
     has_hami = any(served.metadata.name == names.HAMI_DEVICE_CLASS for served in classes)
     named = {served.spec.extended_resource_name for served in classes if served.spec.extended_resource_name}
     return frozenset(named | {HAMI_RESOURCES.count} if has_hami else named), has_hami
 
 
 def _deployments(answer: bytes, source: str) -> list[_Deployment]:
-    return _decode(answer, _Deployments, source, "Deployments").items or []
+    return _decode(answer, _DEPLOYMENTS, source, "Deployments").items or []
 
 
-def _decode(answer: bytes, kind: type[T], source: str, expected: str) -> T:
+def _decode(answer: bytes, decoder: msgspec.json.Decoder[T], source: str, expected: str) -> T:
     try:
-        return msgspec.json.decode(answer, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return decode(decoder, answer)
+    except msgspec.DecodeError as error:
         raise FormatError(source, expected=expected, found=str(error)) from None
 
 

@@ -11,6 +11,7 @@ import msgspec
 from webhook.model import names
 from webhook.model.errors import FormatError, ManifestError
 from webhook.model.lease import is_led, renewed_at
+from webhook.model.nesting import decode
 from webhook.model.pod import Namespace
 from webhook.model.shape import shape_problem
 from webhook.state.cache import Document, Limit
@@ -107,6 +108,10 @@ class _Lease(msgspec.Struct):
     spec: _LeaseSpec | None = None
 
 
+_NAMESPACE = msgspec.json.Decoder(_Namespace)
+_CONFIG_MAP = msgspec.json.Decoder(_ConfigMap)
+_NODE = msgspec.json.Decoder(_Node)
+_LEASE = msgspec.json.Decoder(_Lease)
 NO_TEXTS = Packed(b"", b"")
 """Of a Node that HAMi has not annotated."""
 
@@ -120,7 +125,7 @@ def read_namespace(document: Document, name: str, before: Namespace | None) -> N
     Raises:
         ManifestError: it is no namespace.
     """
-    metadata = _decode(document, _Namespace, f"namespace {name}").metadata
+    metadata = _decode(document, _NAMESPACE, f"namespace {name}").metadata
     found = Namespace(name, _ours(metadata.labels), _ours(metadata.annotations))
     return before if before == found else found
 
@@ -132,7 +137,7 @@ def read_config_map(document: Document, name: str, before: Packed | None) -> Pac
         ManifestError: it is no ConfigMap.
         FormatError: it has none, or a longer one than :data:`MOST_CHARACTERS`.
     """
-    data = _decode(document, _ConfigMap, f"ConfigMap {name}").data
+    data = _decode(document, _CONFIG_MAP, f"ConfigMap {name}").data
     if data is None or data.topology is None:
         raise FormatError(f"ConfigMap {name}: data", expected=names.TOPOLOGY_KEY, found="none of that name")
     _check_length(f"ConfigMap {name}: data {names.TOPOLOGY_KEY}", data.topology)
@@ -146,7 +151,7 @@ def read_node(document: Document, name: str, before: Packed | None) -> Packed:
         ManifestError: it is no Node.
         FormatError: an annotation is longer than :data:`MOST_CHARACTERS`.
     """
-    found = _decode(document, _Node, f"Node {name}").metadata.annotations
+    found = _decode(document, _NODE, f"Node {name}").metadata.annotations
     if found is None or not found.register:
         return NO_TEXTS
     for key, text in ((names.HAMI_NODE_REGISTER, found.register), (names.HAMI_NODE_SCORE, found.score or "")):
@@ -164,7 +169,7 @@ def read_traffic(document: Document, name: str, before: Packed | None) -> Packed
     Raises:
         ManifestError: it is no Lease.
     """
-    metadata = _decode(document, _Lease, f"Lease {name}").metadata
+    metadata = _decode(document, _LEASE, f"Lease {name}").metadata
     text = metadata.annotations.traffic if metadata and metadata.annotations else None
     if not text or len(text) > MOST_TRAFFIC_CHARACTERS or "\0" in text:
         return None
@@ -187,7 +192,7 @@ def lease_reader(
     """
 
     def read(document: Document, name: str, before: Heartbeat | None) -> Heartbeat:
-        spec = _decode(document, _Lease, f"Lease {name}").spec or _LeaseSpec()
+        spec = _decode(document, _LEASE, f"Lease {name}").spec or _LeaseSpec()
         renewed, lasts = spec.renew_time or "", float(max(0, spec.lease_duration_seconds or 0))
         if before and before.renewed == renewed:
             return before if before.lasts == lasts else before._replace(lasts=lasts)
@@ -216,7 +221,7 @@ def planner_reader(
 
     def read(document: Document, name: str, before: Heartbeat | None) -> Heartbeat:
         found = read_any(document, name, before)
-        spec = _decode(document, _Lease, f"Lease {name}").spec
+        spec = _decode(document, _LEASE, f"Lease {name}").spec
         lasts = min(found.lasts, LONGEST_LEASE) if spec and is_led(spec.holder_identity) else 0.0
         is_seen = before is not None and before.renewed != found.renewed and found.age < inf
         return found._replace(lasts=lasts, age=0.0 if is_seen else found.age)
@@ -266,8 +271,8 @@ def _seconds(text: str) -> float | None:
     return renewed.timestamp() if renewed else None
 
 
-def _decode(document: Document, kind: type[_T], source: str) -> _T:
+def _decode(document: Document, decoder: msgspec.json.Decoder[_T], source: str) -> _T:
     try:
-        return msgspec.json.decode(document, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return decode(decoder, document)
+    except msgspec.DecodeError as error:
         raise ManifestError(f"{source}: {shape_problem(error)}") from None

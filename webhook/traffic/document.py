@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from webhook.model.errors import FormatError
+from webhook.model.nesting import decode
 from webhook.model.shape import shape_problem
 from webhook.model.timestamp import format_timestamp, parse_timestamp
 from webhook.traffic.model import Traffic, Window
@@ -72,11 +73,9 @@ def parse_traffic(text: str, source: str) -> Traffic:
     """
     _check(len(text) <= MOST_CHARACTERS, source, f"at most {MOST_CHARACTERS} characters", len(text))
     try:
-        found = _DECODER.decode(text)
-    except (msgspec.MsgspecError, UnicodeError) as error:
+        found = decode(_DECODER, text)
+    except msgspec.DecodeError as error:
         raise FormatError(source, expected="traffic of GPUs in JSON", found=shape_problem(error)) from None
-    except RecursionError:
-        raise FormatError(source, expected="traffic of GPUs in JSON", found="nested too deeply") from None
     at = parse_timestamp(found.at)
     _check(at is not None, source, "at: a time of RFC 3339", found.at)
     _check_seconds(found.seconds, f"{source}: seconds")

@@ -6,6 +6,7 @@ import msgspec
 
 from webhook.model import names
 from webhook.model.errors import FormatError, ManifestError
+from webhook.model.nesting import decode
 from webhook.model.shape import shape_problem
 from webhook.verify.report import BandwidthReport
 
@@ -36,12 +37,12 @@ def parse_report(data: bytes, *, source: str) -> BandwidthReport:
     if len(data) > MAX_BYTES:
         raise FormatError(source, expected=f"at most {MAX_BYTES} bytes", found=f"{len(data)} bytes")
     try:
-        head = msgspec.json.decode(data, type=_Head)
+        head = decode(_HEAD, data)
         if (head.api_version, head.kind) != (API_VERSION, KIND):
             found = f"{head.kind or 'no kind'} of {head.api_version or 'no version'}"
             raise FormatError(source, expected=f"{KIND} of {API_VERSION}", found=found)
-        report = msgspec.json.decode(data, type=BandwidthReport)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        report = decode(_REPORT, data)
+    except msgspec.DecodeError as error:
         raise ManifestError(f"{source}: no {KIND} can be read: {shape_problem(error)}") from None
     return _consistent(report, source)
 
@@ -49,6 +50,10 @@ def parse_report(data: bytes, *, source: str) -> BandwidthReport:
 class _Head(msgspec.Struct, rename="camel"):
     api_version: str = ""
     kind: str = ""
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_REPORT = msgspec.json.Decoder(BandwidthReport)
 
 
 def _rounded(value: Any) -> Any:

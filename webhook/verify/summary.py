@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from webhook.model.errors import FormatError
+from webhook.model.nesting import decode
 from webhook.model.shape import shape_problem
 from webhook.model.timestamp import parse_timestamp
 from webhook.verify.report import MAX_CARDS, Amount, BandwidthReport, Cards, CardSet, Pair, Text, Uuid, Verdict
@@ -118,8 +119,8 @@ def parse_summary(text: str, source: str) -> Summary:
     if len(text) > MOST_CHARACTERS:
         raise FormatError(source, expected=f"at most {MOST_CHARACTERS} characters", found=f"{len(text)}")
     try:
-        found = _DECODER.decode(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        found = decode(_DECODER, text)
+    except msgspec.DecodeError as error:
         raise FormatError(source, expected="a summary of gpu-topology verify", found=shape_problem(error)) from None
     for holds, expected, told in _laws(found):
         if not holds:

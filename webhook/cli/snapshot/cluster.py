@@ -18,12 +18,12 @@ from webhook.config import CertificateSettings
 from webhook.kube import api_server, resources
 from webhook.kube.contexts import Where
 from webhook.kube.errors import ApiError, ApiRefused, NotFound
-from webhook.kube.nesting import decode
 from webhook.kube.pages import pages
 from webhook.kube.session import Session, connect
 from webhook.kube.status import Answer, failure
 from webhook.model import names
 from webhook.model.errors import FormatError, GpuTopologyError
+from webhook.model.nesting import decode_answer
 from webhook.state.registered import namespace_of
 
 _PAGE_OBJECTS = 500
@@ -192,7 +192,7 @@ async def _list(session: Session, collection: Collection, found: Found) -> None:
 
 def _objects(items: list[msgspec.Raw]) -> Iterator[Object]:
     for item in items:
-        document = msgspec.json.decode(item)
+        document = decode_answer(_ANY, item)
         if isinstance(document, dict):
             yield {key: value for key, value in document.items() if key not in ("apiVersion", "kind")}
 
@@ -279,7 +279,7 @@ async def _ask(session: Session, what: str, path: str) -> Answer:
 
 def _object(answer: Answer) -> Object:
     try:
-        found = decode(_ANY, answer.body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        found = decode_answer(_ANY, answer.body)
+    except msgspec.DecodeError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -15,6 +15,7 @@ from webhook.manifest.manifest import Manifest
 from webhook.manifest.pods import to_json
 from webhook.manifest.templates import find_objects
 from webhook.model.cluster import ClusterFacts
+from webhook.model.nesting import decode
 from webhook.state.directory import load_directory
 from webhook.state.nodes import load_nodes
 from webhook.topology.model import NodeTopology
@@ -54,6 +55,9 @@ class _List(msgspec.Struct):
     items: list[msgspec.Raw]
 
 
+_LIST = msgspec.json.Decoder(_List)
+
+
 def _parts(file: ManifestFile) -> Iterator[Sequence[Any]]:
     """The documents of a file; those of a list in JSON, which may be very long, one by one."""
     listed = _as_list(file.text) if file.text.startswith("{") else None
@@ -67,8 +71,8 @@ def _parts(file: ManifestFile) -> Iterator[Sequence[Any]]:
 
 def _as_list(text: str) -> _List | None:
     try:
-        found = msgspec.json.decode(text, type=_List)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        found = decode(_LIST, text)
+    except msgspec.DecodeError:
         return None
     return found if found.kind.endswith("List") else None
 

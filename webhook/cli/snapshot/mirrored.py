@@ -9,7 +9,10 @@ from webhook.analyze.kept import Object
 from webhook.analyze.snapshot import KnownPod, known_pod
 from webhook.cli.snapshot.documents import reduced
 from webhook.model.errors import ManifestError
+from webhook.model.nesting import decode
 from webhook.state.cache import Cache, Document
+
+_ANY = msgspec.json.Decoder()
 
 
 class Kept(NamedTuple):
@@ -65,7 +68,7 @@ def objects_of(cache: Cache[Kept]) -> Iterator[Object]:
 
 def _decoded(document: Document, version: str, kind: str) -> Object:
     try:
-        found = msgspec.json.decode(document)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        found = decode(_ANY, document)
+    except msgspec.DecodeError as error:
         raise ManifestError(f"expected a {kind}, found something else: {error}") from None
     return {**found, "apiVersion": version, "kind": kind}

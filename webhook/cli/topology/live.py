@@ -17,6 +17,7 @@ from webhook.kube.session import Session, connect
 from webhook.kube.versioned import VersionedObject, read_versioned
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
+from webhook.model.nesting import decode
 from webhook.place.world import World
 from webhook.planner.mirrors import Mirrors
 from webhook.printable import printable
@@ -129,8 +130,8 @@ def _believed(config_maps: list[VersionedObject], nodes: set[str]) -> Mapping[st
 
 def _metadata(found: VersionedObject) -> _Metadata:
     try:
-        return _OBJECT.decode(found.document).metadata
-    except msgspec.MsgspecError:
+        return decode(_OBJECT, found.document).metadata
+    except msgspec.DecodeError:
         return _Metadata()
 
 

@@ -10,6 +10,7 @@ from time import monotonic, sleep
 import msgspec
 
 from webhook.model.errors import FormatError, GpuTopologyError
+from webhook.model.nesting import decode
 from webhook.model.shape import shape_problem
 from webhook.verify.peer.words import MAX_LINE, WORD
 
@@ -64,8 +65,8 @@ class Channel:
             self._read += self._more()
         line, self._read = self._read.split(b"\n", 1)
         try:
-            return _WORDS.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            return decode(_WORDS, line)
+        except msgspec.DecodeError as error:
             raise FormatError(_PEER, expected="a word of the protocol", found=shape_problem(error)) from None
 
     def file(self) -> int | None:

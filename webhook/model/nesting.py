@@ -1,4 +1,4 @@
-"""JSON of the API server that is nested more deeply than a decoder goes.
+"""JSON that others wrote: what is wrong with it is one kind of error, and what is nested too deep hides nothing else.
 
 The parameters of a ResourceClaim are any JSON of up to 10 KiB (k8s.io/api resource/v1, OpaqueDeviceConfiguration), so a
 tenant may write thousands of brackets. Above 1,000 levels or so msgspec raises RecursionError, also for what it skips:
@@ -15,23 +15,38 @@ MOST_LEVELS = 100
 _CUT = b'"nested too deep"'
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 _OPENING, _CLOSING = b"[{", b"]}"
+Json = bytes | bytearray | memoryview | msgspec.Raw | str
 _T = TypeVar("_T")
 
 
-def decode(decoder: msgspec.json.Decoder[_T], document: bytes) -> _T:
-    """What ``decoder`` makes of the document; values below :data:`MOST_LEVELS` are a text, if they are too deep for it.
+def decode(decoder: msgspec.json.Decoder[_T], document: Json) -> _T:
+    """What ``decoder`` makes of the document. Whatever is wrong with it is one kind of error.
 
     Raises:
-        msgspec.MsgspecError: it is no such document.
+        msgspec.DecodeError: it is no such document, no UTF-8, or nested too deep.
+    """
+    try:
+        return decoder.decode(document)
+    except UnicodeError as error:
+        raise msgspec.DecodeError(str(error)) from None
+    except RecursionError:
+        raise msgspec.DecodeError("it is nested too deep") from None
+
+
+def decode_answer(decoder: msgspec.json.Decoder[_T], document: bytes | msgspec.Raw) -> _T:
+    """What ``decoder`` makes of an answer of the API server, in which something may be nested too deep for it.
+
+    In that case values below :data:`MOST_LEVELS` are a text.
+
+    Raises:
+        msgspec.DecodeError: it is no such document, or no UTF-8.
     """
     try:
         return decoder.decode(document)
     except RecursionError:
-        pass
-    try:
-        return decoder.decode(shallow(document))
-    except RecursionError:
-        raise msgspec.DecodeError("JSON that is nested too deep") from None
+        return decode(decoder, shallow(bytes(document)))
+    except UnicodeError as error:
+        raise msgspec.DecodeError(str(error)) from None
 
 
 def shallow(document: bytes) -> bytes:
