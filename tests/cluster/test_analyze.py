@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from kubernetes.client import CoreV1Api
 
@@ -121,28 +122,45 @@ def test_a_pod_of_a_saved_state_is_explained(person: Path, tmp_path: Path) -> No
     assert "GT330" in {each["code"] for each in json.loads(done.out)["findings"]}
 
 
+DEEP_CLAIM = (
+    '{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "deep"}, "spec": {"devices": {'
+    '"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}], "config": [{"opaque": {"driver":'
+    '"gpu.nvidia.com", "parameters": {"a":' + "[" * 4000 + "]" * 4000 + "}}}]}}}"
+)
+# The API server keeps what a client says of managedFields, if it may be an entry.
+DEEP_POD = (
+    '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "deep", "managedFields": [{"manager": "m", "operation":'
+    '"Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": '
+    + '{"f:a":' * 4000
+    + "{}"
+    + "}" * 4000
+    + '}]}, "spec": {"containers": [{"name": "a", "image": "x"}]}}'
+)
+
+
 @pytest.fixture
-def deep_claim(faulty: ControlPlane) -> Iterator[None]:
-    """What a tenant may create: a claim whose parameters are nested thousands of times."""
-    parameters = '{"a":' + "[" * 4000 + "]" * 4000 + "}"
-    config = f'[{{"opaque": {{"driver": "gpu.nvidia.com", "parameters": {parameters}}}}}]'
-    request = '[{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]'
-    head = '"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "deep"}'
-    body = f'{{{head}, "spec": {{"devices": {{"requests": {request}, "config": {config}}}}}}}'
-    path = "/apis/resource.k8s.io/v1/namespaces/plain/resourceclaims"
+def deep_objects(faulty: ControlPlane) -> Iterator[None]:
+    """What a tenant may create: a claim and a pod in which something is nested thousands of times."""
+    claims, pods = "/apis/resource.k8s.io/v1/namespaces/plain/resourceclaims", "/api/v1/namespaces/plain/pods"
     with administrator(faulty) as client:
-        answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
-        assert answer.status_code == 201, answer.text
+        for path, body in ((claims, DEEP_CLAIM), (pods, DEEP_POD)):
+            answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+            assert answer.status_code == 201, answer.text
+            with pytest.raises(RecursionError, match="recursion"):
+                msgspec.json.decode(client.get(f"{path}/deep").content)
         yield
-        client.delete(f"{path}/deep")
+        for path in (claims, pods):
+            client.delete(f"{path}/deep?gracePeriodSeconds=0")
 
 
-@pytest.mark.usefixtures("deep_claim")
-def test_a_claim_that_is_nested_too_deep_hides_nothing_else(person: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("deep_objects")
+def test_what_is_nested_too_deep_hides_nothing_else(faulty: ControlPlane, person: Path, tmp_path: Path) -> None:
     done = gpu_topology("analyze", "-A", "--kubeconfig", person, "-o", "json")
     assert (done.code, done.err) == (1, "")
     assert found(done.out) == expected()
     assert gpu_topology("status", "-A", "--kubeconfig", person).code == 0
+    explained = gpu_topology("explain", "plain/deep", "--kubeconfig", faulty.kubeconfig)
+    assert (explained.code, explained.err) == (0, ""), explained
     state = tmp_path / "state"
     assert gpu_topology("state", "save", state, "--kubeconfig", person).code == 0
     again = gpu_topology("analyze", "--state", state, "-o", "json")

@@ -70,6 +70,24 @@ def test_a_pod_is_read_at_the_api_server_and_its_event_is_written_there(
     assert event["regarding"]["uid"] == "0a6f8d0e-0d5b-4b63-9a0e-3f8b0f7d9c11"
 
 
+def test_a_pod_whose_managed_fields_are_nested_too_deep_is_read_like_any_other(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    """The API server keeps what a client writes there: tests/cluster/test_analyze.py."""
+    pod = injected(0, 1, node="nowhere")
+    pod["metadata"]["managedFields"] = [{"fieldsV1": "HERE"}]
+    text = json.dumps(pod).replace('"HERE"', '{"f:a":' * 9000 + "{}" + "}" * 9000)
+    response, _, _ = asyncio.run(play(api_server(text.encode()), tmp_path, start_server, requests=2))
+    assert response["warnings"] == [f"GT314: pod ml-workloads/train: {UNKNOWN}"]
+
+
+@pytest.mark.parametrize("answer", [b"[" * 9000, b"[]"], ids=["no-end", "a-list"])
+def test_an_answer_that_is_no_pod_refuses_the_binding(answer: bytes, start_server: StartServer, tmp_path: Path) -> None:
+    response, _, _ = asyncio.run(play(api_server(answer), tmp_path, start_server, requests=1))
+    assert response["allowed"] is False
+    assert response["status"]["message"] == "get pod ml-workloads/train: expected a pod, found something else"
+
+
 def test_an_api_server_that_does_not_know_the_webhook_refuses_the_binding_with_its_words(
     start_server: StartServer, tmp_path: Path
 ) -> None:
