@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 
 from tests.cluster.control_plane import REQUEST_TIMEOUT_S
-from tests.cluster.installation import NAMESPACE, PROBED, Installation
+from tests.cluster.installation import NAMESPACE, Installation
 from tests.cluster.processes import DEADLINE_S, Program, running
-from tests.cluster.registration import create_pod, gpu_pod
 from tests.ports import reserved_port
 from tests.server.conftest import until
+
+ALIVE = "gpu_topology_planner_alive"
 
 
 @dataclass(frozen=True)
@@ -94,15 +94,27 @@ def placing(
     """A planner that leads, and a webhook that has pods wait for it; the rest as in :func:`running_planner`."""
     with running_planner(ours, directory, settings=settings, options=options) as planner:
         planner.program.wait_until(planner.leads)
-        until(lambda: is_gated(ours), "pods that wait for the planner")
+        until(lambda: holds_pods_back(ours), "pods that wait for the planner")
         yield planner
-    until(lambda: not is_gated(ours), "pods that wait for no planner")
+    until(lambda: lets_pods_go(ours), "pods that wait for no planner")
 
 
-def is_gated(ours: Installation) -> bool:
-    """Whether a pod of two cards waits for its cards now."""
-    answer: Any = create_pod(ours.control_plane, PROBED, gpu_pod("probe", {}), dry_run=True)
-    return bool(answer.body["spec"].get("schedulingGates"))
+def holds_pods_back(ours: Installation) -> bool:
+    """Whether pods of several cards wait for the planner, whichever replica of the webhook is asked about them."""
+    return all(_hopes(ours))
+
+
+def lets_pods_go(ours: Installation) -> bool:
+    """Whether no pod waits for a planner, whichever replica of the webhook is asked about it.
+
+    A pod with ``on-violation: deny`` that one of them had wait would do so for ever.
+    """
+    return not any(_hopes(ours))
+
+
+def _hopes(ours: Installation) -> list[bool]:
+    """Whether each replica takes a planner for alive."""
+    return [f"{ALIVE} 1.0" in lines for lines in ours.metrics()]
 
 
 def _is_ready(port: int) -> bool:

@@ -20,8 +20,7 @@ from tests.cluster.hami.placed import (
     train,
     waits_for_a_pair,
 )
-from tests.cluster.hami.planning import Planner, placing, running_planner
-from tests.cluster.hami.planning import is_gated as holds_pods_back
+from tests.cluster.hami.planning import Planner, holds_pods_back, lets_pods_go, placing, running_planner
 from tests.cluster.hami.pods import container, pod
 from tests.cluster.hami.team import Team, cards_of
 from tests.cluster.installation import PLACEMENT
@@ -42,7 +41,7 @@ def planners(cluster: Cluster, tmp_path: Path, registration: None) -> Iterator[t
         until(lambda: holds_pods_back(ours), "pods that wait for the planner")
         with running_planner(ours, tmp_path, "second", settings=PATIENT) as second:
             yield first, second
-    until(lambda: not holds_pods_back(ours), "pods that wait for no planner")
+    until(lambda: lets_pods_go(ours), "pods that wait for no planner")
 
 
 @pytest.fixture
@@ -164,7 +163,7 @@ def test_without_any_planner_pods_that_warn_go_on_and_those_that_deny_wait(
         planner.kill()
     assert given(team.bound("warns")) == [0, 2]
     team.told("warns", "GT680")
-    until(lambda: not holds_pods_back(cluster.ours), "pods that wait for no planner")
+    until(lambda: lets_pods_go(cluster.ours), "pods that wait for no planner")
     assert not is_gated(team.creates(train("later")))
     for name in ("warns", "later", "slice-1"):
         team.deletes(name)
