@@ -122,21 +122,26 @@ def test_a_cluster_that_cannot_be_reached_ends_with_2(tmp_path: Path, person: Pa
 
 def test_watching_shows_a_pod_that_comes_and_ends_with_ctrl_c(person: Path, seeded: ControlPlane) -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "webhook", "status", "-A", "--watch", "--kubeconfig", str(person)]
+    # What a shell starts in the background ignores SIGINT, as do all its children: so may the tests.
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "webhook", "status", "-A", "--watch"]
+    command += ["--kubeconfig", str(person)]
     settings = {"TERM": "xterm-256color", "PATH": "/usr/bin:/bin", "COLUMNS": "160", "LINES": "60"}
     with subprocess.Popen(
         command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, env=settings, start_new_session=True
     ) as process:
         os.close(theirs)
         os.set_blocking(ours, False)
-        assert b"a-late-pod" not in _until(ours, b"Ctrl-C ends")
-        with administrator(seeded) as client:
-            late = running("a-late-pod", "switched", 4, 5)
-            create(client, PATHS["Pod"].format(namespace="team-a"), completed(late, {}))
-        _until(ours, b"a-late-pod")
-        process.send_signal(signal.SIGINT)
-        _until(ours, None)
-        assert process.wait(PATIENCE_S) == 0
+        try:
+            assert b"a-late-pod" not in _until(ours, b"Ctrl-C ends")
+            with administrator(seeded) as client:
+                late = running("a-late-pod", "switched", 4, 5)
+                create(client, PATHS["Pod"].format(namespace="team-a"), completed(late, {}))
+            _until(ours, b"a-late-pod")
+            process.send_signal(signal.SIGINT)
+            _until(ours, None)
+            assert process.wait(PATIENCE_S) == 0
+        finally:
+            process.kill()  # no end of the block would come while it writes what is not read
     os.close(ours)
 
 
