@@ -49,9 +49,9 @@ NO_JSON = ("[" * 9000, "]" * 9000, '{"items": ' + "[" * 9000, nested(9000) + "]"
 
 @pytest.mark.parametrize("document", NO_JSON)
 def test_what_is_no_json_is_refused_as_such(document: str) -> None:
-    with pytest.raises(msgspec.DecodeError, match=r"JSON|truncated|nested"):
+    with pytest.raises(msgspec.DecodeError, match=r"JSON|truncated"):
         decode_answer(ANY, document.encode())
-    with pytest.raises(msgspec.DecodeError, match=r"JSON|truncated|nested"):
+    with pytest.raises(msgspec.DecodeError, match=r"JSON|truncated"):
         decode(ANY, document)
 
 

@@ -117,6 +117,19 @@ def test_a_lease_with_annotations_of_another_shape_is_told_and_hides_no_other(an
     assert any("Lease gpu-topology-n2: " in line and "annotations" in line for line in told.said), told.said
 
 
+def test_a_pod_is_read_however_deep_what_a_client_wrote_there_is_nested() -> None:
+    """How deep a decoder goes depends on who calls it: a reader that fails would hide the pod, or all pods."""
+    told = Told()
+    for levels in range(850, 1010):
+        text = json.dumps({"metadata": {"name": "p", "namespace": "a", "resourceVersion": str(levels)}, "x": "HERE"})
+        manifest = {**pod("p"), **json.loads(text)}
+        manifest["metadata"] = {**pod("p").get("metadata", {}), **manifest["metadata"]}
+        document = json.dumps(manifest).replace('"HERE"', '{"f:a":' * levels + "{}" + "}" * levels)
+        told.mirrors.pods.put(read_versioned(document.encode(), all_namespaces=True))
+        assert "a/p" in told.mirrors.pods.values(), levels
+    assert told.said == []
+
+
 @pytest.mark.parametrize("text", ["", "\0", "x" * (MOST_CHARACTERS + 1)], ids=["empty", "NUL", "long"])
 def test_a_sign_of_life_counts_with_traffic_that_no_agent_writes(text: str) -> None:
     told = Told()

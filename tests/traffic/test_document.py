@@ -156,7 +156,7 @@ def test_members_of_other_names_may_be_nested_to_any_depth(path: tuple[str, ...]
     place["GPU-b" if path == ("cards",) else "more"] = {"deep": "HERE"}
     text = json.dumps(document)
     deep = "[" * (MOST_CHARACTERS - len(text))
-    assert "nested too deep" in refused(text.partition('"HERE"')[0] + deep)
+    assert 'found "expected JSON, found it nested too deep"' in refused(text.partition('"HERE"')[0] + deep)
 
 
 @pytest.mark.parametrize("at", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from webhook.model.errors import FormatError
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 from webhook.model.pod import Fields, Quantity
 from webhook.model.shape import shape_problem
 
@@ -250,7 +250,7 @@ def decode_slice(document: bytes, source: str) -> ResourceSlice:
 
 def _decode(decoder: msgspec.json.Decoder[T], document: bytes, source: str, expected: str) -> T:
     try:
-        return decode(decoder, document)
+        return decode_answer(decoder, document)
     except msgspec.DecodeError as error:
         raise FormatError(source, expected=expected, found=shape_problem(error)) from None
 

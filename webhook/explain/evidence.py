@@ -11,7 +11,7 @@ from webhook.explain.standing import PlannerSigns, Standing
 from webhook.model import names
 from webhook.model.cluster import ClusterFacts
 from webhook.model.errors import FormatError
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 from webhook.model.options import resolve_options
 from webhook.model.pod import Fields, MalformedPod, Namespace, Pod, PodSpec
 from webhook.resolve.node import Sources
@@ -153,7 +153,7 @@ def containers_with_env_from(pod: bytes) -> frozenset[str]:
         MalformedPod: a field has another type than in a pod.
     """
     try:
-        spec = decode(_POD, pod).spec or _Spec()
+        spec = decode_answer(_POD, pod).spec or _Spec()
     except msgspec.DecodeError as error:
         raise MalformedPod(str(error)) from None
     both = (*(spec.init_containers or ()), *(spec.containers or ()))

@@ -8,7 +8,7 @@ import msgspec
 
 from webhook.model import names
 from webhook.model.lease import is_led, lasts, renewed_at
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 from webhook.model.pod import Fields, MalformedPod
 from webhook.model.timestamp import parse_timestamp
 from webhook.printable import fitted
@@ -77,7 +77,7 @@ def standing_of(pod: bytes) -> Standing:
         MalformedPod: a field has another type than in a pod.
     """
     try:
-        status = decode(_POD, pod).status or _Status()
+        status = decode_answer(_POD, pod).status or _Status()
     except msgspec.DecodeError as error:
         raise MalformedPod(str(error)) from None
     found = {condition.type: condition for condition in status.conditions or ()}

@@ -8,7 +8,7 @@ import msgspec
 
 from webhook.kube.errors import ApiError, ApiRefused, ApiServerAway, Conflict, Denied, Expired, NotFound
 from webhook.model.errors import shorten
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 from webhook.printable import fitted, printable
 
 _LATER = frozenset({401, 408, 429})
@@ -73,7 +73,7 @@ def failure_of_event(what: str, document: msgspec.Raw) -> ApiError:
 
 def _read(body: bytes) -> _Status:
     with contextlib.suppress(msgspec.DecodeError):
-        return decode(_DECODER, body)
+        return decode_answer(_DECODER, body)
     return _Status()
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 
 
 class VersionedObject(NamedTuple):
@@ -42,7 +42,7 @@ def read_versioned(document: bytes | msgspec.Raw, *, all_namespaces: bool = Fals
     Raises:
         ValueError: it has no name, no version, or not the namespace that it needs. msgspec.DecodeError is such.
     """
-    metadata = decode(_DECODER, document).metadata
+    metadata = decode_answer(_DECODER, document).metadata
     name = metadata.name
     if all_namespaces:
         if not metadata.namespace:

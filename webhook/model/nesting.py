@@ -15,8 +15,13 @@ MOST_LEVELS = 100
 _CUT = b'"nested too deep"'
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 _OPENING, _CLOSING = b"[{", b"]}"
-Json = bytes | bytearray | memoryview | msgspec.Raw | str
+Document = bytes | bytearray | memoryview | msgspec.Raw
+Json = Document | str
 _T = TypeVar("_T")
+
+
+class TooDeep(msgspec.DecodeError):
+    """The JSON is nested more deeply than a decoder goes."""
 
 
 def decode(decoder: msgspec.json.Decoder[_T], document: Json) -> _T:
@@ -30,23 +35,22 @@ def decode(decoder: msgspec.json.Decoder[_T], document: Json) -> _T:
     except UnicodeError as error:
         raise msgspec.DecodeError(str(error)) from None
     except RecursionError:
-        raise msgspec.DecodeError("it is nested too deep") from None
+        raise TooDeep("JSON that is nested too deep") from None
 
 
-def decode_answer(decoder: msgspec.json.Decoder[_T], document: bytes | msgspec.Raw) -> _T:
-    """What ``decoder`` makes of an answer of the API server, in which something may be nested too deep for it.
+def decode_answer(decoder: msgspec.json.Decoder[_T], document: Document) -> _T:
+    """What ``decoder`` makes of an answer of the API server or a part of it, in which something may be nested too deep.
 
-    In that case values below :data:`MOST_LEVELS` are a text.
+    In that case values below :data:`MOST_LEVELS` are a text. How deep a decoder goes depends on who calls it, so each
+    part of an answer is read in this way, also when the whole could be read.
 
     Raises:
         msgspec.DecodeError: it is no such document, or no UTF-8.
     """
     try:
-        return decoder.decode(document)
-    except RecursionError:
+        return decode(decoder, document)
+    except TooDeep:
         return decode(decoder, shallow(bytes(document)))
-    except UnicodeError as error:
-        raise msgspec.DecodeError(str(error)) from None
 
 
 def shallow(document: bytes) -> bytes:

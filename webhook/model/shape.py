@@ -2,6 +2,8 @@
 
 import re
 
+from webhook.model.nesting import TooDeep
+
 _WRONG = re.compile(r"Expected `(?P<expected>[^`]+)`, got `(?P<found>[^`]+)`(?: - at `(?P<path>.+)`)?")
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]+)`(?: - at `(?P<path>.+)`)?")
 _NAMES = {
@@ -21,6 +23,8 @@ def shape_problem(error: Exception) -> str:
     Args:
         error: That msgspec raised when it decoded or converted something.
     """
+    if isinstance(error, TooDeep):
+        return "expected JSON, found it nested too deep"
     text = str(error)
     if match := _WRONG.fullmatch(text):
         return f"{_place(match['path'])}expected {_names(match['expected'])}, found {_names(match['found'])}"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from webhook.model import names
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 from webhook.model.pod import Fields
 from webhook.overview.model import Verified
 
@@ -50,7 +50,7 @@ def verified(document: bytes) -> tuple[Verified, str]:
     if b'"initContainerStatuses"' not in document:
         return Verified.UNKNOWN, ""
     try:
-        status = decode(_DECODER, document).status or _PodStatus()
+        status = decode_answer(_DECODER, document).status or _PodStatus()
     except msgspec.DecodeError:
         return Verified.UNKNOWN, ""
     return _judged([found for found in status.init_container_statuses or () if _is_program(found)])

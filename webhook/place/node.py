@@ -6,7 +6,7 @@ import msgspec
 
 from webhook.model import names
 from webhook.model.errors import FormatError, ManifestError
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 from webhook.model.pod import Fields, Quantity
 from webhook.model.shape import shape_problem
 from webhook.place.amounts import Amounts, read_amounts
@@ -71,7 +71,7 @@ def read_node(document: bytes | bytearray | memoryview, name: str, before: NodeR
         ManifestError: it is no Node.
     """
     try:
-        found = decode(_DECODER, document)
+        found = decode_answer(_DECODER, document)
     except msgspec.DecodeError as error:
         raise ManifestError(f"Node {name}: {shape_problem(error)}") from None
     metadata, spec = found.metadata, found.spec or _Spec()

@@ -9,7 +9,7 @@ from webhook.allocation.hami import counted_cards
 from webhook.model import names
 from webhook.model.choices import Placement
 from webhook.model.errors import ManifestError
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 from webhook.model.pod import Fields, Pod, Quantity
 from webhook.model.shape import shape_problem
 from webhook.place.amounts import Amounts, greatest, read_amounts, total
@@ -181,7 +181,7 @@ def read_pod(document: bytes | bytearray | memoryview, name: str, before: PodRec
         ManifestError: it is no pod.
     """
     try:
-        found = decode(_DECODER, document)
+        found = decode_answer(_DECODER, document)
         record = _record(found, document)
     except msgspec.DecodeError as error:
         raise ManifestError(f"pod {name}: {shape_problem(error)}") from None
@@ -245,7 +245,7 @@ def _unbound(found: _Pod, document: bytes | bytearray | memoryview) -> UnboundPo
     metadata, spec = found.metadata, found.spec
     conditions = {each.type: each for each in (found.status.conditions if found.status else None) or ()}
     return UnboundPod(
-        pod=decode(_AS_ADMITTED, bytes(document)),
+        pod=decode_answer(_AS_ADMITTED, bytes(document)),
         version=metadata.resource_version,
         gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
         priority=spec.priority or 0,

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from jsonpointer import JsonPointerException, resolve_pointer
 
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 from webhook.model.patch import Operation
 
 _ANY = msgspec.json.Decoder()
@@ -21,7 +21,7 @@ def has_effect(document: bytes | msgspec.Raw, operations: Sequence[Operation]) -
     Raises:
         msgspec.DecodeError: it is no JSON.
     """
-    pod = decode(_ANY, document)
+    pod = decode_answer(_ANY, document)
     wanted = [one for one in operations if one.op in ("add", "replace") and not _is_entry(one.path)]
     same = [one for one in operations if one.op == "test" and one.path == _UID]
     return bool(wanted) and all(_stands(pod, one) for one in (*same, *wanted))

@@ -17,7 +17,7 @@ from webhook.kube import resources
 from webhook.kube.resources import Resource
 from webhook.kube.versioned import VersionedObject
 from webhook.model.errors import FormatError
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 from webhook.model.node_names import config_map_name
 from webhook.model.pod import Namespace
 from webhook.place.node import NodeRecord, read_node
@@ -199,7 +199,7 @@ class Mirrors:
 
     def take_pod(self, pod: VersionedObject) -> None:
         """The pod is like that, as an answer of the API server beside the watch said."""
-        status = decode(_PHASED, pod.document).status
+        status = decode_answer(_PHASED, pod.document).status
         if status and status.phase in _FINISHED:
             self.pods.drop(pod)
         else:

@@ -28,7 +28,7 @@ from webhook.log import Log
 from webhook.model.binding import PodEvent
 from webhook.model.bucket import Rate, TokenBucket
 from webhook.model.choices import Placement, PlacementMode
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 from webhook.model.patch import Operation
 from webhook.model.pod import MalformedPod, Metadata, Namespace, Pod
 from webhook.place.gate import Gate, find_gate, open_gate
@@ -175,7 +175,7 @@ class GateOpener:
 
     async def _open_if_overdue(self, document: msgspec.Raw, at: datetime, cause: Cause) -> None:
         try:
-            pod = decode(_POD, document)
+            pod = decode_answer(_POD, document)
             gate = find_gate(pod)
             namespace = self._namespace(pod)
             if gate is None or not self._is_overdue(pod, namespace, at):

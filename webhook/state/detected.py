@@ -8,7 +8,7 @@ import msgspec
 from webhook.config import HAMI_RESOURCES
 from webhook.model import names
 from webhook.model.errors import FormatError
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 from webhook.model.version import Version
 
 OVERRULE = "Set cluster.hamiVersion in the configuration"
@@ -146,7 +146,7 @@ def _deployments(answer: bytes, source: str) -> list[_Deployment]:
 
 def _decode(answer: bytes, decoder: msgspec.json.Decoder[T], source: str, expected: str) -> T:
     try:
-        return decode(decoder, answer)
+        return decode_answer(decoder, answer)
     except msgspec.DecodeError as error:
         raise FormatError(source, expected=expected, found=str(error)) from None
 

@@ -11,7 +11,7 @@ import msgspec
 from webhook.model import names
 from webhook.model.errors import FormatError, ManifestError
 from webhook.model.lease import is_led, renewed_at
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 from webhook.model.pod import Namespace
 from webhook.model.shape import shape_problem
 from webhook.state.cache import Document, Limit
@@ -273,6 +273,6 @@ def _seconds(text: str) -> float | None:
 
 def _decode(document: Document, decoder: msgspec.json.Decoder[_T], source: str) -> _T:
     try:
-        return decode(decoder, document)
+        return decode_answer(decoder, document)
     except msgspec.DecodeError as error:
         raise ManifestError(f"{source}: {shape_problem(error)}") from None

@@ -9,7 +9,7 @@ from webhook.analyze.kept import Object
 from webhook.analyze.snapshot import KnownPod, known_pod
 from webhook.cli.snapshot.documents import reduced
 from webhook.model.errors import ManifestError
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 from webhook.state.cache import Cache, Document
 
 _ANY = msgspec.json.Decoder()
@@ -68,7 +68,7 @@ def objects_of(cache: Cache[Kept]) -> Iterator[Object]:
 
 def _decoded(document: Document, version: str, kind: str) -> Object:
     try:
-        found = decode(_ANY, document)
+        found = decode_answer(_ANY, document)
     except msgspec.DecodeError as error:
         raise ManifestError(f"expected a {kind}, found something else: {error}") from None
     return {**found, "apiVersion": version, "kind": kind}

@@ -17,7 +17,7 @@ from webhook.kube.session import Session, connect
 from webhook.kube.versioned import VersionedObject, read_versioned
 from webhook.model import names
 from webhook.model.errors import GpuTopologyError
-from webhook.model.nesting import decode
+from webhook.model.nesting import decode_answer
 from webhook.place.world import World
 from webhook.planner.mirrors import Mirrors
 from webhook.printable import printable
@@ -130,7 +130,7 @@ def _believed(config_maps: list[VersionedObject], nodes: set[str]) -> Mapping[st
 
 def _metadata(found: VersionedObject) -> _Metadata:
     try:
-        return decode(_OBJECT, found.document).metadata
+        return decode_answer(_OBJECT, found.document).metadata
     except msgspec.DecodeError:
         return _Metadata()
 
